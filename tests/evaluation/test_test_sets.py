@@ -1,4 +1,4 @@
-"""Test sets of sacreBLEU's catalogue, read from a folder that stands for its cache."""
+"""Test sets of sacreBLEU's catalogue, read from a folder in place of its cache."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from uwaga.evaluation.test_sets import read_catalogue_set
 
 SOURCES = ["A dog sleeps.", "Two cats play."]
 REFERENCES = ["Ein Hund schläft.", "Zwei Katzen spielen."]
-OTHERS = ["Ein Hund ist am Schlafen.", "Zwei spielende Katzen."]
+OTHER_REFERENCES = ["Ein Hund ist am Schlafen.", "Zwei spielende Katzen."]
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """sacreBLEU's folder; nothing can be downloaded."""
+    """Return sacreBLEU's folder, without a network for downloads."""
     monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", str(tmp_path))
     for dataset in DATASETS.values():
         monkeypatch.setattr(dataset, "_outdir", str(tmp_path / dataset.name))
@@ -32,12 +32,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def keep(name: str, pair: str, **fields: list[str]) -> None:
-    """Write the files of a downloaded set: the given fields, and other texts in all others."""
+def write_set(name: str, pair: str, **fields: list[str]) -> None:
+    """Write the files of a downloaded set, with other texts for fields that are not given."""
     dataset = DATASETS[name]
     for field in dataset.fieldnames(pair):
         lines = fields.get(
-            field.replace(":", "_"), OTHERS if field.startswith("ref") else ["-"] * len(SOURCES)
+            field.replace(":", "_"), OTHER_REFERENCES if field.startswith("ref") else ["-"] * len(SOURCES)
         )
         path = Path(dataset._get_txt_file_path(pair, field))
         path.parent.mkdir(exist_ok=True)
@@ -48,22 +48,22 @@ def run(*arguments: str, stdin: str | None = None):
     return CliRunner().invoke(app, ["evaluate", *arguments], input=stdin)
 
 
-def test_a_set_of_the_cache_needs_no_network():
-    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
-    texts = read_catalogue_set("wmt17:en-de")
-    assert texts.sources == SOURCES
-    assert [ways[0] for ways in texts.references] == REFERENCES
-    assert texts.tokeniser == "13a"
+def test_cached_set_needs_no_network():
+    write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
+    test_set = read_catalogue_set("wmt17:en-de")
+    assert test_set.sources == SOURCES
+    assert [references[0] for references in test_set.references] == REFERENCES
+    assert test_set.tokeniser == "13a"
 
 
-def keep_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
+def write_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
     """Write a downloaded archive in XML as sacreBLEU has unpacked it."""
     source, target = pair.split("-")
     body = "".join(
-        f'<{"ref" if who else "src"} lang="{target if who else source}" translator="{who}"><p>'
+        f'<{"ref" if author else "src"} lang="{target if author else source}" translator="{author}"><p>'
         + "".join(f'<seg id="{number}">{line}</seg>' for number, line in enumerate(lines, start=1))
-        + f"</p></{'ref' if who else 'src'}>"
-        for who, lines in texts.items()
+        + f"</p></{'ref' if author else 'src'}>"
+        for author, lines in texts.items()
     )
     document = f'<dataset id="x"><doc id="d" origlang="{source}">{body}</doc></dataset>'.encode()
     dataset = DATASETS[name]
@@ -73,22 +73,22 @@ def keep_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
     (Path(dataset._rawdir) / dataset._get_tarball_filename(dataset.data[0])).write_bytes(b"unpacked")
 
 
-def test_a_set_in_xml_has_the_references_that_sacrebleu_chooses():
-    keep_archive("wmt24", "en-de", {"": SOURCES, "refA": REFERENCES, "refB": OTHERS})
-    texts = read_catalogue_set("wmt24:en-de")
-    assert texts.sources == SOURCES
-    assert texts.references == tuple((line,) for line in REFERENCES)
+def test_references_of_xml_set():
+    write_archive("wmt24", "en-de", {"": SOURCES, "refA": REFERENCES, "refB": OTHER_REFERENCES})
+    test_set = read_catalogue_set("wmt24:en-de")
+    assert test_set.sources == SOURCES
+    assert test_set.references == tuple((line,) for line in REFERENCES)
     with pytest.raises(DataError, match=r"cannot be downloaded: network is unreachable"):
         read_catalogue_set("wmt23:en-de")
 
 
 @pytest.mark.parametrize(("name", "tokeniser"), [("wmt17:en-zh", "zh"), ("wmt20:en-ja", "ja-mecab")])
-def test_the_tokeniser_is_that_of_the_target_language(name, tokeniser):
-    keep(*name.split(":"), src=SOURCES)
+def test_tokeniser_of_target_language(name, tokeniser):
+    write_set(*name.split(":"), src=SOURCES)
     assert read_catalogue_set(name).tokeniser == tokeniser
 
 
-def test_unknown_names_are_refused_with_those_that_are_meant():
+def test_unknown_set_suggests_similar_names():
     with pytest.raises(SettingsError, match="unknown test set 'wtm24'; did you mean wmt24"):
         read_catalogue_set("wtm24:en-de")
     with pytest.raises(
@@ -101,13 +101,13 @@ def test_unknown_names_are_refused_with_those_that_are_meant():
         read_catalogue_set("../../etc/passwd:en-de")
 
 
-def test_a_set_that_cannot_be_downloaded_says_where_it_is_looked_for(folder):
+def test_failed_download_names_cache_folder(folder):
     with pytest.raises(DataError, match=r"cannot be downloaded: network is unreachable.*SACREBLEU") as raised:
         read_catalogue_set("wmt17:en-de")
     assert str(folder) in str(raised.value)
 
 
-def test_an_error_that_sacrebleu_logs_before_it_exits_is_reported(monkeypatch):
+def test_error_logged_by_sacrebleu_is_reported(monkeypatch):
     def damaged(self: object, pair: str) -> None:
         import logging
         import sys
@@ -120,29 +120,29 @@ def test_an_error_that_sacrebleu_logs_before_it_exits_is_reported(monkeypatch):
         read_catalogue_set("wmt17:en-de")
 
 
-def test_files_of_an_interrupted_download_are_refused(folder):
-    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES[:1])
+def test_interrupted_download(folder):
+    write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES[:1])
     with pytest.raises(DataError, match=r"has 1 lines but .* has 2.*delete the folder .*wmt17 to download"):
         read_catalogue_set("wmt17:en-de")
-    keep("wmt17", "en-de", src=[], ref=[])
+    write_set("wmt17", "en-de", src=[], ref=[])
     with pytest.raises(DataError, match=r"wmt17.en-de.src is empty; delete the folder"):
         read_catalogue_set("wmt17:en-de")
 
 
-def test_evaluate_scores_against_a_set_as_against_its_files(tmp_path):
-    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
+def test_evaluate_with_set_equals_evaluate_with_files(tmp_path):
+    write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     hypotheses, references = tmp_path / "out.de", tmp_path / "ref.de"
-    hypotheses.write_text("\n".join(OTHERS) + "\n", encoding="utf-8")
+    hypotheses.write_text("\n".join(OTHER_REFERENCES) + "\n", encoding="utf-8")
     references.write_text("\n".join(REFERENCES) + "\n", encoding="utf-8")
-    given = run(str(hypotheses), "--set", "wmt17:en-de", "--json")
-    assert given.exit_code == 0, given.stderr
-    assert json.loads(given.stdout) == json.loads(
+    result = run(str(hypotheses), "--set", "wmt17:en-de", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout) == json.loads(
         run(str(hypotheses), "-r", str(references), "--json").stdout
     )
 
 
-def test_echo_prints_the_texts_of_a_set():
-    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
+def test_echo_prints_texts_of_set():
+    write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     assert run("--set", "wmt17:en-de", "--echo", "source").stdout.splitlines() == SOURCES
     assert run("--set", "wmt17:en-de", "--echo", "reference").stdout.splitlines() == REFERENCES
 
@@ -157,7 +157,7 @@ def test_echo_prints_the_texts_of_a_set():
         (["-", "--set", "wmt17:en-de", "--alignments"], "give --reference"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(arguments, message):
+def test_conflicting_options(arguments, message):
     result = run(*arguments, stdin="x\n")
     assert result.exit_code == 2
     assert message in result.stderr

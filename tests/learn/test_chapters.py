@@ -1,4 +1,4 @@
-"""Chapters: every part of the template; figures by their scripts, of the bundled model, with texts."""
+"""Chapters have all parts of the template, and figures that their scripts draw."""
 
 import hashlib
 import importlib
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LEARN = ROOT / "docs" / "learn"
 FIGURES = ROOT / "docs" / "figures" / "learn"
 CHAPTERS = sorted(LEARN.glob("[0-9]*.md"))
-PARTS = (
+CHAPTER_PARTS = (
     '!!! abstract "Before and after"',
     "## Predict first",
     "??? question",
@@ -32,9 +32,9 @@ WITHOUT_FORMULA = ("```math", "## By hand", "## In uwaga", "```source", '??? inf
 
 
 @pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_a_chapter_has_every_part(page):
+def test_chapter_has_all_parts(page):
     text = page.read_text(encoding="utf-8")
-    missing = [part for part in PARTS if part not in text]
+    missing = [part for part in CHAPTER_PARTS if part not in text]
     if page.stem == "00-look-first":  # a tour without a formula
         missing = [part for part in missing if part not in WITHOUT_FORMULA]
     assert not missing
@@ -47,14 +47,14 @@ def test_a_chapter_has_every_part(page):
 
 
 @pytest.mark.parametrize("page", sorted(LEARN.glob("*.md")), ids=lambda page: page.stem)
-def test_every_picture_has_a_text(page):
+def test_pictures_have_alternative_text(page):
     for text in re.findall(r"!\[(.*?)\]\(", page.read_text(encoding="utf-8"), re.DOTALL):
         assert len(text.split()) >= 8, text
 
 
 SCRIPTS = sorted(path for path in FIGURES.glob("c*.py"))
 SLOW = {"c05_gradient", "c07_shift", "c12_widths"}
-"""Figures of so many draws, models or beams that they take seconds."""
+"""Figures that take seconds to compute."""
 
 
 @pytest.fixture(autouse=True)
@@ -69,27 +69,29 @@ def figures(monkeypatch):
         for path in SCRIPTS
     ],
 )
-def test_a_figure_is_what_its_script_draws(script):
-    """Numbers of the model may differ in their last digit on another processor: the words may not."""
-    drawn = importlib.import_module(script.stem).draw().svg()
-    kept = script.with_suffix(".svg").read_text(encoding="utf-8")
-    if "<metadata>" not in kept:
-        assert drawn == kept
+def test_figure_equals_output_of_its_script(script):
+    """Numbers of the model may differ in their last digits on other processors, words may not."""
+    svg = importlib.import_module(script.stem).draw().svg()
+    committed = script.with_suffix(".svg").read_text(encoding="utf-8")
+    if "<metadata>" not in committed:
+        assert svg == committed
         return
     model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
-    assert f"<metadata>model sha256:{model}</metadata>" in kept
-    assert re.sub(r"\d[\d.]*", "#", drawn) == re.sub(r"\d[\d.]*", "#", kept)
+    assert f"<metadata>model sha256:{model}</metadata>" in committed
+    assert re.sub(r"\d[\d.]*", "#", svg) == re.sub(r"\d[\d.]*", "#", committed)
 
 
-def test_every_mechanism_and_worked_example_is_taught_in_a_chapter():
+def test_all_mechanisms_are_taught():
     numbers = (ROOT / "docs/mechanisms/numbers.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r'<a id="(\w+)">', numbers))
-    taught = {one for page in CHAPTERS for one in re.findall(r"numbers\.md#(\w+)", page.read_text("utf-8"))}
-    assert len(listed) >= 43
-    assert listed - taught == set()
+    anchors = set(re.findall(r'<a id="(\w+)">', numbers))
+    taught = {
+        anchor for page in CHAPTERS for anchor in re.findall(r"numbers\.md#(\w+)", page.read_text("utf-8"))
+    }
+    assert len(anchors) >= 43
+    assert anchors - taught == set()
 
 
-def test_every_figure_has_a_script_and_every_chapter_is_in_the_index():
+def test_figures_have_scripts_and_index_lists_chapters():
     assert {path.stem for path in FIGURES.glob("*.svg")} == {path.stem for path in SCRIPTS}
     index = (LEARN / "index.md").read_text(encoding="utf-8")
     for page in CHAPTERS:

@@ -1,4 +1,4 @@
-"""Exercises: right answers pass, likely wrong ones are refused with a remark, in the page as well."""
+"""Right answers to exercises pass, likely wrong ones get a remark, in Python and in the page."""
 
 import json
 import re
@@ -16,12 +16,12 @@ from uwaga.learn.exercises import ChoiceExercise, CodeExercise, NumberExercise, 
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = list(all_exercises().values())
-WRITTEN = [one for one in ALL if isinstance(one, CodeExercise)]
-ANSWERED = [one for one in ALL if not isinstance(one, CodeExercise)]
+CODE_EXERCISES = [exercise for exercise in ALL if isinstance(exercise, CodeExercise)]
+OTHER_EXERCISES = [exercise for exercise in ALL if not isinstance(exercise, CodeExercise)]
 
 
-def words(exercise, answer):
-    """An answer as the words of the command line."""
+def command_words(exercise, answer):
+    """Return an answer as command line arguments."""
     if isinstance(exercise, OrderExercise):
         return [str(shuffled(exercise).index(item) + 1) for item in answer]
     if isinstance(exercise, TableExercise):
@@ -30,69 +30,74 @@ def words(exercise, answer):
 
 
 def answers(exercise):
-    """The right answer, and the wrong ones with their remarks."""
+    """Return the right answer, and the wrong ones with their remarks."""
     if isinstance(exercise, ChoiceExercise):
         numbered = list(enumerate(exercise.options, start=1))
-        [right] = [at for at, option in numbered if option.remark is None]
-        return right, [(at, option.remark) for at, option in numbered if option.remark]
+        [right] = [index for index, option in numbered if option.remark is None]
+        return right, [(index, option.remark) for index, option in numbered if option.remark]
     right = exercise.items if isinstance(exercise, OrderExercise) else exercise.answer
-    return right, [(one.answer, one.remark) for one in exercise.wrong]
+    return right, [(mistake.answer, mistake.remark) for mistake in exercise.wrong]
 
 
-def program_of(exercise):
-    """A parameter; tests that train a model are slow."""
+def exercise_parameter(exercise):
+    """Return a test parameter; exercises that train a model are slow."""
     marks = [pytest.mark.slow] if "train(" in exercise.tests else []
     return pytest.param(exercise, id=exercise.number, marks=marks)
 
 
-@pytest.mark.parametrize("exercise", ANSWERED, ids=lambda one: one.number)
-def test_the_right_answer_passes_and_each_wrong_one_has_a_remark_of_its_own(exercise):
+@pytest.mark.parametrize("exercise", OTHER_EXERCISES, ids=lambda exercise: exercise.number)
+def test_right_answer_passes_and_wrong_answers_have_remarks(exercise):
     right, wrong = answers(exercise)
-    assert check(exercise, words(exercise, right)).right
+    assert check(exercise, command_words(exercise, right)).right
     assert len(wrong) >= 2
     for answer, remark in wrong:
-        verdict = check(exercise, words(exercise, answer))
+        verdict = check(exercise, command_words(exercise, answer))
         assert (verdict.right, verdict.remark) == (False, remark)
     assert len({remark for _, remark in wrong}) == len(wrong)
     if isinstance(exercise, NumberExercise):
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
-@pytest.mark.parametrize("exercise", [program_of(one) for one in WRITTEN])
-def test_the_solution_passes_and_each_wrong_program_fails_with_its_remark(exercise, tmp_path):
+@pytest.mark.parametrize("exercise", [exercise_parameter(exercise) for exercise in CODE_EXERCISES])
+def test_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
     assert check_program(exercise, exercise.program).right
     assert not check_program(exercise, exercise.start).right
-    for one in exercise.wrong:
-        verdict = check_program(exercise, one.answer)
-        assert (verdict.right, verdict.remark) == (False, one.remark)
+    for mistake in exercise.wrong:
+        verdict = check_program(exercise, mistake.answer)
+        assert (verdict.right, verdict.remark) == (False, mistake.remark)
 
 
-def test_every_chapter_has_at_least_three_and_many_wrong_answers():
+def test_chapters_have_enough_exercises():
     chapters = sorted((ROOT / "docs/learn").glob("[0-9]*.md"))
     for page in chapters:
         number = str(int(page.name[:2]))
-        own = [one for one in ALL if one.number.split(".")[0] == number]
-        shown = re.findall(r"^```exercise\n(\S+)\n```$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        assert 3 <= len(own) <= 6
-        assert [one.number for one in own] == shown
-        kinds = sum(len(one.wrong if hasattr(one, "wrong") else answers(one)[1]) for one in own)
-        assert kinds >= 9, page
+        chapter_exercises = [exercise for exercise in ALL if exercise.number.split(".")[0] == number]
+        numbers = re.findall(r"^```exercise\n(\S+)\n```$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert 3 <= len(chapter_exercises) <= 6
+        assert [exercise.number for exercise in chapter_exercises] == numbers
+        mistakes = sum(
+            len(exercise.wrong if hasattr(exercise, "wrong") else answers(exercise)[1])
+            for exercise in chapter_exercises
+        )
+        assert mistakes >= 9, page
 
 
-def test_the_course_has_enough_exercises_and_wrong_answers():
-    wrong = sum(len(one.wrong if hasattr(one, "wrong") else answers(one)[1]) for one in ALL)
+def test_course_has_enough_exercises():
+    mistakes = sum(
+        len(exercise.wrong if hasattr(exercise, "wrong") else answers(exercise)[1]) for exercise in ALL
+    )
     assert len(list((ROOT / "docs/learn").glob("[0-9]*.md"))) == 17
-    assert len(ALL) >= 60 and wrong >= 180
+    assert len(ALL) >= 60 and mistakes >= 180
 
 
-def test_the_command_line_shows_and_checks():
-    def run(*given):
-        done = CliRunner().invoke(app, ["learn", *given])
-        return done.exit_code, done.output
+def test_command_line():
+    def run(*arguments):
+        result = CliRunner().invoke(app, ["learn", *arguments])
+        return result.exit_code, result.output
 
     assert run("check", "3.1", "0,5") == (0, "Right.\n")
-    code, said = run("check", "3.1", "0.693")
-    assert (code, said) == (
+    code, output = run("check", "3.1", "0.693")
+    assert (code, output) == (
         1,
         "That is the score itself. A weight is exp of the score, divided by the sum of all three.\n",
     )
@@ -100,11 +105,11 @@ def test_the_command_line_shows_and_checks():
     assert run("hint", "3.1")[1] == find_exercise("3.1").hint.strip() + "\n"
     assert "0.5" in run("solution", "3.1")[1]
     assert len(run("list")[1].splitlines()) == len(ALL)
-    twice = ("check", "3.4", "1", "1", "2", "3")
-    many = ("check", "3.1", "1", "2")
-    for wrong in (("show", "99.9"), ("check", "3.1", "many"), many, ("check", "3.3", "9"), twice):
-        code, said = run(*wrong)
-        assert code == 1 and said.startswith("error: "), wrong
+    repeated = ("check", "3.4", "1", "1", "2", "3")
+    too_many = ("check", "3.1", "1", "2")
+    for invalid in (("show", "99.9"), ("check", "3.1", "many"), too_many, ("check", "3.3", "9"), repeated):
+        code, output = run(*invalid)
+        assert code == 1 and output.startswith("error: "), invalid
 
 
 CHECK = """
@@ -115,29 +120,29 @@ console.log(JSON.stringify(verdicts));
 """
 
 
-def test_the_page_gives_the_same_verdicts(tmp_path):
+def test_page_gives_same_verdicts(tmp_path):
     esbuild = ROOT / "page/node_modules/.bin/esbuild"
     if shutil.which("node") is None or not esbuild.exists():
         pytest.skip("node or esbuild is missing: npm --prefix page ci")
-    built = tmp_path / "exercise.mjs"
+    bundle = tmp_path / "exercise.mjs"
     source = ROOT / "page/src/lab/exercise.ts"
-    command = [esbuild, source, "--bundle", "--format=esm", f"--outfile={built}", "--log-level=error"]
+    command = [esbuild, source, "--bundle", "--format=esm", f"--outfile={bundle}", "--log-level=error"]
     subprocess.run(command, check=True)
-    cases, wanted = [], []
-    for exercise in ANSWERED:
+    cases, expected = [], []
+    for exercise in OTHER_EXERCISES:
         right, wrong = answers(exercise)
         other = 12345.678 if isinstance(exercise, NumberExercise) else right
         for answer in [right, *(answer for answer, _ in wrong), other]:
             if isinstance(exercise, ChoiceExercise):
-                given = [answer - 1]
+                page_answer = [answer - 1]
             elif isinstance(exercise, TableExercise):
-                given = [cell for row in answer for cell in row]
+                page_answer = [cell for row in answer for cell in row]
             else:
-                given = list(answer) if isinstance(exercise, OrderExercise) else [answer]
-            cases.append([exercise.model_dump(exclude_none=True), given])
-            verdict = check(exercise, words(exercise, answer))
-            wanted.append({"right": verdict.right, "remark": verdict.remark})
-    script = CHECK.replace("BUILT", built.as_uri())
-    command, given = ["node", "--input-type=module", "-e", script], json.dumps(cases)
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == wanted
+                page_answer = list(answer) if isinstance(exercise, OrderExercise) else [answer]
+            cases.append([exercise.model_dump(exclude_none=True), page_answer])
+            verdict = check(exercise, command_words(exercise, answer))
+            expected.append({"right": verdict.right, "remark": verdict.remark})
+    script = CHECK.replace("BUILT", bundle.as_uri())
+    command, page_answer = ["node", "--input-type=module", "-e", script], json.dumps(cases)
+    process = subprocess.run(command, input=page_answer, capture_output=True, text=True, check=True)
+    assert json.loads(process.stdout) == expected

@@ -1,4 +1,4 @@
-"""The widgets of the course by the keyboard alone: everything is reached and operated, and focus is seen."""
+"""The widgets of the course can be reached and used by keyboard alone, with visible focus."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from browser import served
-from test_laboratory_browser import AXE, PAGE, browser, laboratory_in, opened  # noqa: F401 (a fixture)
+from browser import serve_folder
+from test_laboratory_browser import AXE, PAGE, browser, open_page, write_laboratory  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.slow
-KINDS = ("1.1", "3.1", "3.3", "3.4")
+EXERCISE_NUMBERS = ("1.1", "3.1", "3.3", "3.4")
 TOYS = (
     '{"score": "dot", "scores": ["dot", "scaled"], "temperature": true, '
     '"queries": [[1, 0]], "keys": [[1, 0], [0, 1]]}',
@@ -20,7 +20,7 @@ TOYS = (
     '{"softmax": {"names": ["a", "b"], "scores": [1, 2]}}',
     '{"width": [1, 128]}',
 )
-FOCUSED = """() => {
+FOCUSED_ELEMENT = """() => {
   let one = document.activeElement;
   while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
   if (!one || one === document.body) return null;
@@ -33,7 +33,7 @@ FOCUSED = """() => {
     inside: box.bottom > 0 && box.top < innerHeight,
   };
 }"""
-FOCUSABLE = """() => {
+COUNT_FOCUSABLE = """() => {
   const KINDS = "button, input, select, textarea, summary, a[href], [tabindex]";
   const found = [];
   const walk = (root) => {
@@ -53,47 +53,47 @@ FOCUSABLE = """() => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Iterator[str]:
-    """A page with the laboratory, every calculator, an exercise of each kind."""
+    """Serve a page with the laboratory, all calculators, and an exercise of each kind."""
     folder = tmp_path_factory.mktemp("site")
-    build = laboratory_in(folder)
-    exercises = "".join(build._exercise(number) for number in KINDS)
+    build = write_laboratory(folder)
+    exercises = "".join(build._exercise(number) for number in EXERCISE_NUMBERS)
     toys = "".join(f"<uwaga-toy data-toy='{toy}'>still</uwaga-toy>" for toy in TOYS)
     page = re.sub(r"<uwaga-toy.*</uwaga-toy>", toys, PAGE, flags=re.DOTALL)
     (folder / "index.html").write_text(page.replace("EXERCISES", exercises), encoding="utf-8")
-    with served(folder) as url:
+    with serve_folder(folder) as url:
         yield f"{url}/index.html"
 
 
 @pytest.fixture
 def page(browser, site):  # noqa: F811
-    found = opened(browser, site, viewport={"width": 1000, "height": 900}, reduced_motion="reduce")
-    found.keyboard.press("Tab")
-    assert found.evaluate(FOCUSED)["name"].startswith("button Start the laboratory")
-    found.keyboard.press("Enter")
-    found.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
-    yield found
-    assert found.complaints == []
-    found.close()
+    started_page = open_page(browser, site, viewport={"width": 1000, "height": 900}, reduced_motion="reduce")
+    started_page.keyboard.press("Tab")
+    assert started_page.evaluate(FOCUSED_ELEMENT)["name"].startswith("button Start the laboratory")
+    started_page.keyboard.press("Enter")
+    started_page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    yield started_page
+    assert started_page.complaints == []
+    started_page.close()
 
 
-def walk(page, most: int = 400) -> list[dict]:
-    """Press Tab until the focus leaves the page; what it was on."""
+def tab_through(page, limit: int = 400) -> list[dict]:
+    """Press Tab until the focus leaves the page; return the focused elements."""
     page.evaluate("document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)")
     page.evaluate("document.querySelector('h1').tabIndex = -1; document.querySelector('h1').focus()")
     stops = []
-    for _ in range(most):
+    for _ in range(limit):
         page.keyboard.press("Tab")
-        found = page.evaluate(FOCUSED)
-        if found is None:
+        focused = page.evaluate(FOCUSED_ELEMENT)
+        if focused is None:
             return stops
-        stops.append(found)
+        stops.append(focused)
     raise AssertionError(f"the focus is trapped: {[stop['name'] for stop in stops[-6:]]}")
 
 
 def arrow_to(page, name: str) -> None:
-    """Move in the laboratory's list of tabs with the arrow keys."""
+    """Move to a tab of the laboratory with the arrow keys."""
     for _ in range(6):
-        if page.evaluate(FOCUSED)["name"] == f"button {name}":
+        if page.evaluate(FOCUSED_ELEMENT)["name"] == f"button {name}":
             page.wait_for_timeout(300)
             return
         page.keyboard.press("ArrowRight")
@@ -101,39 +101,39 @@ def arrow_to(page, name: str) -> None:
 
 
 def tab_to(page, name: str, key: str = "Tab") -> None:
-    """Press Tab until the focus is on what has this name."""
-    seen = []
+    """Press Tab until an element with this name has the focus."""
+    names = []
     for _ in range(120):
         page.keyboard.press(key)
-        found = page.evaluate(FOCUSED)
-        if found is not None:
-            assert found["seen"], found
-            if re.search(name, found["name"]):
+        focused = page.evaluate(FOCUSED_ELEMENT)
+        if focused is not None:
+            assert focused["seen"], focused
+            if re.search(name, focused["name"]):
                 return
-            seen.append(found["name"])
-    raise AssertionError(f"{name} is not reached: {seen[-12:]}")
+            names.append(focused["name"])
+    raise AssertionError(f"{name} is not reached: {names[-12:]}")
 
 
-def test_the_focus_is_not_lost_when_the_laboratory_starts(page):
-    assert page.evaluate(FOCUSED)["name"] == "textarea English"
+def test_focus_after_laboratory_starts(page):
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "textarea English"
 
 
 @pytest.mark.parametrize(
     "view", ["Attention", "Step by step", "Every number", "Change", "Choose words", "Compare"]
 )
-def test_everything_is_reached_and_seen_and_nothing_traps(page, view):
+def test_tab_reaches_all_controls(page, view):
     tab_to(page, "^button Attention$")
     arrow_to(page, view)
-    stops = walk(page)
-    assert len(stops) == page.evaluate(FOCUSABLE), [stop["name"] for stop in stops]
+    stops = tab_through(page)
+    assert len(stops) == page.evaluate(COUNT_FOCUSABLE), [stop["name"] for stop in stops]
     assert [stop["name"] for stop in stops if not (stop["seen"] and stop["inside"])] == []
 
 
-def test_every_view_is_operated(page):
+def test_views_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^button Attention$")
     keys.press("End")
-    assert page.evaluate(FOCUSED)["name"] == "button Compare"
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Compare"
     keys.press("Home")
     arrow_to(page, "Step by step")
     tab_to(page, "^button reads Ein$|^button reads Hund$|^button reads")
@@ -159,7 +159,7 @@ def test_every_view_is_operated(page):
     tab_to(page, "^button Remove: ", "Shift+Tab")
     keys.press("Enter")
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
-    assert page.evaluate(FOCUSED)["name"] == "button Add"
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Add"
     tab_to(page, "^button Change$", "Shift+Tab")
     arrow_to(page, "Choose words")
     tab_to(page, "^input temperature")
@@ -178,7 +178,7 @@ def test_every_view_is_operated(page):
     page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
 
 
-def test_the_view_of_attention_is_operated(page):
+def test_attention_view_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^input ?.*(cross|encoder)")
     keys.press("ArrowRight")
@@ -188,7 +188,7 @@ def test_the_view_of_attention_is_operated(page):
     )
     tab_to(page, "^button head 1$")
     keys.press("ArrowRight")
-    assert page.evaluate(FOCUSED)["name"] == "button head 2"
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button head 2"
     tab_to(page, "^li ")
     keys.press("ArrowDown")
     keys.press("Enter")
@@ -196,7 +196,7 @@ def test_the_view_of_attention_is_operated(page):
     page.wait_for_function(f"/looks most at/.test({output}.textContent)")
 
 
-def test_calculators_are_operated(page):
+def test_calculators_by_keyboard(page):
     keys, toys = page.keyboard, page.locator("uwaga-toy")
     tab_to(page, "^select score")
     before = toys.nth(0).inner_text()
@@ -206,22 +206,27 @@ def test_calculators_are_operated(page):
     assert toys.nth(0).inner_text() != before
     tab_to(page, "^button Start over$")
     keys.press("Enter")
-    assert page.evaluate(FOCUSED)["name"] == "button Start over"
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Start over"
     assert toys.nth(0).inner_text() == before
     tab_to(page, "may look at")
     before = toys.nth(1).inner_text()
     keys.press("Space")
     assert toys.nth(1).inner_text() != before
-    for at, name in ((2, "inputs, x, step 1"), (3, "^input positions"), (4, "scores, score, a"), (5, "d_k")):
+    for index, name in (
+        (2, "inputs, x, step 1"),
+        (3, "^input positions"),
+        (4, "scores, score, a"),
+        (5, "d_k"),
+    ):
         tab_to(page, name)
-        before = toys.nth(at).inner_text()
+        before = toys.nth(index).inner_text()
         keys.press("ArrowUp")
-        assert toys.nth(at).inner_text() != before, name
+        assert toys.nth(index).inner_text() != before, name
 
 
-def test_every_kind_of_exercise_is_answered(page):
+def test_exercises_by_keyboard(page):
     keys = page.keyboard
-    for number in KINDS:
+    for number in EXERCISE_NUMBERS:
         section = page.locator(f"section.exercise[id='exercise-{number}']")
         section.evaluate(
             "(one) => { one.querySelector('h3').tabIndex = -1; one.querySelector('h3').focus() }"
@@ -231,7 +236,7 @@ def test_every_kind_of_exercise_is_answered(page):
             tab_to(page, "^button down: ")
             keys.press("Enter")
             assert section.locator("li[data-item]").nth(1).inner_text() == first
-            assert page.evaluate(FOCUSED)["name"].startswith("button down: ")
+            assert page.evaluate(FOCUSED_ELEMENT)["name"].startswith("button down: ")
         elif section.locator("input[type=radio]").count():
             keys.press("Tab")
             keys.press("Space")
@@ -250,15 +255,17 @@ def test_every_kind_of_exercise_is_answered(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_and_a_narrow_screen(page, scheme):
+def test_accessibility_on_narrow_screen(page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.set_viewport_size({"width": 320, "height": 700})
     page.emulate_media(color_scheme=scheme)
     page.wait_for_timeout(300)
     page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run(document)")["violations"]
-    assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
+    violations = page.evaluate("axe.run(document)")["violations"]
+    assert [
+        (violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations
+    ] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     moving = "[...document.querySelectorAll('uwaga-lab *, uwaga-toy *')].filter((one) =>"
     moving += " parseFloat(getComputedStyle(one).transitionDuration) > 0"

@@ -1,4 +1,4 @@
-"""The laboratory, the calculator and the exercises in a browser: the numbers of Python, to the bit."""
+"""The laboratory, the calculator and the exercises in a browser: exactly the numbers of Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import chromium, served
+from browser import chromium, serve_folder
 from c_library import random_edits
 
 import uwaga
@@ -39,13 +39,13 @@ LANGUAGES = ("es", "pl", "zh")
 
 
 def messages(language):
-    """The messages of the laboratory by their keys."""
+    """Return the messages of the laboratory by key."""
     text = (ROOT / f"page/src/lab/messages/{language}.ts").read_text(encoding="utf-8")
     return dict(re.findall(r'^  (\w+): "(.*)",$', text, re.MULTILINE))
 
 
-def laboratory_in(folder):
-    """Put the files that the documentation puts beside the laboratory into a folder; its hooks."""
+def write_laboratory(folder):
+    """Write the files of the laboratory to a folder; return the hooks of the documentation."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
         build = importlib.import_module("hooks")
@@ -56,44 +56,49 @@ def laboratory_in(folder):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A page of the laboratory alone, in every language."""
+    """Serve a page with the laboratory in each language."""
     folder = tmp_path_factory.mktemp("site")
-    build = laboratory_in(folder)
+    build = write_laboratory(folder)
     exercises = "".join(build._exercise(number) for number in ("0.1", "3.1", "3.3", "3.4"))
     page = PAGE.replace("EXERCISES", exercises)
     (folder / "index.html").write_text(page, encoding="utf-8")
     for language in LANGUAGES:
-        spoken = page.replace('lang="en"', f'lang="{language}"')
-        (folder / f"{language}.html").write_text(spoken, encoding="utf-8")
-    with served(folder) as url:
+        translated = page.replace('lang="en"', f'lang="{language}"')
+        (folder / f"{language}.html").write_text(translated, encoding="utf-8")
+    with serve_folder(folder) as url:
         yield folder, f"{url}/index.html"
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as found:
-        yield found
+    with chromium() as chrome:
+        yield chrome
 
 
-def opened(browser, url, **settings):
+def open_page(browser, url, **settings):
     page = browser.new_page(**settings)
     page.complaints = []
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("console", lambda one: page.complaints.append(one.text) if one.type == "error" else None)
-    own = (url.rpartition("/")[0], "data:", "blob:")
-    page.on("request", lambda one: None if one.url.startswith(own) else page.complaints.append(one.url))
+    page.on(
+        "console", lambda message: page.complaints.append(message.text) if message.type == "error" else None
+    )
+    allowed = (url.rpartition("/")[0], "data:", "blob:")
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith(allowed) else page.complaints.append(request.url),
+    )
     page.goto(url)
     return page
 
 
-def started(browser, url, **settings):
-    page = opened(browser, url, **settings)
+def start_laboratory(browser, url, **settings):
+    page = open_page(browser, url, **settings)
     page.click(".lab-start")
     page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
     return page
 
 
-SHOWN = """async ([changes, view]) => {
+SHOWN_NUMBERS = """async ([changes, view]) => {
   const lab = document.querySelector("uwaga-lab");
   lab.open(view);
   await lab.change(changes);
@@ -106,18 +111,22 @@ CELLS = """[...document.querySelectorAll("uwaga-lab .lab-numbers td")]
 ARRAYS = ("cross.2.weights", "encoder.1.scores", "decoder.2.value", "cross.1.query", "encoder.4.feed_forward")
 
 
-def check_numbers(page, translator, text, target, edits, interventions, drawn):
-    """A table of the laboratory holds the numbers of Python."""
+def check_numbers(page, translator, text, target, edits, interventions, rng):
+    """Check that a table of the laboratory shows the numbers of Python."""
     edited = intervene(translator, *interventions) if interventions else translator
-    array = drawn.choice(ARRAYS)
-    head = drawn.randrange(4)
+    array = rng.choice(ARRAYS)
+    head = rng.randrange(4)
     changes = {"text": text, "edits": edits, "array": array, "head": head, "beam": 1}
-    found = page.evaluate(SHOWN, [changes | ({} if target is None else {"target": target}), "numbers"])
-    made = target or edited.translate(text, beam=1, split="never").text
-    assert found["text"] == made
-    wanted = look_inside(edited, text, made, names=[array]).arrays[array]
-    wanted = wanted[head] if wanted.ndim == 3 else wanted
-    np.testing.assert_array_equal(np.array(found["cells"], np.float32), np.nan_to_num(wanted, neginf=-np.inf))
+    page_numbers = page.evaluate(
+        SHOWN_NUMBERS, [changes | ({} if target is None else {"target": target}), "numbers"]
+    )
+    translation = target or edited.translate(text, beam=1, split="never").text
+    assert page_numbers["text"] == translation
+    expected = look_inside(edited, text, translation, names=[array]).arrays[array]
+    expected = expected[head] if expected.ndim == 3 else expected
+    np.testing.assert_array_equal(
+        np.array(page_numbers["cells"], np.float32), np.nan_to_num(expected, neginf=-np.inf)
+    )
 
 
 @pytest.fixture
@@ -127,32 +136,32 @@ def translator(monkeypatch, site):
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.slow)])
-def test_what_is_shown_is_what_python_computes(browser, site, translator, count):
-    page, drawn = started(browser, site[1]), random.Random(3)
+def test_numbers_equal_those_of_python(browser, site, translator, count):
+    page, rng = start_laboratory(browser, site[1]), random.Random(3)
     settings = translator.decoder.settings
     for seed in range(count):
         edits, interventions = random_edits(settings, seed) if seed % 3 else ([], [])
-        text = TEXTS[seed % len(TEXTS)][: drawn.randint(8, 60)].strip()
-        target = drawn.choice(["Ein Hund läuft.", "Das ist gut."])
-        check_numbers(page, translator, text, target, edits, interventions, drawn)
+        text = TEXTS[seed % len(TEXTS)][: rng.randint(8, 60)].strip()
+        target = rng.choice(["Ein Hund läuft.", "Das ist gut."])
+        check_numbers(page, translator, text, target, edits, interventions, rng)
     assert page.complaints == []
     page.close()
 
 
 @pytest.mark.slow
-def test_every_view_shows_its_part(browser, site, translator):
-    page = started(browser, site[1])
-    wanted = translator.translate("A dog runs.", beam=3, nbest=3)
+def test_views(browser, site, translator):
+    page = start_laboratory(browser, site[1])
+    expected = translator.translate("A dog runs.", beam=3, nbest=3)
     page.get_by_label("Beam", exact=True).select_option("3")
     page.get_by_role("tab", name="Step by step").click()
     page.wait_for_selector(".lab-steps li")
-    assert page.locator(".lab-steps li").count() == len(wanted.tokens) + 1
-    assert page.locator(".lab-candidate.chosen").count() == len(wanted.tokens) + 1
+    assert page.locator(".lab-steps li").count() == len(expected.tokens) + 1
+    assert page.locator(".lab-candidate.chosen").count() == len(expected.tokens) + 1
     page.get_by_role("tab", name="Choose words").click()
     page.wait_for_selector(".lab-best li")
     texts = [item.split(" score")[0] for item in page.locator(".lab-best li").all_inner_texts()]
-    assert texts == [wanted.text, *(one.text for one in wanted.alternatives)]
-    assert page.locator("svg .lab-tree-best").count() >= len(wanted.tokens) + 1
+    assert texts == [expected.text, *(alternative.text for alternative in expected.alternatives)]
+    assert page.locator("svg .lab-tree-best").count() >= len(expected.tokens) + 1
     page.get_by_role("button", name="Draw a translation").click()
     page.wait_for_function("/seed 1: ./.test(document.querySelector('uwaga-lab').textContent)")
     page.get_by_role("tab", name="Change").click()
@@ -172,17 +181,17 @@ def test_every_view_shows_its_part(browser, site, translator):
 
 
 @pytest.mark.slow
-def test_an_address_holds_the_state_and_python_that_runs(browser, site, translator):
-    page = started(browser, site[1])
+def test_state_in_address_and_python_program(browser, site, translator):
+    page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
     changes["edits"] = [heads, {"side": "source", "places": [1, 0]}]
-    page.evaluate(SHOWN, [changes, "numbers"])
+    page.evaluate(SHOWN_NUMBERS, [changes, "numbers"])
     address = page.evaluate("location.href")
-    other = opened(browser, address)
-    other.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    other_page = open_page(browser, address)
+    other_page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
     state = "JSON.stringify(document.querySelector('uwaga-lab').state)"
-    assert other.evaluate(state) == page.evaluate(state)
+    assert other_page.evaluate(state) == page.evaluate(state)
     page.locator("summary", has_text="Keep").click()
     page.get_by_text("Show me the Python").click()
     program = page.locator(".lab-keep pre").inner_text()
@@ -191,16 +200,16 @@ def test_an_address_holds_the_state_and_python_that_runs(browser, site, translat
     cells = page.evaluate(CELLS)
     np.testing.assert_array_equal(np.array(cells[-printed[-1].size :], np.float32), printed[-1].ravel())
     for damaged in ("#lab=%7B", "#lab=null", "#lab=%7B%22edits%22%3A5%7D", "#lab=" + "%5B" * 3000):
-        opened(browser, site[1] + damaged).close()
+        open_page(browser, site[1] + damaged).close()
     page.close()
 
 
-def test_the_calculator_computes_the_example_by_hand(browser, site):
-    page = opened(browser, site[1])
-    shown = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
-    assert "0.964" in shown[0] and "1.523" in shown[0] and "1.726" in shown[0]
-    assert "0.204" in shown[1] and "0.438" in shown[1]
-    assert "0.642" in shown[2] and "0.796" in shown[2]
+def test_calculator_computes_worked_example(browser, site):
+    page = open_page(browser, site[1])
+    numbers = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
+    assert "0.964" in numbers[0] and "1.523" in numbers[0] and "1.726" in numbers[0]
+    assert "0.204" in numbers[1] and "0.438" in numbers[1]
+    assert "0.642" in numbers[2] and "0.796" in numbers[2]
     page.get_by_label("v, v, column 2").fill("-2")
     assert "0.964" in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
     assert "-0.762".replace("-", "−") in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
@@ -210,35 +219,35 @@ def test_the_calculator_computes_the_example_by_hand(browser, site):
 
 
 @pytest.mark.parametrize(
-    "language", ["pl", *(pytest.param(one, marks=pytest.mark.slow) for one in ("es", "zh"))]
+    "language", ["pl", *(pytest.param(language, marks=pytest.mark.slow) for language in ("es", "zh"))]
 )
-def test_the_laboratory_speaks_the_language_of_its_page(browser, site, language):
-    said, english = messages(language), messages("en")
-    page = started(browser, site[1].replace("index", language))
-    shown = ""
+def test_laboratory_uses_language_of_page(browser, site, language):
+    translated, english = messages(language), messages("en")
+    page = start_laboratory(browser, site[1].replace("index", language))
+    text_shown = ""
     for key in ("labNumbers", "labChoose", "labSteps", "labChange", "labAttention"):
-        page.get_by_role("tab", name=said[key], exact=True).click()
+        page.get_by_role("tab", name=translated[key], exact=True).click()
         page.wait_for_timeout(200)
         if key == "labChange":
-            page.get_by_role("button", name=said["changeAdd"]).first.click()
+            page.get_by_role("button", name=translated["changeAdd"]).first.click()
             page.wait_for_selector(".lab-effect")
-        shown += page.locator("uwaga-lab").inner_text()
+        text_shown += page.locator("uwaga-lab").inner_text()
     heads = {"es": "cabezas", "pl": "głowy", "zh": "注意力头"}[language]
     page.locator(".uwaga-attention").get_by_text(heads).first.wait_for()
-    shown += page.locator("uwaga-lab").inner_text() + page.locator("uwaga-toy").inner_text()
+    text_shown += page.locator("uwaga-lab").inner_text() + page.locator("uwaga-toy").inner_text()
     first = page.locator("#exercise-3\\.1")
     first.locator("input").fill("0.5")
-    first.get_by_role("button", name=said["exerciseCheck"]).click()
-    assert first.locator(".lab-remark").inner_text() == said["exerciseRight"]
+    first.get_by_role("button", name=translated["exerciseCheck"]).click()
+    assert first.locator(".lab-remark").inner_text() == translated["exerciseRight"]
     for key, text in english.items():
-        if " " in text and "{" not in text and text != said[key]:
-            assert text not in shown, key
+        if " " in text and "{" not in text and text != translated[key]:
+            assert text not in text_shown, key
     assert page.complaints == []
     page.close()
 
 
-def test_exercises_are_checked_by_keyboard_and_kept(browser, site):
-    page = opened(browser, site[1])
+def test_exercises_are_checked_and_saved(browser, site):
+    page = open_page(browser, site[1])
     first = page.locator("#exercise-3\\.1")
     first.locator("input").fill("0.693")
     first.locator("input").press("Enter")
@@ -258,34 +267,36 @@ def test_exercises_are_checked_by_keyboard_and_kept(browser, site):
     page.close()
 
 
-def test_a_remark_shows_its_emphasis(browser, site):
-    page = opened(browser, site[1])
-    chosen = page.locator("#exercise-0\\.1")
+def test_remark_shows_emphasis(browser, site):
+    page = open_page(browser, site[1])
+    exercise = page.locator("#exercise-0\\.1")
     wrong = next(option for option in find_exercise("0.1").options if "*" in (option.remark or ""))
-    chosen.get_by_role("radio").nth(find_exercise("0.1").options.index(wrong)).check()
-    chosen.get_by_role("button", name="Check").click()
-    assert chosen.locator(".lab-remark").inner_text() == wrong.remark.replace("*", "")
-    assert chosen.locator(".lab-remark em").count() == wrong.remark.count("*") / 2
+    exercise.get_by_role("radio").nth(find_exercise("0.1").options.index(wrong)).check()
+    exercise.get_by_role("button", name="Check").click()
+    assert exercise.locator(".lab-remark").inner_text() == wrong.remark.replace("*", "")
+    assert exercise.locator(".lab-remark em").count() == wrong.remark.count("*") / 2
     page.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_and_nothing_is_wider_than_a_telephone(browser, site, scheme):
+def test_accessibility_and_width_on_telephone(browser, site, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
-    page = started(browser, site[1], color_scheme=scheme, viewport={"width": 320, "height": 700})
+    page = start_laboratory(browser, site[1], color_scheme=scheme, viewport={"width": 320, "height": 700})
     for tab in ("Attention", "Step by step", "Every number", "Change", "Choose words"):
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(200)
         page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
-        found = page.evaluate("axe.run(document)")["violations"]
-        assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == [], tab
+        violations = page.evaluate("axe.run(document)")["violations"]
+        assert [
+            (violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations
+        ] == [], tab
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, tab
     page.close()
 
 
-def test_the_committed_script_is_what_its_source_makes(tmp_path):
+def test_committed_script_is_current(tmp_path):
     if not (ROOT / "page/node_modules/esbuild").exists():
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")
@@ -295,8 +306,10 @@ def test_the_committed_script_is_what_its_source_makes(tmp_path):
         name.name for name in names if name.parent.name == "lab"
     }
     for name in names:
-        made, kept = (tmp_path / name).read_bytes(), (ROOT / "docs" / name).read_bytes()
-        assert made == kept, f"docs/{name} is not what page/src/lab makes: run `make page` and commit it"
+        built, committed = (tmp_path / name).read_bytes(), (ROOT / "docs" / name).read_bytes()
+        assert built == committed, (
+            f"docs/{name} is not what page/src/lab makes: run `make page` and commit it"
+        )
     assert (
         sum(
             (ROOT / "docs/lab" / name).stat().st_size for name in ("lab.js", "chunk.js", "more.js", "lab.css")

@@ -1,4 +1,4 @@
-"""The built documentation: nothing from elsewhere, small pages, whole without a network or a script."""
+"""The built documentation: self-contained small pages, which work without a network or JavaScript."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 from browser import chromium
-from browser import served as served_files
+from browser import serve_folder as served_files
 
 ROOT = Path(__file__).resolve().parents[2]
-RULED = "{include: ['article'], exclude: ['.md-typeset__scrollwrap', '.md-code__nav']}"
-"""What axe looks at: without two elements of the theme, wrappers of wide tables and of buttons that copy."""
+AXE_CONTEXT = "{include: ['article'], exclude: ['.md-typeset__scrollwrap', '.md-code__nav']}"
+"""The elements that axe checks: without the theme's wrappers of wide tables and copy buttons."""
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The documentation; CI names that which `make docs` has just built."""
+    """Return the folder of the documentation; in CI, that which `make docs` has built."""
     if "UWAGA_SITE" in os.environ:
         return Path(os.environ["UWAGA_SITE"])
     folder = tmp_path_factory.mktemp("site")
@@ -32,8 +32,8 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def served(site, tmp_path_factory):
-    """The documentation out of its zip, as Python's own server shows it."""
+def site_url(site, tmp_path_factory):
+    """Serve the documentation from its extracted zip archive with Python's file server."""
     archive, folder = tmp_path_factory.mktemp("zip") / "course.zip", tmp_path_factory.mktemp("opened")
     with zipfile.ZipFile(archive, "w") as file:
         for path in site.rglob("*"):
@@ -44,13 +44,13 @@ def served(site, tmp_path_factory):
         yield url
 
 
-def test_it_is_small_and_asks_for_nothing_elsewhere(site):
+def test_site_is_small_and_self_contained(site):
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 40e6
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        asked = re.findall(r'<(?:script|img|iframe|source)[^>]*\ssrc="(https?:|//)', text)
-        asked += re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|icon)"[^>]*href="(https?:|//)', text)
-        assert asked == [], page
+        external = re.findall(r'<(?:script|img|iframe|source)[^>]*\ssrc="(https?:|//)', text)
+        external += re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|icon)"[^>]*href="(https?:|//)', text)
+        assert external == [], page
     for page in (site / "learn").glob("*/index.html"):
         text = page.read_text(encoding="utf-8")
         assert len(gzip.compress(text.encode())) < 60_000
@@ -60,14 +60,14 @@ def test_it_is_small_and_asks_for_nothing_elsewhere(site):
         assert "$$" not in text
 
 
-def test_a_page_and_the_laboratory_work_without_a_network_once_they_were_opened(served):
+def test_opened_pages_work_offline(site_url):
     with chromium() as browser:
         context = browser.new_context()
-        own = (served, "data:", "blob:")
-        asked: list[str] = []
-        context.on("request", lambda one: asked.append(one.url))
+        allowed = (site_url, "data:", "blob:")
+        requested: list[str] = []
+        context.on("request", lambda request: requested.append(request.url))
         page = context.new_page()
-        page.goto(f"{served}/learn/laboratory/", wait_until="networkidle")
+        page.goto(f"{site_url}/learn/laboratory/", wait_until="networkidle")
         page.evaluate("navigator.serviceWorker.ready")
         page.reload(wait_until="networkidle")
         page.click(".lab-start")
@@ -76,15 +76,15 @@ def test_a_page_and_the_laboratory_work_without_a_network_once_they_were_opened(
         page.reload(wait_until="load")  # the address holds the state, so the laboratory starts
         page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
         assert "tokens, log-probability" in page.locator(".lab-status").inner_text()
-        assert [url for url in asked if not url.startswith(own)] == []
+        assert [url for url in requested if not url.startswith(allowed)] == []
         context.close()
 
 
-def test_a_chapter_is_whole_without_a_script(served):
+def test_chapter_without_javascript(site_url):
     with chromium() as browser:
         context = browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 700})
         page = context.new_page()
-        page.goto(f"{served}/learn/03-looking-back/")
+        page.goto(f"{site_url}/learn/03-looking-back/")
         text = page.locator("article").inner_text()
         calculator = "Without a script this calculator"
         for part in ("Predict first", "The context is", calculator, "Exercise 3.4", "Recap"):
@@ -98,22 +98,26 @@ def test_a_chapter_is_whole_without_a_script(served):
 LANGUAGES = ("es", "pl", "zh")
 
 
-def test_a_page_says_its_language_and_leads_to_the_others(site):
+def test_pages_declare_and_link_languages(site):
     for language in LANGUAGES:
         pages = {path.parent.name for path in (site / "learn" / language).glob("*/index.html")}
         assert len(pages) == 18  # 17 chapters and the laboratory
         for name in pages:
             text = (site / "learn" / language / name / "index.html").read_text(encoding="utf-8")
             assert f'<html lang="{language}"' in text
-            others = {"en", *LANGUAGES} - {language}
-            assert {other for other in others if f'hreflang="{other}"' in text} == others, (language, name)
+            other_languages = {"en", *LANGUAGES} - {language}
+            assert {
+                other_language for other_language in other_languages if f'hreflang="{other_language}"' in text
+            } == other_languages, (language, name)
     english = (site / "learn/03-looking-back/index.html").read_text(encoding="utf-8")
-    assert '<html lang="en"' in english and all(f'hreflang="{one}"' in english for one in LANGUAGES)
+    assert '<html lang="en"' in english and all(
+        f'hreflang="{language_code}"' in english for language_code in LANGUAGES
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_the_course(served, site, scheme):
-    """All English pages, and a chapter of each language; nothing is wider than a small telephone."""
+def test_accessibility(site_url, site, scheme):
+    """Check all English pages, and a chapter of each language; none is wider than a small telephone."""
     axe = ROOT / "page/node_modules/axe-core/axe.min.js"
     if not axe.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
@@ -122,19 +126,19 @@ def test_axe_finds_nothing_in_the_course(served, site, scheme):
     with chromium() as browser:
         page = browser.new_page(color_scheme=scheme)
         for name in pages:
-            page.goto(f"{served}/learn/{name}/")
+            page.goto(f"{site_url}/learn/{name}/")
             page.add_script_tag(content=axe.read_text(encoding="utf-8"))
-            found = page.evaluate(f"axe.run({RULED})")["violations"]
+            violations = page.evaluate(f"axe.run({AXE_CONTEXT})")["violations"]
             # A heading that is an equation has a text, which axe does not see.
-            told = [
-                (one["id"], node["html"][:160])
-                for one in found
-                for node in one["nodes"]
-                if one["id"] != "empty-table-header" or "<math" not in node["html"]
+            messages = [
+                (violation["id"], node["html"][:160])
+                for violation in violations
+                for node in violation["nodes"]
+                if violation["id"] != "empty-table-header" or "<math" not in node["html"]
             ]
-            assert told == [], name
+            assert messages == [], name
         page.set_viewport_size({"width": 320, "height": 700})
         for name in pages:
-            page.goto(f"{served}/learn/{name}/")
+            page.goto(f"{site_url}/learn/{name}/")
             assert page.evaluate("document.documentElement.scrollWidth") <= 320, name
         page.close()

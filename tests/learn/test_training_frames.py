@@ -1,4 +1,4 @@
-"""What chapter 13 and its exercises say of the frames is what the frames hold."""
+"""The statements of chapter 13 and its exercises about the frames are true."""
 
 from __future__ import annotations
 
@@ -23,60 +23,60 @@ def film(monkeypatch):
     return importlib.import_module("recorded")
 
 
-def best(film, name, view, row):
-    """The source word that a row looks at most, by update, of the first sentence."""
+def largest_by_update(film, name, view, row):
+    """Return the source word with the largest weight in a row of the first sentence, by update."""
     source, target = film.sentence(0)
-    at = target.index(row)
+    row_index = target.index(row)
     frames = film.matrices(film.run(name), view, 0)
-    return {update: source[int(weights[at].argmax())] for update, weights in frames.items()}
+    return {update: source[int(weights[row_index].argmax())] for update, weights in frames.items()}
 
 
-def since(found, word):
-    """The update from which on the word stays the largest."""
-    others = [update for update, one in found.items() if one != word]
-    return min(update for update in found if update > max(others))
+def since_update(words, word):
+    """Return the update from which the word keeps the largest weight."""
+    updates = [update for update, largest in words.items() if largest != word]
+    return min(update for update in words if update > max(updates))
 
 
-def test_rows_take_shape_in_the_order_that_the_chapter_tells(film):
-    def row(name):
-        return best(film, "transformer", "mean", name)
+def test_rows_form_in_the_order_of_the_chapter(film):
+    def largest(name):
+        return largest_by_update(film, "transformer", "mean", name)
 
-    kaufen = row("kaufen")
-    assert since(kaufen, "buy") == find_exercise("13.3").answer == 450
+    kaufen = largest("kaufen")
+    assert since_update(kaufen, "buy") == find_exercise("13.3").answer == 450
     assert (kaufen[0], kaufen[400]) == ("buy", ".")
-    assert since(row("möchte"), "want") == 150
-    assert since(row("Auto"), "car") == 350
+    assert since_update(largest("möchte"), "want") == 150
+    assert since_update(largest("Auto"), "car") == 350
     frames = film.matrices(film.run("transformer"), "mean", 0)
     assert frames[50].max() < 0.25 and frames[100][0].argmax() == 0 and frames[100][0].max() > 0.8
     rows = ("Ich", "möchte", "ein", "Auto", "kaufen", ".", "</s>")
-    assert {best(film, "bahdanau", "head", row)[200] for row in rows} == {"."}
-    assert {best(film, "luong", "head", row)[100] for row in rows} == {"I"}
+    assert {largest_by_update(film, "bahdanau", "head", row)[200] for row in rows} == {"."}
+    assert {largest_by_update(film, "luong", "head", row)[100] for row in rows} == {"I"}
 
 
-def test_the_table_and_the_losses_are_those_of_the_frames(film):
+def test_table_and_losses_equal_frames(film):
     rows = re.findall(r"^\| (Cho|Luong|Bahdanau|Transformer) \| (.*) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 4
     for name, cells in rows:
         run = film.run(name.lower())
-        at = run["updates"].index(3000)
+        index = run["updates"].index(3000)
         view = run["views"].get("mean") or run["views"].get("head")
-        wanted = [run["loss"][at], *((view["seen"][at], 100 * view["linked"][at]) if view else ())]
-        found = [float(cell) for cell in cells.replace(" %", "").split(" | ") if cell != "–"]
-        np.testing.assert_allclose(found, wanted, atol=0.51)
-        assert abs(found[0] - wanted[0]) <= 0.006
-    without = film.whole()["without"]
-    assert round(without["alone"], 1) == 5.9 and round(without["after"], 1) == 4.6
+        expected = [run["loss"][index], *((view["seen"][index], 100 * view["linked"][index]) if view else ())]
+        actual = [float(cell) for cell in cells.replace(" %", "").split(" | ") if cell != "–"]
+        np.testing.assert_allclose(actual, expected, atol=0.51)
+        assert abs(actual[0] - expected[0]) <= 0.006
+    baseline = film.read_recording()["without"]
+    assert round(baseline["alone"], 1) == 5.9 and round(baseline["after"], 1) == 4.6
     loss = dict(zip(film.run("transformer")["updates"], film.run("transformer")["loss"], strict=True))
     assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
 
 
-def test_models_are_small_share_a_tokeniser_and_name_their_licence():
+def test_models_are_small_and_share_tokeniser():
     models = json.loads((MODELS / "models.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in models] == ["cho", "bahdanau", "luong", "transformer"]
-    assert len({(MODELS / one["name"] / "source.spm").read_bytes() for one in models}) == 1
-    for one in models:
-        folder = MODELS / one["name"]
-        assert one["weights"] <= 3_000_000
-        assert one["bytes"] == sum(path.stat().st_size for path in folder.iterdir()) <= 3_000_000
+    assert [model["name"] for model in models] == ["cho", "bahdanau", "luong", "transformer"]
+    assert len({(MODELS / model["name"] / "source.spm").read_bytes() for model in models}) == 1
+    for entry in models:
+        folder = MODELS / entry["name"]
+        assert entry["weights"] <= 3_000_000
+        assert entry["bytes"] == sum(path.stat().st_size for path in folder.iterdir()) <= 3_000_000
         assert "CC BY 2.0: sentences from Tatoeba" in (folder / "card.md").read_text(encoding="utf-8")
     assert (MODELS / "frames.json").stat().st_size <= 150_000

@@ -1,4 +1,4 @@
-"""The report of ``uwaga bench``: as JSON and back, side by side, and from files of anybody."""
+"""The report of ``uwaga bench``: as JSON, compared, and from untrusted files."""
 
 import copy
 import json
@@ -7,9 +7,9 @@ import math
 import pytest
 
 from uwaga.errors import DataError
-from uwaga.speed.report import LARGEST, VERSION, Report, compare, read_report
+from uwaga.speed.report import MAX_REPORT_BYTES, VERSION, Report, compare, read_report
 
-GOOD = {
+REPORT = {
     "format": "uwaga bench",
     "version": 1,
     "build": {"version": "0.1.0", "commit": "abc", "compiler": "GNU 12", "flags": "-O3"},
@@ -75,27 +75,27 @@ def path(tmp_path):
     return tmp_path / "report.json"
 
 
-def places(values, before=()):
-    """The path of every value in nested objects and lists, and of these."""
+def key_paths(values, prefix=()):
+    """Yield the path of keys to each value, object and list."""
     keys = values.items() if isinstance(values, dict) else enumerate(values)
     for key, value in keys:
-        yield (*before, key)
+        yield (*prefix, key)
         if isinstance(value, dict | list):
-            yield from places(value, (*before, key))
+            yield from key_paths(value, (*prefix, key))
 
 
-def changed(place, value):
-    """The good report with another value in a place."""
-    report = copy.deepcopy(GOOD)
+def changed_report(key_path, value):
+    """Return a copy of the report with another value."""
+    report = copy.deepcopy(REPORT)
     group = report
-    for key in place[:-1]:
+    for key in key_path[:-1]:
         group = group[key]
-    group[place[-1]] = value
+    group[key_path[-1]] = value
     return report
 
 
-def refused(path, content):
-    """What is said of a file with this content."""
+def error_message(path, content):
+    """Return the error message for a file with this content."""
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     with pytest.raises(DataError) as error:
         read_report(path)
@@ -104,55 +104,62 @@ def refused(path, content):
     return message
 
 
-def test_a_report_is_the_same_after_json(path):
-    report = Report.model_validate(GOOD)
-    assert json.loads(report.to_json()) == GOOD
+def test_json_round_trip(path):
+    report = Report.model_validate(REPORT)
+    assert json.loads(report.to_json()) == REPORT
     path.write_text(report.to_json())
     assert read_report(path) == report
 
 
-def test_a_report_beside_itself_has_ratios_of_one():
-    report = Report.model_validate(GOOD)
+def test_report_compared_with_itself():
+    report = Report.model_validate(REPORT)
     ratios = compare(report, report)
-    assert len(ratios) == 6 and {one.ratio for one in ratios} == {1.0}
+    assert len(ratios) == 6 and {comparison.ratio for comparison in ratios} == {1.0}
 
 
-def test_the_ratio_is_this_by_the_other_and_absent_where_one_lacks_the_rate():
-    faster = changed(("memory", 0, "all_threads"), 1e11)
+def test_ratio_of_two_reports():
+    faster = changed_report(("memory", 0, "all_threads"), 1e11)
     faster["peaks"] = []
-    ratios = {one.name: one for one in compare(Report.model_validate(faster), Report.model_validate(GOOD))}
+    ratios = {
+        comparison.name: comparison
+        for comparison in compare(Report.model_validate(faster), Report.model_validate(REPORT))
+    }
     assert ratios["reading 4 MiB, all threads"].ratio == 2
     assert ratios["reading 4 MiB, 1 thread"].ratio == 1
-    assert ratios["int8 in registers"].one is None and ratios["int8 in registers"].ratio is None
+    assert ratios["int8 in registers"].first is None and ratios["int8 in registers"].ratio is None
 
 
-def test_rates_of_another_model_are_not_divided():
-    other = changed(("model", "weights"), 70_000_000)
-    found = compare(Report.model_validate(GOOD), Report.model_validate(other))
-    searches = [one for one in found if one.unit == "tokens/s"]
-    assert len(searches) == 2 and {one.ratio for one in searches} == {None}
+def test_rates_of_different_models_have_no_ratio():
+    other = changed_report(("model", "weights"), 70_000_000)
+    comparisons = compare(Report.model_validate(REPORT), Report.model_validate(other))
+    searches = [comparison for comparison in comparisons if comparison.unit == "tokens/s"]
+    assert len(searches) == 2 and {comparison.ratio for comparison in searches} == {None}
 
 
-@pytest.mark.parametrize("place", list(places(GOOD)), ids=lambda place: ".".join(map(str, place)))
-def test_a_hostile_value_is_refused_with_its_key(path, place):
+@pytest.mark.parametrize(
+    "key_path", list(key_paths(REPORT)), ids=lambda key_path: ".".join(map(str, key_path))
+)
+def test_hostile_value_is_reported_with_its_key(path, key_path):
     hostile = [-1, math.nan, math.inf, 10**400, 1e300, {"a": []}, [[]], "\x1b[2J", "x" * 10**5]
     for value in hostile:
-        message = refused(path, changed(place, value))
-        assert str(place[0]) in message.removeprefix(str(path)) and message.isprintable()
+        message = error_message(path, changed_report(key_path, value))
+        assert str(key_path[0]) in message.removeprefix(str(path)) and message.isprintable()
 
 
-@pytest.mark.parametrize("place", [one for one in places(GOOD) if isinstance(one[-1], str)], ids=str)
-def test_a_missing_key_is_named(path, place):
-    report = copy.deepcopy(GOOD)
+@pytest.mark.parametrize(
+    "key_path", [key_path for key_path in key_paths(REPORT) if isinstance(key_path[-1], str)], ids=str
+)
+def test_missing_key(path, key_path):
+    report = copy.deepcopy(REPORT)
     group = report
-    for key in place[:-1]:
+    for key in key_path[:-1]:
         group = group[key]
-    del group[place[-1]]
-    assert place[-1] in refused(path, report)
+    del group[key_path[-1]]
+    assert key_path[-1] in error_message(path, report)
 
 
-def test_an_unknown_key_is_named_with_the_nearest(path):
-    assert "did you mean 'processor'?" in refused(path, changed(("machine", "procesor"), "x"))
+def test_unknown_key_suggests_similar_one(path):
+    assert "did you mean 'processor'?" in error_message(path, changed_report(("machine", "procesor"), "x"))
 
 
 @pytest.mark.parametrize(
@@ -169,19 +176,19 @@ def test_an_unknown_key_is_named_with_the_nearest(path):
     ],
     ids=["empty", "no text", "list", "null", "no format", "deep", "long number", "surrogate"],
 )
-def test_what_is_no_report_is_refused(path, content):
-    refused(path, content)
+def test_invalid_report(path, content):
+    error_message(path, content)
 
 
-def test_a_newer_version_is_refused_with_the_way_out(path):
-    assert "install a newer uwaga" in refused(path, changed(("version",), VERSION + 1))
+def test_newer_version(path):
+    assert "install a newer uwaga" in error_message(path, changed_report(("version",), VERSION + 1))
 
 
-def test_a_large_file_is_refused_unread(path):
-    assert "larger than" in refused(path, b" " * (LARGEST + 1))
+def test_file_size_limit(path):
+    assert "larger than" in error_message(path, b" " * (MAX_REPORT_BYTES + 1))
 
 
-def test_a_folder_and_a_missing_file_are_refused(path):
-    for place in (path.parent, path):
+def test_unreadable_paths(path):
+    for unreadable in (path.parent, path):
         with pytest.raises(DataError, match="cannot be read"):
-            read_report(place)
+            read_report(unreadable)

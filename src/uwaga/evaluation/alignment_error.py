@@ -13,9 +13,9 @@ from uwaga.errors import DataError
 
 Link = tuple[int, int]
 """(source word, target word), counted from 0."""
-Chosen = TypeVar("Chosen")
-CHECKSUM = 16
-"""Hexadecimal digits of the SHA-256 of a pair's texts."""
+Line = TypeVar("Chosen")
+CHECKSUM_DIGITS = 16
+"""Number of hexadecimal digits of the SHA-256 of a pair's texts."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,15 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
         raise DataError(
             f"alignments of {len(links)} pairs cannot be compared with manual ones of {len(gold)}"
         )
-    both = list(zip(links, gold, strict=True))
-    hits = sum(len(pair & manual.sure) + len(pair & manual.possible) for pair, manual in both)
-    total = sum(len(pair) + len(manual.sure) for pair, manual in both)
+    pairs = list(zip(links, gold, strict=True))
+    hits = sum(len(pair & manual.sure) + len(pair & manual.possible) for pair, manual in pairs)
+    total = sum(len(pair) + len(manual.sure) for pair, manual in pairs)
     return 1.0 - hits / total if total else 0.0
 
 
 def pair_checksum(source: str, target: str) -> str:
     """Return the checksum of a pair, of both texts with a tab between them."""
-    return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()[:CHECKSUM]
+    return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()[:CHECKSUM_DIGITS]
 
 
 def read_hand_alignments(path: Path) -> list[HandAlignment]:
@@ -96,7 +96,7 @@ def read_hand_alignments(path: Path) -> list[HandAlignment]:
         DataError: the file is missing, or a line has another form.
     """
     lines = _lines(path)
-    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    return [_parse_line(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def read_gold(path: Path) -> list[HandAlignment]:
@@ -108,7 +108,7 @@ def read_gold(path: Path) -> list[HandAlignment]:
     Raises:
         DataError: the file is missing, or a line has another form.
     """
-    if any(re.fullmatch(rf"\d+ [0-9a-f]{{{CHECKSUM}}}( .*)?", line) for line in _lines(path)[:1]):
+    if any(re.fullmatch(rf"\d+ [0-9a-f]{{{CHECKSUM_DIGITS}}}( .*)?", line) for line in _lines(path)[:1]):
         return read_hand_alignments(path)
     return [
         HandAlignment(number, "", *_links(line.split(), line, f"{path}, line {number}", "0-0 1?1 ..."))
@@ -128,7 +128,7 @@ def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
     ]
 
 
-def chosen_lines(lines: Sequence[Chosen], gold: Sequence[HandAlignment], name: str) -> list[Chosen]:
+def select_lines(lines: Sequence[Line], gold: Sequence[HandAlignment], name: str) -> list[Line]:
     """Select the lines of a corpus that have manual alignments.
 
     Raises:
@@ -171,24 +171,26 @@ def _lines(path: Path) -> list[str]:
         raise DataError(f"{path}: cannot be read: {error}") from None
 
 
-def _parse(line: str, where: str) -> HandAlignment:
+def _parse_line(line: str, location: str) -> HandAlignment:
     form = "NUMBER CHECKSUM 0-0 1?1 ..."
     number, checksum, *links = [*line.split(), "", ""][: max(2, len(line.split()))]
     if not number.isdecimal() or len(number) > 9 or not checksum:
-        raise _malformed(line, where, form)
-    return HandAlignment(int(number), checksum, *_links(links, line, where, form))
+        raise _malformed(line, location, form)
+    return HandAlignment(int(number), checksum, *_links(links, line, location, form))
 
 
-def _links(links: Sequence[str], line: str, where: str, form: str) -> tuple[frozenset[Link], frozenset[Link]]:
+def _links(
+    links: Sequence[str], line: str, location: str, form: str
+) -> tuple[frozenset[Link], frozenset[Link]]:
     """Return the sure links, and the possible ones including the sure ones."""
     sure, uncertain = set[Link](), set[Link]()
     for link in links:
         match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)
         if match is None:
-            raise _malformed(line, where, form)
+            raise _malformed(line, location, form)
         (sure if match[2] == "-" else uncertain).add((int(match[1]), int(match[3])))
     return frozenset(sure), frozenset(sure | uncertain)
 
 
-def _malformed(line: str, where: str, form: str) -> DataError:
-    return DataError(f"{where}: expected {form}, found {line[:60]!r}")
+def _malformed(line: str, location: str, form: str) -> DataError:
+    return DataError(f"{location}: expected {form}, found {line[:60]!r}")

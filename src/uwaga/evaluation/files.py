@@ -39,17 +39,19 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
     for path in paths:
         lines = read_lines(path)
         if ".tsv" in path.suffixes:
-            read = [_pick(line, ranges) for line in lines]
-            for number, line in enumerate(read, start=1):
+            line_references = [_pick_columns(line, ranges) for line in lines]
+            for number, line in enumerate(line_references, start=1):
                 if not line:
                     raise DataError(f"{path}: line {number} has no reference in columns {columns}")
         else:
-            read = [(line,) for line in lines]
+            line_references = [(line,) for line in lines]
         if path is paths[0]:
-            gathered = read
+            gathered = line_references
             continue
-        check_aligned(str(path), len(read), str(paths[0]), len(gathered))
-        gathered = [before + more for before, more in zip(gathered, read, strict=True)]
+        check_aligned(str(path), len(line_references), str(paths[0]), len(gathered))
+        gathered = [
+            earlier + additional for earlier, additional in zip(gathered, line_references, strict=True)
+        ]
     return gathered
 
 
@@ -68,7 +70,7 @@ def check_aligned(name: str, count: int, other: str, other_count: int) -> None:
         raise DataError(f"{name} has {count} lines but {other} has {other_count}: they must be aligned")
 
 
-def _pick(line: str, ranges: Sequence[tuple[int, int | None]]) -> tuple[str, ...]:
+def _pick_columns(line: str, ranges: Sequence[tuple[int, int | None]]) -> tuple[str, ...]:
     cells = line.split("\t")
     return tuple(cell for first, last in ranges for cell in cells[first - 1 : last] if cell.strip())
 

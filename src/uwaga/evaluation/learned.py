@@ -61,8 +61,8 @@ def comet(
     except Exception as error:  # the package passes on the errors of its libraries
         raise ModelError(f"COMET's model {model} cannot be fetched or read: {reason(error)}") from None
     rows = [
-        {"src": source, "mt": line, "ref": ways[0]}
-        for source, line, ways in zip(sources, hypotheses, references, strict=True)
+        {"src": source, "mt": line, "ref": line_references[0]}
+        for source, line, line_references in zip(sources, hypotheses, references, strict=True)
     ]
     result = scorer.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=False)
     return CometScores(model, float(result.system_score), tuple(float(score) for score in result.scores))

@@ -45,7 +45,7 @@ class MetricScore:
 
     @property
     def higher_is_better(self) -> bool:
-        """False for TER, which counts edits."""
+        """Whether a higher score is better: False for TER, which counts edits."""
         return self.metric != "ter"
 
 
@@ -134,26 +134,26 @@ def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> di
         from sacrebleu.metrics.ter import TER
     except ImportError:
         raise MissingExtraError("metrics need sacrebleu: pip install 'uwaga[evaluate]'") from None
-    built: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for name in names:
         if name == "bleu":
             try:
                 # force: no warning about tokenised text, which `none` implies
-                built[name] = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
+                metrics[name] = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
             except (ImportError, RuntimeError) as error:
                 reason = " ".join(str(error).split())
                 raise MissingExtraError(f"tokeniser {tokenize!r} cannot be used: {reason}") from None
         elif name == "ter":
-            built[name] = TER()
+            metrics[name] = TER()
         else:
-            built[name] = CHRF(word_order=2 if name == "chrf++" else 0, lowercase=lowercase)
-    return built
+            metrics[name] = CHRF(word_order=2 if name == "chrf++" else 0, lowercase=lowercase)
+    return metrics
 
 
-def _check_known(what: str, given: Sequence[str], known: Sequence[str]) -> None:
-    for name in given:
-        if name not in known:
-            raise SettingsError(f"unknown {what} {name!r}; known: {', '.join(known)}")
+def _check_known(kind: str, names: Sequence[str], supported: Sequence[str]) -> None:
+    for name in names:
+        if name not in supported:
+            raise SettingsError(f"unknown {kind} {name!r}; known: {', '.join(supported)}")
 
 
 def evaluate_sentences(
@@ -164,7 +164,7 @@ def evaluate_sentences(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> list[dict[str, float]]:
-    """Return the scores of every sentence by metric, in the given order.
+    """Return the scores of each sentence by metric.
 
     BLEU uses only n-gram orders up to the sentence's length (``effective_order``), as ``sacrebleu
     --sentence-level`` does. Arguments are those of :func:`uwaga.evaluation.evaluate`.
@@ -173,11 +173,14 @@ def evaluate_sentences(
         DataError, SettingsError, MissingExtraError: as :func:`uwaga.evaluation.evaluate`.
     """
     reference_streams(hypotheses, references)  # checks both
-    built = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
-    if "bleu" in built:
-        cast("BLEU", built["bleu"]).effective_order = True
+    metric_objects = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
+    if "bleu" in metric_objects:
+        cast("BLEU", metric_objects["bleu"]).effective_order = True
     pairs = list(zip(hypotheses, references, strict=True))
     return [
-        {name: float(metric.sentence_score(line, list(ways)).score) for name, metric in built.items()}
-        for line, ways in pairs
+        {
+            name: float(metric.sentence_score(line, list(line_references)).score)
+            for name, metric in metric_objects.items()
+        }
+        for line, line_references in pairs
     ]

@@ -30,7 +30,7 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """``value - baseline``."""
+        """The difference ``value - baseline``."""
         return self.value - self.baseline
 
     def to_dict(self) -> dict[str, object]:
@@ -64,13 +64,13 @@ def compare(
     if len(hypotheses) != len(baseline):
         raise DataError(f"{len(hypotheses)} hypotheses but {len(baseline)} lines of the baseline")
     streams = reference_streams(hypotheses, references)
-    built = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
+    metric_objects = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
 
     from sacrebleu.significance import PairedTest
 
     systems: list[tuple[str, Sequence[str]]] = [("baseline", baseline), ("system", hypotheses)]
     results = []
-    for name, metric in built.items():  # one at a time: chrF and chrF++ would share a key
+    for name, metric in metric_objects.items():  # one at a time: chrF and chrF++ would share a key
         test = PairedTest(systems, {name: metric}, streams, test_type="bs", n_samples=samples)
         signatures, table = test()
         (key, signature), *_ = signatures.items()

@@ -46,7 +46,7 @@ def read_catalogue_set(name: str, report: Callable[[str], object] = lambda text:
         report: called with a sentence about a download before it begins.
     """
     dataset, pair = _find(name)
-    with _errors_of(name, report):
+    with _converted_errors(name, report):
         source = Path(dataset.get_source_file(pair))  # type: ignore[no-untyped-call]
         paths = [Path(path) for path in dataset.get_reference_files(pair)]  # type: ignore[no-untyped-call]
     sources = read_lines(source)
@@ -71,21 +71,21 @@ def _find(name: str) -> tuple[Dataset, str]:
     set_name, _, pair = name.partition(":")
     dataset = DATASETS.get(set_name)
     if dataset is None:
-        raise SettingsError(f"unknown test set {set_name!r}; {_known(set_name, sorted(DATASETS))}")
+        raise SettingsError(f"unknown test set {set_name!r}; {_suggestion(set_name, sorted(DATASETS))}")
     if pair not in dataset.langpairs:
-        known = _known(pair, sorted(dataset.langpairs))
+        suggestion = _suggestion(pair, sorted(dataset.langpairs))
         problem = f"has no language pair {pair!r}" if pair else f"needs a language pair: {set_name}:FROM-TO"
-        raise SettingsError(f"test set {set_name} {problem}; {known}")
+        raise SettingsError(f"test set {set_name} {problem}; {suggestion}")
     return dataset, pair
 
 
-def _known(given: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(given, names, 3)
+def _suggestion(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, 3)
     return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names)}"
 
 
 @contextmanager
-def _errors_of(name: str, report: Callable[[str], object]) -> Iterator[None]:
+def _converted_errors(name: str, report: Callable[[str], object]) -> Iterator[None]:
     """Raise sacreBLEU's errors, some of which it logs before it exits, as a :class:`DataError`."""
     from sacrebleu.utils import SACREBLEU_DIR
 
@@ -99,7 +99,7 @@ def _errors_of(name: str, report: Callable[[str], object]) -> Iterator[None]:
                 report(record.getMessage())
 
     logger, handler = logging.getLogger("sacrebleu"), Handler()
-    before = logger.propagate, logger.level
+    previous = logger.propagate, logger.level
     logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.INFO)
@@ -113,7 +113,7 @@ def _errors_of(name: str, report: Callable[[str], object]) -> Iterator[None]:
         ) from error
     finally:
         logger.removeHandler(handler)
-        logger.propagate, logger.level = before
+        logger.propagate, logger.level = previous
 
 
 def _tokeniser(pair: str) -> str:

@@ -1,4 +1,4 @@
-"""The exercises of the course: read, shown and checked."""
+"""Read, show and check the exercises of the course."""
 
 from uwaga.learn.check import Verdict, check
 from uwaga.learn.exercises import Exercise, all_exercises, find_exercise

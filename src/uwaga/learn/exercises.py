@@ -1,4 +1,4 @@
-"""Exercises in files: one YAML file for each chapter of the course, ``en/03.yaml``.
+"""The exercises of the course: one YAML file for each chapter, such as ``en/03.yaml``.
 
 A file is a mapping of ``exercises``, a list. Texts are Markdown with equations between dollar signs.
 """
@@ -23,7 +23,7 @@ Remark = Annotated[str, Field(min_length=1)]
 class _Base(StrictModel):
     """The fields of every exercise.
 
-    ``number`` is the chapter and the place in it, such as ``3.1``.
+    ``number`` is the number of the chapter and of the exercise in it, such as ``3.1``.
     """
 
     number: Annotated[str, Field(pattern=r"^\d+\.\d+$")]
@@ -40,7 +40,7 @@ class WrongNumber(StrictModel):
 
 
 class NumberExercise(_Base):
-    """A number, right within ``tolerance``; ``otherwise`` is the remark on other wrong answers."""
+    """A number, right within ``tolerance``. ``otherwise`` is the remark on answers not in ``wrong``."""
 
     kind: Literal["number"]
     answer: float
@@ -69,7 +69,7 @@ class TableExercise(_Base):
 
 
 class Option(StrictModel):
-    """A statement to choose: right without a remark, otherwise wrong for the reason of the remark."""
+    """A statement to choose: right if it has no remark; otherwise the remark says why it is wrong."""
 
     text: str
     remark: Remark | None = None
@@ -90,7 +90,7 @@ class WrongOrder(StrictModel):
 
 
 class OrderExercise(_Base):
-    """Items to put in order; ``items`` are in the right one."""
+    """Items to sort; ``items`` lists them in the right order."""
 
     kind: Literal["order"]
     items: list[str]
@@ -106,7 +106,7 @@ class WrongCode(StrictModel):
 
 
 class CodeExercise(_Base):
-    """A function to write: ``start`` is given, and ``tests`` are statements that assert.
+    """A function to write: ``start`` is the code to complete, and ``tests`` are statements with assertions.
 
     The first failing assertion's message is the remark. ``program`` is a solution that passes.
     """
@@ -130,18 +130,18 @@ class Chapter(StrictModel):
 @cache
 def all_exercises() -> dict[str, Exercise]:
     """Return all exercises by their numbers, in the order of the course."""
-    found: dict[str, Exercise] = {}
+    exercises: dict[str, Exercise] = {}
     for path in sorted(FOLDER.glob("*.yaml")):
-        for one in parse(Chapter, read_yaml(path), str(path)).exercises:
-            found[one.number] = one
-    return found
+        for exercise in parse(Chapter, read_yaml(path), str(path)).exercises:
+            exercises[exercise.number] = exercise
+    return exercises
 
 
 def find_exercise(number: str) -> Exercise:
     """Return the exercise with a number, such as ``3.1``."""
-    known = all_exercises()
-    if number in known:
-        return known[number]
-    near = difflib.get_close_matches(number[:20], known, n=1, cutoff=0.3)
-    hint = f"did you mean {near[0]}? " if near else ""
+    exercises = all_exercises()
+    if number in exercises:
+        return exercises[number]
+    close = difflib.get_close_matches(number[:20], exercises, n=1, cutoff=0.3)
+    hint = f"did you mean {close[0]}? " if close else ""
     raise SettingsError(f"there is no exercise {number[:20]!r}; {hint}`uwaga learn list` shows all")

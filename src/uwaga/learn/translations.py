@@ -1,4 +1,4 @@
-"""Exercises in other languages: the texts of a file laid over the English exercises.
+"""Exercises in other languages: the English exercises with translated texts.
 
 A file, such as ``docs/learn/es/exercises/03.yaml``, maps the number of an exercise to its texts. Numbers,
 tolerances and code are those of the English exercise.
@@ -18,9 +18,9 @@ from uwaga.settings.yaml_text import read_yaml
 
 
 class Texts(StrictModel):
-    """The texts of an exercise in a language: those that an exercise of its kind has, in their order.
+    """The texts of an exercise in a language, in the order of the English exercise.
 
-    ``remarks`` are those on wrong answers or, of a choice, on the options that have one.
+    ``remarks`` are those on wrong answers or, in a choice, those of the wrong options.
     """
 
     question: Remark
@@ -36,7 +36,7 @@ class Texts(StrictModel):
 
 @dataclass(frozen=True)
 class ChapterTexts:
-    """The texts of a chapter's exercises by their numbers, and the file that they are from."""
+    """The texts of a chapter's exercises by number, and the file that they come from."""
 
     path: Path
     by_number: dict[str, Texts]
@@ -48,50 +48,55 @@ def read_texts(path: Path) -> ChapterTexts:
     values = read_yaml(path)
     if not isinstance(values, dict):
         raise SettingsError(f"{path}: expected a mapping of numbers of exercises to their texts")
-    texts = {str(number): parse(Texts, one, f"{path}: {number}") for number, one in values.items()}
+    texts = {str(number): parse(Texts, entry, f"{path}: {number}") for number, entry in values.items()}
     return ChapterTexts(path, texts)
 
 
 def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     """Return an exercise in the language of a file."""
-    where = f"{chapter.path}: {exercise.number}"
+    location = f"{chapter.path}: {exercise.number}"
     texts = chapter.by_number.get(exercise.number)
     if texts is None:
-        raise SettingsError(f"{where} is missing")
+        raise SettingsError(f"{location} is missing")
     values = exercise.model_dump(exclude_none=True)
-    english = _texts_of(values)
-    given = texts.model_dump(exclude_none=True)
-    if english.keys() != given.keys():
-        lacks = "".join(f"; {key} is missing" for key in english.keys() - given.keys())
-        extra = "".join(f"; {key} does not belong there" for key in given.keys() - english.keys())
-        raise SettingsError(f"{where}{lacks}{extra}")
+    english = _english_texts(values)
+    translated = texts.model_dump(exclude_none=True)
+    if english.keys() != translated.keys():
+        missing = "".join(f"; {key} is missing" for key in english.keys() - translated.keys())
+        extra = "".join(f"; {key} does not belong there" for key in translated.keys() - english.keys())
+        raise SettingsError(f"{location}{missing}{extra}")
     for key, text in english.items():
-        if isinstance(text, list) and len(text) != len(given[key]):
-            raise SettingsError(f"{where}: {key} has {len(given[key])} entries, {len(text)} in English")
-    return type(exercise).model_validate(_with_texts(values, given))
+        if isinstance(text, list) and len(text) != len(translated[key]):
+            raise SettingsError(
+                f"{location}: {key} has {len(translated[key])} entries, {len(text)} in English"
+            )
+    return type(exercise).model_validate(_with_texts(values, translated))
 
 
-def _texts_of(values: dict[str, Any]) -> dict[str, str | list[str]]:
+def _english_texts(values: dict[str, Any]) -> dict[str, str | list[str]]:
     names = ("question", "items", "rows", "columns", "otherwise", "hint", "solution")
     texts: dict[str, Any] = {name: values[name] for name in names if name in values}
-    remarked = values.get("wrong", values.get("options", ()))
-    texts["remarks"] = [one["remark"] for one in remarked if "remark" in one]
+    with_remarks = values.get("wrong", values.get("options", ()))
+    texts["remarks"] = [entry["remark"] for entry in with_remarks if "remark" in entry]
     if "options" in values:
-        texts["options"] = [one["text"] for one in values["options"]]
+        texts["options"] = [option["text"] for option in values["options"]]
     return texts
 
 
-def _with_texts(values: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    remarks = iter(given["remarks"])
-    made = values | {key: text for key, text in given.items() if key in values}
+def _with_texts(values: dict[str, Any], translated: dict[str, Any]) -> dict[str, Any]:
+    remarks = iter(translated["remarks"])
+    translation = values | {key: text for key, text in translated.items() if key in values}
     if "options" in values:
-        made["options"] = [
-            one | {"text": text} | ({"remark": next(remarks)} if "remark" in one else {})
-            for one, text in zip(values["options"], given["options"], strict=True)
+        translation["options"] = [
+            option | {"text": text} | ({"remark": next(remarks)} if "remark" in option else {})
+            for option, text in zip(values["options"], translated["options"], strict=True)
         ]
-        return made
-    made["wrong"] = [one | {"remark": next(remarks)} for one in values["wrong"]]
+        return translation
+    translation["wrong"] = [mistake | {"remark": next(remarks)} for mistake in values["wrong"]]
     if "items" in values:
-        named = dict(zip(values["items"], given["items"], strict=True))
-        made["wrong"] = [one | {"answer": [named[item] for item in one["answer"]]} for one in made["wrong"]]
-    return made
+        item_texts = dict(zip(values["items"], translated["items"], strict=True))
+        translation["wrong"] = [
+            mistake | {"answer": [item_texts[item] for item in mistake["answer"]]}
+            for mistake in translation["wrong"]
+        ]
+    return translation

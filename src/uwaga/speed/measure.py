@@ -42,7 +42,7 @@ def measure(
     formats: Sequence[str] = (),
     threads: int = 0,
     seconds: float = 10.0,
-    advance: Advance = lambda done, total: None,
+    advance: Advance = lambda completed, total: None,
 ) -> Report:
     """Measure this machine and a model on it.
 

@@ -1,4 +1,4 @@
-"""The report of ``uwaga bench``: its schema, how it is read from a file, and two of them side by side."""
+"""The report of ``uwaga bench``: its schema, reading it from a file, and comparing two reports."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.settings.parsing import StrictModel, parse
-from uwaga.tokenizers.pretrained_files import refuse_surrogates
+from uwaga.tokenizers.pretrained_files import check_surrogates
 
 FORMAT: Final = "uwaga bench"
 VERSION: Final = 1
-"""Version of the schema. A change of what a figure means, or of its name, is a new version."""
-LARGEST = 1 << 20
-"""Bytes of a report."""
-MOST = 200
-"""Entries of a list."""
-LONGEST = 1000
-"""Characters of a text."""
+"""Version of the schema, which changes with the meaning or name of a figure."""
+MAX_REPORT_BYTES = 1 << 20
+"""Maximum size of a report in bytes."""
+MAX_ENTRIES = 200
+"""Maximum number of entries of a list."""
+MAX_TEXT_LENGTH = 1000
+"""Maximum number of characters of a text."""
 
 
 def printable(text: str) -> str:
-    """Return a text of this machine as a report can have it: short, without control characters."""
-    return "".join(filter(str.isprintable, text))[:LONGEST]
+    """Return a text of this machine for a report: shortened, without control characters."""
+    return "".join(filter(str.isprintable, text))[:MAX_TEXT_LENGTH]
 
 
 def _check_printable(text: str) -> str:
-    """Return a text that a terminal prints as it is."""
+    """Check that a text has no control characters, and return it."""
     if not text.isprintable():
         raise ValueError("has control characters")
     return text
 
 
-Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(_check_printable)]
+Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH), AfterValidator(_check_printable)]
 Positive = Annotated[float, Field(ge=1e-9, le=1e21)]
 Count = Annotated[int, Field(ge=1, le=1 << 50)]
 Numbers = Literal["int8", "int4", "bfloat16", "float32"]
@@ -45,7 +45,7 @@ PeakNumbers = Literal["int8", "float32"]
 KernelNumbers = Literal["int8", "int4", "bfloat16", "float16", "float32"]
 Kernel = Literal["product", "output", "attention", "quantise", "norm"]
 Bound = Literal["memory", "products"]
-"""What limits a rate: reading the weights, or multiplying them in registers."""
+"""The limit of a rate: reading the weights, or multiplying them in registers."""
 
 
 class Build(StrictModel):
@@ -58,20 +58,20 @@ class Build(StrictModel):
 
 
 class Machine(StrictModel):
-    """The machine: ``threads`` were used of ``cores``; ``load`` is that of other programs before."""
+    """The machine: ``threads`` of ``cores`` were used; ``load`` is the load average at the start."""
 
     processor: Text
     system: Text
     python: Text
     instruction_set: Text
-    instruction_sets: list[Text] = Field(max_length=MOST)
+    instruction_sets: list[Text] = Field(max_length=MAX_ENTRIES)
     cores: Count
     threads: Count
     load: Annotated[float, Field(ge=0, le=1e9)] | None
 
 
 class MemoryRate(StrictModel):
-    """Bytes that are read in a second, of ``bytes`` that are read again and again."""
+    """Bytes read per second from memory of ``bytes`` bytes, which is read repeatedly."""
 
     name: Text
     bytes: Count
@@ -80,18 +80,18 @@ class MemoryRate(StrictModel):
 
 
 class PeakRate(StrictModel):
-    """Operations a second of multiply-adds in registers, by all threads."""
+    """Operations per second of multiply-adds in registers, by all threads."""
 
     numbers: PeakNumbers
     operations_per_second: Positive
 
 
 class KernelRate(StrictModel):
-    """A kernel on rows of ``inputs`` numbers, by all threads, each with rows of its own.
+    """The rate of a kernel on rows of ``inputs`` numbers, by all threads, each on separate rows.
 
     ``outputs`` are those of a product's matrix, or the positions of an attention. ``bytes_per_second`` counts
-    weights, keys and values; of ``quantise`` and ``norm``, whose rows are in cache, the rows. ``share`` is
-    the rate divided by what memory or products in registers allow, whichever allows less.
+    weights, keys and values, or rows for ``quantise`` and ``norm``, whose rows are in cache. ``share`` is the
+    rate divided by the limit of memory or of products in registers, whichever is lower.
     """
 
     kernel: Kernel
@@ -106,7 +106,7 @@ class KernelRate(StrictModel):
 
 
 class SearchRate(StrictModel):
-    """Target tokens a second; ``limit`` is the most that memory and products in registers allow."""
+    """Target tokens per second; ``limit`` is the maximum that memory and products in registers allow."""
 
     numbers: Numbers
     batch: Count
@@ -118,46 +118,46 @@ class SearchRate(StrictModel):
 
 
 class ModelRates(StrictModel):
-    """The searches of a model, which all make targets of ``target`` tokens."""
+    """The searches of a model, whose targets all have ``target`` tokens."""
 
     name: Text
     family: Text
     weights: Count
     target: Count
-    searches: list[SearchRate] = Field(max_length=MOST)
+    searches: list[SearchRate] = Field(max_length=MAX_ENTRIES)
 
 
 class Report(StrictModel):
-    """A report; its ``seconds`` are the time that was allowed for the measurements."""
+    """A report; ``seconds`` is the requested time for the measurements."""
 
     format: Literal["uwaga bench"]
     version: Literal[1]
     build: Build
     machine: Machine
     seconds: Positive
-    memory: list[MemoryRate] = Field(max_length=MOST)
-    peaks: list[PeakRate] = Field(max_length=MOST)
-    kernels: list[KernelRate] = Field(max_length=MOST)
+    memory: list[MemoryRate] = Field(max_length=MAX_ENTRIES)
+    peaks: list[PeakRate] = Field(max_length=MAX_ENTRIES)
+    kernels: list[KernelRate] = Field(max_length=MAX_ENTRIES)
     model: ModelRates
 
     def to_json(self) -> str:
-        """Return the report as JSON, with rates rounded to five digits."""
+        """Return the report as JSON, with rates rounded to five significant digits."""
         return json.dumps(_rounded(self.model_dump()), ensure_ascii=False, indent=1)
 
     def figures(self) -> Iterator[Figure]:
-        """Yield every rate under a name that is the same in the reports of all machines."""
+        """Yield all rates, under names that are the same on all machines."""
         for memory in self.memory:
             yield Figure(f"reading {memory.name}, 1 thread", memory.one_thread, "B/s")
             yield Figure(f"reading {memory.name}, all threads", memory.all_threads, "B/s")
         for peak in self.peaks:
             yield Figure(f"{peak.numbers} in registers", peak.operations_per_second, "op/s")
-        for one in self.kernels:
-            size = f"{one.inputs}" if one.outputs is None else f"{one.inputs} x {one.outputs}"
-            name = f"{one.kernel} {size}, {one.numbers}, rows {one.rows}"
-            if one.operations_per_second is None:
-                yield Figure(name, one.bytes_per_second, "B/s")
+        for kernel in self.kernels:
+            size = f"{kernel.inputs}" if kernel.outputs is None else f"{kernel.inputs} x {kernel.outputs}"
+            name = f"{kernel.kernel} {size}, {kernel.numbers}, rows {kernel.rows}"
+            if kernel.operations_per_second is None:
+                yield Figure(name, kernel.bytes_per_second, "B/s")
             else:
-                yield Figure(name, one.operations_per_second, "op/s")
+                yield Figure(name, kernel.operations_per_second, "op/s")
         model = f"{self.model.name} ({self.model.weights / 1e6:.1f} M)"
         for search in self.model.searches:
             name = f"{model}, {search.numbers}, batch {search.batch}, beam {search.beam}"
@@ -173,38 +173,38 @@ class Figure(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """A rate of one report, None if it lacks it, beside that of another."""
+    """A rate in two reports; None in a report that lacks it."""
 
     name: str
     unit: str
-    one: float | None
-    other: float | None
+    first: float | None
+    second: float | None
 
     @property
     def ratio(self) -> float | None:
-        """The one divided by the other, None if a report lacks it."""
-        return None if self.one is None or self.other is None else self.one / self.other
+        """The first rate divided by the second, None if a report lacks it."""
+        return None if self.first is None or self.second is None else self.first / self.second
 
 
-def compare(one: Report, other: Report) -> list[Ratio]:
-    """Return the rates of two reports side by side: those of the first, then what only the second has."""
-    ours = {figure.name: figure for figure in one.figures()}
-    theirs = {figure.name: figure for figure in other.figures()}
+def compare(first: Report, second: Report) -> list[Ratio]:
+    """Return the rates of two reports: those of the first, then those that only the second has."""
+    first_figures = {figure.name: figure for figure in first.figures()}
+    second_figures = {figure.name: figure for figure in second.figures()}
     return [
-        Ratio(name, figure.unit, _value(ours.get(name)), _value(theirs.get(name)))
-        for name, figure in (ours | theirs).items()
+        Ratio(name, figure.unit, _value(first_figures.get(name)), _value(second_figures.get(name)))
+        for name, figure in (first_figures | second_figures).items()
     ]
 
 
 def read_report(path: Path) -> Report:
-    """Read a report, of any origin, from a file."""
+    """Read a report, which may come from an untrusted source, from a file."""
     try:
-        content = read_regular(path, LARGEST)
+        content = read_regular(path, MAX_REPORT_BYTES)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
         values = json.loads(content.decode("utf-8"))
-        refuse_surrogates(content, values)
+        check_surrogates(content, values)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON: {error}; write one with `uwaga bench --json`") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -214,7 +214,7 @@ def read_report(path: Path) -> Report:
     version = values.get("version")
     if type(version) is int and version > VERSION:
         raise DataError(
-            f"{path}: version: a report of version {shown(version)}, this uwaga reads {VERSION}; "
+            f"{path}: version: a report of version {quoted(version)}, this uwaga reads {VERSION}; "
             "install a newer uwaga"
         )
     try:
