@@ -109,13 +109,13 @@ def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
     start = np.zeros(len(texts), dtype=np.int64)
     for name, model in (("native float32", native), ("torch", torch_model)):
 
-        def one_token(model: Any = model) -> None:
+        def step_once(model: Any = model) -> None:
             model.step(start, model.start(model.encode(texts), 1), Choice(1))
 
         def record(model: Any = model) -> None:
             model.attentions(texts, [[0]] * len(texts))
 
-        times[f"GPT-2 size, {name}, 8 texts"] = take_turns({"off": one_token, "all": record}, rounds)
+        times[f"GPT-2 size, {name}, 8 texts"] = take_turns({"off": step_once, "all": record}, rounds)
     return times
 
 
@@ -162,11 +162,13 @@ def main() -> int:
     print("ms".ljust(40), f"{'without':>9}{'recording':>11}{'ratio':>8}", f"{'off':>8}" if other else "")
     missed = False
     for name in current[0]:
-        off, recorded = (
+        unrecorded, recorded = (
             [time for run_times in current for time in run_times[name][variant]] for variant in ("off", "all")
         )
-        ratio = statistics.median(b / a for a, b in zip(off, recorded, strict=True))
-        line = f"{1e3 * statistics.median(off):9.1f}{1e3 * statistics.median(recorded):11.1f}{ratio:8.2f}"
+        ratio = statistics.median(b / a for a, b in zip(unrecorded, recorded, strict=True))
+        line = (
+            f"{1e3 * statistics.median(unrecorded):9.1f}{1e3 * statistics.median(recorded):11.1f}{ratio:8.2f}"
+        )
         missed = missed or ratio > BAR
         if other and name in other[0]:
             now, before = (time_without(runs, name) for runs in (plain, other))

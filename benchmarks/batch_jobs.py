@@ -104,33 +104,39 @@ class Passes:
     """The same lines by `uwaga translate`, and by jobs; what was measured stays in the folder."""
 
     def __init__(self, folder: Path, arguments: argparse.Namespace, options: list[str]) -> None:
-        self.folder, self.how = folder, options
+        self.folder, self.options = folder, options
         self.lines, self.part_rows, self.kills = arguments.lines, arguments.part_rows, arguments.kill
-        self.source, self.plain, self.kept = folder / "in.txt", folder / "plain.txt", folder / "passes.json"
-        self.found: dict[str, Any] = {"lines": self.lines}
-        if self.kept.is_file():
-            self.found = json.loads(self.kept.read_text(encoding="utf-8"))
+        self.source, self.plain, self.results_path = (
+            folder / "in.txt",
+            folder / "plain.txt",
+            folder / "passes.json",
+        )
+        self.results: dict[str, Any] = {"lines": self.lines}
+        if self.results_path.is_file():
+            self.results = json.loads(self.results_path.read_text(encoding="utf-8"))
         else:
             write_lines(self.source, self.lines, arguments.tiny)
-        if self.found["lines"] != self.lines:
-            raise SystemExit(f"{folder} has {self.found['lines']} lines: give the same, or another folder")
+        if self.results["lines"] != self.lines:
+            raise SystemExit(f"{folder} has {self.results['lines']} lines: give the same, or another folder")
 
     def run(self, method: str) -> None:
         """One pass, and whether its rows are those of `uwaga translate`."""
         if method == "plain":
-            words = ["--input", self.source, "--output", self.plain, "--threads", 1, *self.how]
-            self.found[method] = timed(uwaga("translate", *words), method)
+            words = ["--input", self.source, "--output", self.plain, "--threads", 1, *self.options]
+            self.results[method] = timed(uwaga("translate", *words), method)
         else:
             shutil.rmtree(self.folder / method, ignore_errors=True)
-            self.found[method] = self._on_cluster() if method == "ray" else self._job(method)
-            self.found[method]["equal"] = self._equal(self.folder / method)
-            print(f"{method:>24} row for row equal: {self.found[method]['equal']}", flush=True)
-        self.kept.write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
+            self.results[method] = self._on_cluster() if method == "ray" else self._job(method)
+            self.results[method]["equal"] = self._equal(self.folder / method)
+            print(f"{method:>24} row for row equal: {self.results[method]['equal']}", flush=True)
+        self.results_path.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
 
     def ratios(self) -> None:
         """What a job costs beside the plain pass, and what the second worker is worth."""
         seconds = {
-            method: figures["seconds"] for method, figures in self.found.items() if isinstance(figures, dict)
+            method: figures["seconds"]
+            for method, figures in self.results.items()
+            if isinstance(figures, dict)
         }
         if {"plain", "batch"} <= set(seconds):
             print(f"overhead of batch: {seconds['batch'] / seconds['plain'] - 1:+.1%}")
@@ -144,7 +150,7 @@ class Passes:
             "--part-rows",
             self.part_rows,
             *METHODS[method],
-            *self.how,
+            *self.options,
         ]
         return timed(uwaga("batch", *words), method)
 
@@ -155,7 +161,7 @@ class Passes:
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         out = self.folder / "ray"
-        words = [self.source, out, "--part-rows", self.part_rows, "--workers", 2, *self.how]
+        words = [self.source, out, "--part-rows", self.part_rows, "--workers", 2, *self.options]
         parts, killed = -(-self.lines // self.part_rows), 0
         try:
             with ThreadPoolExecutor(1) as executor:  # nodes can be begun in the first thread alone
@@ -308,7 +314,7 @@ def main() -> None:
             for method in arguments.ways:
                 passes.run(method)
             passes.ratios()
-            results["passes"] = passes.found
+            results["passes"] = passes.results
         results["memory"] = memory(folder, arguments, options)
         if arguments.ceiling:
             results["ceiling"] = ceiling(folder, arguments.ceiling)

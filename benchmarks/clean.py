@@ -157,11 +157,11 @@ def worker(arguments: list[str]) -> None:
     try:
         main(["clean", *arguments])
     except SystemExit as end:
-        own, workers = (
+        own_usage, workers = (
             resource.getrusage(usage).ru_maxrss // 1024
             for usage in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
-        Path(os.environ.get("UWAGA_PEAKS", os.devnull)).write_text(json.dumps([own, workers]))
+        Path(os.environ.get("UWAGA_PEAKS", os.devnull)).write_text(json.dumps([own_usage, workers]))
         raise SystemExit(end.code) from None
 
 

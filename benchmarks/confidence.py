@@ -80,8 +80,8 @@ def main() -> None:
     words = np.array(
         [word.mean for translation, _ in rated for word in translation.words if word.text != "</s>"]
     )
-    below = ", ".join(f"{(words < bar).mean():.0%} below {bar}" for bar in (0.15, 0.3, 0.5))
-    print(f"\n{len(words)} words, geometric mean of their pieces: {below}")
+    shares = ", ".join(f"{(words < bar).mean():.0%} below {bar}" for bar in (0.15, 0.3, 0.5))
+    print(f"\n{len(words)} words, geometric mean of their pieces: {shares}")
 
 
 if __name__ == "__main__":

@@ -203,14 +203,14 @@ def samples(cache: Path, limit: int, format_name: str) -> dict[str, list[Path]]:
             for family in families(name):
                 if format_name in ("", family) and len(candidates[family][archive.name]) < limit and content:
                     candidates[family][archive.name].append((name, content))
-    chosen: dict[str, list[Path]] = {}
+    selection: dict[str, list[Path]] = {}
     for family, by_archive in candidates.items():
         rows = [list(rows) for rows in by_archive.values()]
         hashes: set[str] = set()
-        chosen[family] = []
-        while rows and len(chosen[family]) < limit:
+        selection[family] = []
+        while rows and len(selection[family]) < limit:
             for row in rows:
-                if row and len(chosen[family]) < limit:
+                if row and len(selection[family]) < limit:
                     name, content = row.pop()
                     digest = hashlib.sha256(content).hexdigest()[:12]
                     if digest in hashes:
@@ -219,9 +219,9 @@ def samples(cache: Path, limit: int, format_name: str) -> dict[str, list[Path]]:
                     path = cache / "files" / family / digest / Path(name).name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
-                    chosen[family].append(path)
+                    selection[family].append(path)
             rows = [row for row in rows if row]
-    return chosen
+    return selection
 
 
 def families(name: str) -> list[str]:

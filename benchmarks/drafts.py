@@ -75,9 +75,9 @@ def main() -> None:
     drafts["80 % right"] = [Draft(draft) for draft in mixed]
     drafts["all wrong"] = [Draft(rng.integers(4, vocabulary, len(target)).tolist()) for target in targets]
     common = np.unique([token for target in targets for token in target] + list(range(1000))).astype(np.int32)
-    nothing = np.zeros(0, dtype=np.int32)
+    empty = np.zeros(0, dtype=np.int32)
     short = engine.with_shortlist(
-        Shortlist(common, np.zeros(vocabulary + 1, dtype=np.int32), nothing, vocabulary)
+        Shortlist(common, np.zeros(vocabulary + 1, dtype=np.int32), empty, vocabulary)
     )
     seconds = dict.fromkeys([*drafts, "shortlist"], 0.0)
     for _ in range(3):
@@ -86,8 +86,8 @@ def main() -> None:
             for name, kind_drafts in drafts.items():
                 spent, times[name] = timed(source, kind_drafts[index])
                 seconds[name] += spent
-            spent, listed = timed(source, decoder=short)
-            more, times["shortlist"] = timed(source, Draft(listed[0].tokens))
+            spent, limited = timed(source, decoder=short)
+            more, times["shortlist"] = timed(source, Draft(limited[0].tokens))
             seconds["shortlist"] += spent + more
             for name, nbest in times.items():
                 assert [replace(hypothesis, draft=None) for hypothesis in nbest] == plain[index], name

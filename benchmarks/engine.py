@@ -200,7 +200,7 @@ def work_growth(folder: Path, rounds: int) -> dict[str, Any]:
 
 def cold(rounds: int) -> dict[str, Any]:
     """Wall time and peak memory of `uwaga translate` with the bundled model from a fresh process."""
-    taken, peaks = [], []
+    times, peaks = [], []
     code = (
         "import sys\nfrom uwaga.cli.start import start\n"
         "try: start()\nfinally: print(next(line.split()[1] for line in "
@@ -212,9 +212,9 @@ def cold(rounds: int) -> dict[str, Any]:
             start = time.perf_counter()
             process = subprocess.run(command, env=compiled, capture_output=True, text=True, check=True)
             if number:
-                taken.append(time.perf_counter() - start)
+                times.append(time.perf_counter() - start)
                 peaks.append(int(process.stderr.split()[-1]) / 1024)
-    return {"seconds": statistics.median(taken), "peak_mib": max(peaks), "text": process.stdout.strip()}
+    return {"seconds": statistics.median(times), "peak_mib": max(peaks), "text": process.stdout.strip()}
 
 
 def install() -> dict[str, Any]:
@@ -254,13 +254,13 @@ def environment(threads: int, isa: str | None) -> dict[str, str]:
     """Of a process that uses so many threads; ``isa`` holds both engines, None leaves each its fastest."""
     variables = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if isa:
-        own, products = PEER_ISA[isa]
+        isa_name, products = PEER_ISA[isa]
         variables.update(
             UWAGA_ISA=isa,
-            CT2_FORCE_CPU_ISA=own,
+            CT2_FORCE_CPU_ISA=isa_name,
             ONEDNN_MAX_CPU_ISA=products,
             DNNL_MAX_CPU_ISA=products,
-            MKL_ENABLE_INSTRUCTIONS=own,
+            MKL_ENABLE_INSTRUCTIONS=isa_name,
         )
     elif "avx512vnni" in available_isas():
         variables["CT2_FORCE_CPU_ISA"] = (

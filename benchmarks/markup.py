@@ -149,7 +149,7 @@ def mistakes(source_words: set[int], selected: range | set[int], sure: Any, poss
 
 
 def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dict[str, float]:
-    right: Counter[str] = Counter()
+    correct: Counter[str] = Counter()
     total = located = 0
     aligned = translator.align(pairs)
     parts: list[tuple[str, str]] = []
@@ -178,12 +178,12 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
                 )
                 tagged_target = insert_tags(strip_tags(tagged), target, links)
                 selected = covered(tagged_target, target)
-                own = WordAlignment(tuple(spans), tuple(targets), tuple(sorted(alignment.sure)))
-                best = covered(insert_tags(strip_tags(tagged), target, own), target)
-                right["placing"] += (
+                manual_alignment = WordAlignment(tuple(spans), tuple(targets), tuple(sorted(alignment.sure)))
+                best = covered(insert_tags(strip_tags(tagged), target, manual_alignment), target)
+                correct["placing"] += (
                     mistakes(source_words, best, alignment.sure, alignment.possible) <= minimum
                 )
-                right["ours"] += (
+                correct["ours"] += (
                     mistakes(source_words, selected, alignment.sure, alignment.possible) <= minimum
                 )
                 copied = {
@@ -192,7 +192,7 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
                     if source_index in source_words
                 }
                 contiguous = bool(copied) and max(copied) - min(copied) + 1 == len(copied)
-                right["bergamot"] += (
+                correct["bergamot"] += (
                     contiguous
                     and mistakes(source_words, copied, alignment.sure, alignment.possible) <= minimum
                 )
@@ -216,13 +216,13 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
         ranges = [range(a, b) for a, b in combinations(range(len(spans) + 1), 2)]
         links = text.alignment.links
         minimum = min(mistakes(source_words, other, links, links) for other in ranges)
-        right["argos"] += mistakes(source_words, selected, links, links) <= minimum
+        correct["argos"] += mistakes(source_words, selected, links, links) <= minimum
     print(f"{total} pairs of tags; Argos's method places {located} of {len(parts)}")
     return {
-        "right": right["ours"] / total,
-        "placing": right["placing"] / total,
-        "bergamot": right["bergamot"] / total,
-        "argos": right["argos"] / len(parts),
+        "right": correct["ours"] / total,
+        "placing": correct["placing"] / total,
+        "bergamot": correct["bergamot"] / total,
+        "argos": correct["argos"] / len(parts),
     }
 
 
@@ -251,13 +251,13 @@ def placeholders(translator: Any, sentences: list[str]) -> dict[str, float]:
     failed = sum(
         any("no symbol" in warning for warning in translation.warnings) for translation in translations
     )
-    good = sum(
+    unchanged = sum(
         all(translation.text.count(text) == given_.count(text) for text in symbols_)
         for translation, symbols_, given_ in zip(translations, expected, texts, strict=True)
     )
     print(f"{sum(map(len, expected))} placeholders in {len(texts)} sentences, {seconds:.1f} s; ", end="")
     print(f"in {failed} sentences one stands by alignment alone")
-    return {"kept": good / len(texts)}
+    return {"kept": unchanged / len(texts)}
 
 
 def speed(translator: Any, sentences: list[str]) -> dict[str, float]:

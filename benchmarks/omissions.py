@@ -44,9 +44,11 @@ def check(
     sources, targets = model.pair_ids([(source, target) for source, target, _ in pairs])
     for (source, _, _), ids, tokens in zip(pairs, sources, targets, strict=True):
         hypotheses = [[Hypothesis(tokens[:-1], 0.0, 0.0, ())]]
-        [ways] = with_alignments(model.decoder, model.alignment_head, [ids], hypotheses, model.decoding.start)
+        [aligned] = with_alignments(
+            model.decoder, model.alignment_head, [ids], hypotheses, model.decoding.start
+        )
         sentence = Sentence(ids, "", place=(0, len(source)), text=source)
-        searched.append(SearchedPassage(Passage("", (sentence,), text=source), [ways], [None]))
+        searched.append(SearchedPassage(Passage("", (sentence,), text=source), [aligned], [None]))
     covered = with_coverage(stage, [assemble(stage, hypotheses) for hypotheses in searched], searched)
     coverages = [result.translation.coverage for result in covered]
     return [coverage for coverage in coverages if coverage is not None]
@@ -84,15 +86,17 @@ def damaged(
             name = translation.source[slice(*translation.alignment.source[word])]
             deleted.append((translation.source, without(translation.text, spans), name))
             shorter.append((translation, word))
-    sources = [without(one.source, [one.alignment.source[word]]) for one, word in shorter]  # type: ignore[union-attr]
+    sources = [
+        without(translation.source, [translation.alignment.source[word]]) for translation, word in shorter
+    ]  # type: ignore[union-attr]
     omitted = list[Pair]()
     for (translation, word), left in zip(shorter, translator.translate(sources), strict=True):
         assert translation.alignment is not None
-        own = [
-            translation.text[slice(*translation.alignment.target[at])][:CONTENT].lower()
-            for at in linked(translation, word)
+        linked_words = [
+            translation.text[slice(*translation.alignment.target[index])][:CONTENT].lower()
+            for index in linked(translation, word)
         ]
-        if not any(form in left.text.lower() for form in own):
+        if not any(form in left.text.lower() for form in linked_words):
             omitted.append(
                 (
                     translation.source,

@@ -49,9 +49,9 @@ def work(kind: str, folder: Path, worker: int, seconds: float, barrier: Any, res
     write()
     barrier.wait()
     started, count, longest = time.perf_counter(), 0, 0.0
-    while (now := time.perf_counter()) - started < seconds:
+    while (time_now := time.perf_counter()) - started < seconds:
         write()
-        count, longest = count + 1, max(longest, time.perf_counter() - now)
+        count, longest = count + 1, max(longest, time.perf_counter() - time_now)
     results.put((count / (time.perf_counter() - started), longest))
 
 

@@ -140,12 +140,12 @@ def crowd(translate: Translate, texts: list[str], clients: int, seconds: float) 
             took.append(time.perf_counter() - started)
 
     threads = [threading.Thread(target=work) for _ in range(clients)]
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return took, len(took) / (time.perf_counter() - began)
+    return took, len(took) / (time.perf_counter() - started_at)
 
 
 async def tasks(
@@ -160,9 +160,9 @@ async def tasks(
                 await shared.translate(next(remaining))
                 took.append(time.perf_counter() - started)
 
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         await asyncio.gather(*(work() for _ in range(clients)))
-        return took, len(took) / (time.perf_counter() - began)
+        return took, len(took) / (time.perf_counter() - started_at)
 
 
 def at_rate(translate: Translate, texts: list[str], rate: float, seconds: float) -> list[float]:

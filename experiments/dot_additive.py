@@ -39,7 +39,7 @@ class Lookup(nn.Module):
 
     def __init__(self, name: str, width: int) -> None:
         super().__init__()
-        self.asked, self.value = nn.Embedding(SYMBOLS, EMBEDDING), nn.Embedding(SYMBOLS, EMBEDDING)
+        self.symbols, self.value = nn.Embedding(SYMBOLS, EMBEDDING), nn.Embedding(SYMBOLS, EMBEDDING)
         self.query = nn.Linear(EMBEDDING, width, bias=False)
         self.key = nn.Linear(EMBEDDING, width, bias=False)
         for layer in (self.query, self.key):
@@ -49,8 +49,8 @@ class Lookup(nn.Module):
 
     def forward(self, symbols: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Logits (batch, symbols) of what stands beside ``asked`` (batch,), of pairs (batch, pairs) each."""
-        query = self.query(self.asked(symbols))[:, None]  # (batch, 1, width)
-        prepared = self.score.prepare(self.key(self.asked(keys)))
+        query = self.query(self.symbols(symbols))[:, None]  # (batch, 1, width)
+        prepared = self.score.prepare(self.key(self.symbols(keys)))
         context, _ = attend(query, prepared, self.value(values), self.score, need_weights=True)
         logits: Tensor = self.output(context[:, 0])
         return logits

@@ -26,14 +26,14 @@ DISTANCES = (1, 2, 4, 8, 16, 32, 64)
 def operations(output: Tensor, word: Tensor) -> int:
     """Return the minimum number of autograd operations between ``word``, a leaf, and ``output``."""
     assert output.grad_fn is not None
-    queue, seen = deque([(output.grad_fn, 0)]), {output.grad_fn}
+    queue, visited = deque([(output.grad_fn, 0)]), {output.grad_fn}
     while queue:
         node, steps = queue.popleft()
         if getattr(node, "variable", None) is word:
             return steps
         for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
+            if following is not None and following not in visited:
+                visited.add(following)
                 queue.append((following, steps + 1))
     raise ValueError("the output does not depend on the word")
 

@@ -31,9 +31,9 @@ def pad_rows(rows: list[list[int]]) -> Tensor:
 
 def mean_loss(model: Seq2Seq, rows: list[list[int]], targets: list[list[int]]) -> Tensor:
     """Return the mean loss per token, in nats, of targets given sources, for all positions at once."""
-    ended = [[*row, SYMBOLS.end] for row in targets]
-    source, target_out = pad_rows([[*row, SYMBOLS.end] for row in rows]), pad_rows(ended)
-    target_in = pad_rows([[SYMBOLS.start, *row[:-1]] for row in ended])
+    full_targets = [[*row, SYMBOLS.end] for row in targets]
+    source, target_out = pad_rows([[*row, SYMBOLS.end] for row in rows]), pad_rows(full_targets)
+    target_in = pad_rows([[SYMBOLS.start, *row[:-1]] for row in full_targets])
     real = target_out != SYMBOLS.pad
     features = model.features(source, target_in)[real]  # (tokens, width)
     return cross_entropy(features, model.output, target_out[real]).smoothed / int(real.sum())

@@ -71,12 +71,12 @@ def more_copies(rng: random.Random) -> list[tuple[str, str]]:
 
 def framed(nouns: list[str], rng: random.Random) -> list[str]:
     """Four scenes of each noun."""
-    examples_found = []
+    examples = []
     for noun in nouns:
         for frame in rng.sample(FRAMES, 4):
             text = frame.format(n=noun, m=rng.choice(nouns))
-            examples_found.append(upper(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)))
-    return examples_found
+            examples.append(upper(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)))
+    return examples
 
 
 def sentences(work: Path, rng: random.Random) -> list[tuple[str, str]]:

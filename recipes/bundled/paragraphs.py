@@ -103,8 +103,8 @@ def by_sentence(source: str, target: str) -> Pairs:
 def zip_lines(source: str, target: str) -> Pairs:
     """The paragraphs, if there are equally many; else all as one."""
     left = [" ".join(x.split()) for x in re.split(r"\n\s*\n|\\n\\n", source) if x.strip()]
-    right = [" ".join(x.split()) for x in re.split(r"\n\s*\n|\\n\\n", target) if x.strip()]
-    if len(left) == len(right):
-        yield from zip(left, right, strict=True)
+    target_parts = [" ".join(x.split()) for x in re.split(r"\n\s*\n|\\n\\n", target) if x.strip()]
+    if len(left) == len(target_parts):
+        yield from zip(left, target_parts, strict=True)
     else:
-        yield " ".join(left), " ".join(right)
+        yield " ".join(left), " ".join(target_parts)

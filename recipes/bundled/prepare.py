@@ -109,41 +109,43 @@ class Cleaning:
     """What is kept of each kind and package, and by which rule the rest was left out."""
 
     def __init__(self, held_out: set[str], tatoeba: list[Pair]) -> None:
-        self.held = held_out
-        self.kept: dict[str, list[Pair]] = {kind: [] for kind in MIX}
-        self.kept["tatoeba"] = [p for p in tatoeba if key(p[0]) not in held_out and key(p[1]) not in held_out]
-        self.seen = {(key(s), key(t)) for s, t in self.kept["tatoeba"]}
-        self.sources = Counter(key(s) for s, _ in self.kept["tatoeba"])
+        self.held_out = held_out
+        self.pairs: dict[str, list[Pair]] = {kind: [] for kind in MIX}
+        self.pairs["tatoeba"] = [
+            p for p in tatoeba if key(p[0]) not in held_out and key(p[1]) not in held_out
+        ]
+        self.seen = {(key(s), key(t)) for s, t in self.pairs["tatoeba"]}
+        self.sources = Counter(key(s) for s, _ in self.pairs["tatoeba"])
         self.rules: dict[str, Counter[str]] = {}
         self.packages: Counter[str] = Counter()
 
-    def take(self, raw: str, source: str, target: str, package: str) -> None:
+    def add_package_pair(self, raw: str, source: str, target: str, package: str) -> None:
         """Look at a pair of a package."""
         kind = kind_of(raw, source, package)
         source, target = tidy(source, raw == "interface"), tidy(target, raw == "interface")
         pair = key(source), key(target)
         fault = reason(source, target, kind) if source and target else "empty"
-        fault = fault or self._known(pair, kind)
+        fault = fault or self._duplicate_reason(pair, kind)
         self.rules.setdefault(kind, Counter())[fault or "kept"] += 1
         if not fault:
             self.seen.add(pair)
             self.sources[pair[0]] += kind != "words"
             self.packages[package] += 1
-            self.kept[kind].append((source, target))
+            self.pairs[kind].append((source, target))
 
-    def _known(self, pair: Pair, kind: str) -> str:
+    def _duplicate_reason(self, pair: Pair, kind: str) -> str:
         if pair in self.seen:
             return "seen before"
-        if self.held & set(pair):
+        if self.held_out & set(pair):
             return "in a test set"
         return "third translation" if kind != "words" and self.sources[pair[0]] >= 2 else ""
 
-    def take_made(self, kind: str, source: str, target: str) -> None:
+    def add_template_pair(self, kind: str, source: str, target: str) -> None:
         """Look at a pair of our own templates."""
-        fault = "in a test set" if self.held & {key(source), key(target)} else ""
+        fault = "in a test set" if self.held_out & {key(source), key(target)} else ""
         self.rules.setdefault(kind, Counter())[fault or "kept"] += 1
         if not fault:
-            self.kept[kind].append((source, target))
+            self.pairs[kind].append((source, target))
 
 
 def dice(
@@ -210,7 +212,7 @@ def mixed(cleaning: Cleaning, data: Path) -> dict[str, dict[str, object]]:
     rng = random.Random(13)
     mix: list[Pair] = []
     report = {}
-    for kind, pairs in cleaning.kept.items():
+    for kind, pairs in cleaning.pairs.items():
         write_pairs(data / f"clean.{kind}.tsv", pairs)
         times, limit = MIX[kind]
         selected = pairs
@@ -239,11 +241,11 @@ def main() -> None:
     cleaning = Cleaning(held_sentences(options), tatoeba)
     for raw in ("words", "text", "interface"):
         for source, target, package in rows(data / f"raw.{raw}.tsv", "extract.py makes it"):
-            cleaning.take(raw, source, target, package)
+            cleaning.add_package_pair(raw, source, target, package)
     for kind in ("copy", "scenes"):
         for source, target in rows(data / f"made.{kind}.tsv", "made_up.py makes it"):
-            cleaning.take_made(kind, source, target)
-    cleaning.kept["words"] = useful_words(cleaning.kept, options.work)
+            cleaning.add_template_pair(kind, source, target)
+    cleaning.pairs["words"] = useful_words(cleaning.pairs, options.work)
     report = mixed(cleaning, data)
     for kind in MIX:
         print(kind, report[kind])

@@ -119,7 +119,7 @@ PLACES = [
     ("ramp", "Rampe", "f", "on", "auf"),
 ]  # fmt: skip
 # fixed phrases
-WHERE = [
+FIXED_PLACES = [
     ("outside", "draußen"), ("outdoors", "im Freien"), ("inside", "drinnen"), ("in the water", "im Wasser"),
     ("in the snow", "im Schnee"), ("in the grass", "im Gras"), ("on the grass", "auf dem Rasen"),
     ("on the ground", "auf dem Boden"), ("on the floor", "auf dem Boden"), ("in the sand", "im Sand"),

@@ -11,12 +11,12 @@ from scene_words import (
     COLOURS,
     DOES,
     FITS,
+    FIXED_PLACES,
     HANDLES,
     NUMBERS,
     OBJECTS,
     PEOPLE,
     PLACES,
-    WHERE,
     WHO_ADJECTIVES,
 )
 from values import upper
@@ -60,18 +60,20 @@ class Scene:
         english, german, gender = noun
         words = " ".join([*[a for a, _ in adjectives], english])
         article = "the" if definite else "an" if words[0] in "aeiou" and not words.startswith("uni") else "a"
-        lead, end = (DEF if definite else EIN)[case][gender]
-        return f"{article} {words}", " ".join([lead, *[ending(a, end) for _, a in adjectives], german])
+        determiner, end = (DEF if definite else EIN)[case][gender]
+        return f"{article} {words}", " ".join([determiner, *[ending(a, end) for _, a in adjectives], german])
 
-    def some(self, table: list[tuple[str, str]], chance: float) -> list[tuple[str, str]]:
+    def maybe_adjective(self, table: list[tuple[str, str]], chance: float) -> list[tuple[str, str]]:
         return [self.rng.choice(table)] if self.rng.random() < chance else []
 
-    def who(self) -> tuple[str, str, bool, str]:
+    def subject(self) -> tuple[str, str, bool, str]:
         rng = self.rng
         person = rng.choice(PEOPLE[:8] if rng.random() < 0.5 else PEOPLE)
-        adjectives = self.some(WHO_ADJECTIVES, 0.35)
+        adjectives = self.maybe_adjective(WHO_ADJECTIVES, 0.35)
         if person[0] in ANIMALS:
-            adjectives = self.some([*COLOURS[:8], ("big", "groß"), ("small", "klein"), ("old", "alt")], 0.6)
+            adjectives = self.maybe_adjective(
+                [*COLOURS[:8], ("big", "groß"), ("small", "klein"), ("old", "alt")], 0.6
+            )
         if rng.random() < 0.3:
             number = rng.choice(NUMBERS)
             single = number[0] == "a group of"
@@ -84,7 +86,7 @@ class Scene:
         )
         return english, german, False, person[0]
 
-    def worn(self) -> tuple[str, str]:
+    def clothes(self) -> tuple[str, str]:
         rng = self.rng
         if rng.random() < 0.2:
             english, german, gender = rng.choice(CLOTHES_PLURAL)
@@ -99,76 +101,78 @@ class Scene:
                 if german != "Kleidung"
                 else f"{ending(colour[1], 'er')} {german}",
             )
-        return self.phrase(rng.choice(CLOTHES), "dat", self.some(COLOURS[:21], 0.75))
+        return self.phrase(rng.choice(CLOTHES), "dat", self.maybe_adjective(COLOURS[:21], 0.75))
 
-    def where(self) -> tuple[str, str]:
+    def place(self) -> tuple[str, str]:
         rng = self.rng
         if rng.random() < 0.35:
-            return rng.choice(WHERE)
+            return rng.choice(FIXED_PLACES)
         english, german, gender, en, de = rng.choice(PLACES)
         definite = rng.random() < 0.35
-        left, right = self.phrase(
+        english_phrase, german_phrase = self.phrase(
             (english, german, gender),
             "dat",
-            [] if definite else self.some(COLOURS[:9] + COLOURS[-6:], 0.2),
+            [] if definite else self.maybe_adjective(COLOURS[:9] + COLOURS[-6:], 0.2),
             definite,
         )
-        right = f"{de} {right}"
+        german_phrase = f"{de} {german_phrase}"
         for long, short in (("in dem ", "im "), ("an dem ", "am ")):
-            right = right.replace(long, short) if right.startswith(long) else right
-        return f"{en} {left}", right
+            german_phrase = (
+                german_phrase.replace(long, short) if german_phrase.startswith(long) else german_phrase
+            )
+        return f"{en} {english_phrase}", german_phrase
 
     def sentence(self) -> tuple[str, str]:
         """Somebody, perhaps what they wear, and what they do."""
         rng = self.rng
-        english, german, plural, person = self.who()
+        english, german, plural, person = self.subject()
         if person not in ANIMALS and rng.random() < 0.4:
-            left, right = self.worn()
+            english_clothes, german_clothes = self.clothes()
             if rng.random() < 0.5:
-                english, german = f"{english} in {left}", f"{german} in {right}"
+                english, german = f"{english} in {english_clothes}", f"{german} in {german_clothes}"
             else:
-                with_, in_ = f"{german} mit {right}", f"{german} in {right}"
-                english, german = f"{english} wearing {left}", with_ if rng.random() < 0.5 else in_
+                with_, in_ = f"{german} mit {german_clothes}", f"{german} in {german_clothes}"
+                english, german = f"{english} wearing {english_clothes}", with_ if rng.random() < 0.5 else in_
         be = ("are" if plural else "is") + " "
         if rng.random() < 0.1:
             be = ""  # a caption without a verb
         kind = rng.random()
         do = self.act if kind < 0.55 else self.handle if kind < 0.85 else self.act_twice
-        left, right = do(plural)
-        return upper(f"{english} {be}{left}") + ".", upper(f"{german} {right}") + "."
+        english_clothes, german_clothes = do(plural)
+        return upper(f"{english} {be}{english_clothes}") + ".", upper(f"{german} {german_clothes}") + "."
 
     def act(self, plural: bool) -> tuple[str, str]:
         verb = self.rng.choice(DOES[:12] if self.rng.random() < 0.45 else DOES)
-        left, right = self.where()
-        first, _, rest = (verb[2] if plural else verb[1]).partition(" ")
+        english_place, german_place = self.place()
+        first, _, remainder = (verb[2] if plural else verb[1]).partition(" ")
         # "fährt im Park Fahrrad": the object or particle of the verb goes to the end
-        if rest.split(" ")[-1] in PARTICLES:
-            object_, _, particle = rest.rpartition(" ")
-            tail = f"{object_} {right} {particle}".strip()
-        elif rest and rest.split()[0] in LAST_OBJECTS:
-            tail = f"{right} {rest}"
+        if remainder.split(" ")[-1] in PARTICLES:
+            object_, _, particle = remainder.rpartition(" ")
+            tail = f"{object_} {german_place} {particle}".strip()
+        elif remainder and remainder.split()[0] in LAST_OBJECTS:
+            tail = f"{german_place} {remainder}"
         else:
-            tail = f"{rest} {right}".strip()
-        return f"{verb[0]} {left}", f"{first} {tail}"
+            tail = f"{remainder} {german_place}".strip()
+        return f"{verb[0]} {english_place}", f"{first} {tail}"
 
     def handle(self, plural: bool) -> tuple[str, str]:
         rng = self.rng
         verb = rng.choice(HANDLES[:6] if rng.random() < 0.4 else HANDLES)
         fits = [o for o in OBJECTS if o[0] in FITS[verb[0]]] if verb[0] in FITS else OBJECTS
-        chosen = rng.choice(fits)
-        adjectives = self.some(COLOURS[:10] + COLOURS[-5:], 0.35)
-        left, right = self.phrase(chosen, "acc", adjectives, rng.random() < 0.15)
-        said = verb[2] if plural else verb[1]
+        noun = rng.choice(fits)
+        adjectives = self.maybe_adjective(COLOURS[:10] + COLOURS[-5:], 0.35)
+        english_noun, german_noun = self.phrase(noun, "acc", adjectives, rng.random() < 0.15)
+        german_verb = verb[2] if plural else verb[1]
         if rng.random() < 0.4:
-            place, ort = self.where()
-            return f"{verb[0]} {left} {place}", f"{said} {ort} {right}"
-        return f"{verb[0]} {left}", f"{said} {right}"
+            english_place, german_place = self.place()
+            return f"{verb[0]} {english_noun} {english_place}", f"{german_verb} {german_place} {german_noun}"
+        return f"{verb[0]} {english_noun}", f"{german_verb} {german_noun}"
 
     def act_twice(self, plural: bool) -> tuple[str, str]:
         verb, second = self.rng.sample(DOES[:18], 2)
-        left, right = self.where()
-        one, two = (verb[2], second[2]) if plural else (verb[1], second[1])
-        return f"{verb[0]} {left} and {second[0]}", f"{one} {right} und {two}"
+        english_place, german_place = self.place()
+        first_verb, second_verb = (verb[2], second[2]) if plural else (verb[1], second[1])
+        return f"{verb[0]} {english_place} and {second[0]}", f"{first_verb} {german_place} und {second_verb}"
 
 
 def dative_plural(noun: str) -> str:

@@ -56,17 +56,17 @@ class Values:
         return english, self.note(english.replace(",", "."))
 
     def decimal(self) -> tuple[str, str]:
-        whole, part = (
+        integer, part = (
             self.rng.randint(0, 200),
             self.rng.choice(["5", "25", "75", str(self.rng.randint(1, 99))]),
         )
-        return f"{whole}.{part}", self.note(f"{whole},{part}")
+        return f"{integer}.{part}", self.note(f"{integer},{part}")
 
     def price(self) -> tuple[str, str]:
         rng = self.rng
-        whole = rng.choice([rng.randint(1, 99), rng.randint(100, 999), rng.randint(1000, 9999)])
+        integer = rng.choice([rng.randint(1, 99), rng.randint(100, 999), rng.randint(1000, 9999)])
         cents = rng.choice(["", "", ".99", ".50", f".{rng.randint(0, 99):02}"])
-        amount, german = f"{whole}{cents}", self.note(f"{whole}{cents}".replace(".", ","))
+        amount, german = f"{integer}{cents}", self.note(f"{integer}{cents}".replace(".", ","))
         sign, words = rng.choice(MONEY)
         if rng.random() < 0.5:
             return f"{sign}{amount}", f"{german} {sign}"

@@ -28,22 +28,22 @@ def glosses(work: Path) -> Iterator[str]:
 
 def examples(work: Path) -> list[str]:
     """The example sentences of 4 to 19 words."""
-    rows_found = []
+    synsets = []
     for gloss in glosses(work):
         for quoted in re.findall(r'"([^"]+)"', gloss):
             text = quoted.strip(" ;")
             if 3 <= text.count(" ") <= 18 and re.fullmatch(r"[A-Za-z][A-Za-z ,.'!?-]+", text):
-                rows_found.append(upper(text) + ("" if text[-1] in ".!?" else "."))
-    return rows_found
+                synsets.append(upper(text) + ("" if text[-1] in ".!?" else "."))
+    return synsets
 
 
 def nouns(work: Path, usage: Mapping[str, int]) -> list[str]:
     """Nouns for what can be seen whose last word is used twice or more often."""
-    pairs_found = set()
+    translations = set()
     for line in _lines(work, "noun"):
         cells = line.split(" ")
         if len(cells) > 5 and cells[1].isdigit() and int(cells[1]) in VISIBLE:
             word = cells[4].replace("_", " ")
             if word.islower() and word.isascii() and usage.get(word.split()[-1], 0) >= 2:
-                pairs_found.add(word)
-    return sorted(pairs_found)
+                translations.add(word)
+    return sorted(translations)

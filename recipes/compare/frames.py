@@ -242,11 +242,11 @@ def main() -> None:
     runs = [arguments.runs / name for name in NAMES if (arguments.runs / name / "finished.json").exists()]
     tokeniser = Tokeniser.load(runs[0] / "text" / "joint.spm")
     recorder = Recorder(tokeniser, arguments.runs / "dev.tsv", (head["layer"], head["head"]))
-    runs_found = {run.name: record(run, recorder, tokeniser) for run in runs}
+    recorded_runs = {run.name: record(run, recorder, tokeniser) for run in runs}
     without = losses_without_source(
         tokeniser, arguments.runs / "train.tsv", [target for _, target in recorder.dev]
     )
-    content = {"sentences": recorder.pieces, "without": without, "runs": runs_found}
+    content = {"sentences": recorder.pieces, "without": without, "runs": recorded_runs}
     arguments.out.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
 

@@ -10,12 +10,12 @@ LEFT, CELL, GAP, TOP = 50, 70, 34, 96
 
 def states() -> list[float]:
     """Return the state after each input, with all weights 1."""
-    h, states_found = 0.0, []
+    h, hidden_states = 0.0, []
     for x in INPUTS:
-        gate = 1 / (1 + np.exp(-(x + h)))
-        h = gate * h + (1 - gate) * np.tanh(x + gate * h)
-        states_found.append(h)
-    return states_found
+        update = 1 / (1 + np.exp(-(x + h)))
+        h = update * h + (1 - update) * np.tanh(x + update * h)
+        hidden_states.append(h)
+    return hidden_states
 
 
 def draw() -> Drawing:

@@ -39,28 +39,32 @@ class Stacks:
     Args:
         figure: to draw on.
         norm: where the norms stand.
-        lit: names of boxes to draw in colour.
-        gone: names of boxes that the model does not have, drawn faint.
+        highlighted: names of boxes to draw in colour.
+        missing: names of boxes that the model does not have, drawn faintly.
     """
 
     def __init__(
-        self, figure: Drawing, norm: Norm = "pre", lit: Collection[str] = (), gone: Collection[str] = ()
+        self,
+        figure: Drawing,
+        norm: Norm = "pre",
+        highlighted: Collection[str] = (),
+        missing: Collection[str] = (),
     ) -> None:
-        self.figure, self.norm, self.lit, self.gone = figure, norm, lit, gone
+        self.figure, self.norm, self.highlighted, self.missing = figure, norm, highlighted, missing
 
     def box(self, x: float, y: float, label: str, name: str, wide: float = WIDE, high: float = HIGH) -> None:
         """Draw a box around a point."""
         attribute = f' data-array="{ARRAYS[name]}"' if name in ARRAYS else ""
-        self.figure.parts.append(f'<g{attribute} opacity="{0.25 if name in self.gone else 1}">')
+        self.figure.parts.append(f'<g{attribute} opacity="{0.25 if name in self.missing else 1}">')
         self.figure.rectangle(x - wide / 2, y - high / 2, wide, high)
-        if name in self.lit:
+        if name in self.highlighted:
             self.figure.rectangle(x - wide / 2, y - high / 2, wide, high, "accent", 0.35)
         self.figure.text(x, y + 5, label, "middle" if high > 28 else "middle small")
         self.figure.parts.append("</g>")
 
     def plus(self, x: float, y: float, name: str = "") -> None:
         """Draw the place where something is added to the stream."""
-        self.figure.parts.append(f'<g opacity="{0.25 if name in self.gone else 1}">')
+        self.figure.parts.append(f'<g opacity="{0.25 if name in self.missing else 1}">')
         self.figure.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="9" class="box"/>')
         self.figure.line((x - 5, y), (x + 5, y))
         self.figure.line((x, y - 5), (x, y + 5))
@@ -70,7 +74,7 @@ class Stacks:
         """Draw a sublayer beside the stream at ``x``, from ``y`` upwards; ``side`` 1 is right, -1 left."""
         figure, column_x = self.figure, x + side * REACH
         foot, top = y - 8, y - UNIT + 14
-        self.figure.parts.append(f'<g opacity="{0.25 if name in self.gone else 1}">')
+        self.figure.parts.append(f'<g opacity="{0.25 if name in self.missing else 1}">')
         centre = y - 72 if self.norm == "pre" else y - 50
         if self.norm == "pre":
             figure.line((x, foot), (column_x, foot), (column_x, y - 20), arrow=True)
@@ -94,7 +98,7 @@ def transformer(
     norm: Norm = "pre",
     layers: tuple[str, str] = ("× 4", "× 2"),
     lit: Collection[str] = (),
-    gone: Collection[str] = (),
+    missing: Collection[str] = (),
     top: float = 16,
 ) -> None:
     """Draw both stacks, 700 wide and 716 high; names of boxes are those of ``ARRAYS``.
@@ -104,10 +108,10 @@ def transformer(
         norm: where the norms stand.
         layers: how often the blocks of encoder and decoder are repeated.
         lit: boxes to draw in colour.
-        gone: boxes to draw faint.
+        missing: boxes to draw faintly.
         top: of the drawing.
     """
-    stacks = Stacks(figure, norm, lit, gone)
+    stacks = Stacks(figure, norm, lit, missing)
     left, right, ground = 76, 624, top + 560
     ends = {}
     for x, side, source, layer_count in ((left, 1, True, layers[0]), (right, -1, False, layers[1])):
@@ -115,7 +119,7 @@ def transformer(
         first, count = ("encoder", 2) if source else ("decoder", 3)
         roof, column_x, reading = ground - count * UNIT, x + side * REACH, "" if source else " end"
         ends[source] = roof - 20 if source else top + 48
-        figure.parts.append(f'<g opacity="{0.25 if f"{word} embedding" in gone else 1}">')
+        figure.parts.append(f'<g opacity="{0.25 if f"{word} embedding" in missing else 1}">')
         pane = x - 46 if source else x - REACH - WIDE / 2 - 16
         figure.rectangle(pane, roof - 4, REACH + WIDE / 2 + 62, ground - roof + 4, "grid")
         figure.line((x, ground + 110), (x, ends[source]), arrow=True)
@@ -138,7 +142,7 @@ def transformer(
     foot = ends[True] - (28 if norm == "pre" else 0)
     cross = ground - UNIT - (72 if norm == "pre" else 50)
     gap = 350
-    figure.parts.append(f'<g opacity="{0.25 if "cross-attention" in gone else 1}">')
+    figure.parts.append(f'<g opacity="{0.25 if "cross-attention" in missing else 1}">')
     figure.line(
         (left, foot),
         (left, ends[True] - 52),
@@ -156,7 +160,7 @@ def transformer(
     ):
         stacks.box(right, y, label, name, wide, 28)
     figure.text(right - 56, top + 143, "logits from the same table", "soft small end")
-    figure.parts.append(f'<g opacity="{0.25 if "softmax" in gone else 1}">')
+    figure.parts.append(f'<g opacity="{0.25 if "softmax" in missing else 1}">')
     figure.text(right, top + 36, "next piece", "middle")
     figure.parts.append("</g>")
 

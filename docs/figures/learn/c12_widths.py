@@ -32,8 +32,8 @@ def draw() -> Drawing:
     for words in range(0, maximum + 1, 20):
         figure.line(point(0, words), point(len(WIDTHS) - 1, words), look="grid")
         figure.text(left - 10, point(0, words)[1] + 4, str(words), "end small soft")
-    for at, width in enumerate(WIDTHS):
-        figure.text(point(at, 0)[0], bottom + 22, str(width), "middle small")
+    for column, width in enumerate(WIDTHS):
+        figure.text(point(column, 0)[0], bottom + 22, str(width), "middle small")
     figure.text((left + right) / 2, bottom + 46, "width of the beam", "middle small soft")
     figure.text(12, 16, "words of six translations", "small soft")
     for formula, name, look in (
@@ -41,10 +41,10 @@ def draw() -> Drawing:
         ("none", "not divided", "second"),
     ):
         points = []
-        for at, width in enumerate(WIDTHS):
+        for column, width in enumerate(WIDTHS):
             translations = translator.translate(TEXTS, beam=width, length_formula=formula)
             words = sum(len(translation.text.split()) for translation in translations)
-            points.append(point(at, words))
+            points.append(point(column, words))
             if width == WIDTHS[-1] or (width == 1 and formula == "average"):
                 figure.text(points[-1][0], points[-1][1] - 10, str(words), "middle small")
         figure.line(*points, look=f"{look}-line")

@@ -70,13 +70,13 @@ def agreement() -> tuple[int, int, int]:
 
 def draw() -> Drawing:
     """Draw the three matrices side by side."""
-    rows, matrices_found = matrices(uwaga.load(), Translator.load(engine="torch"), TEXT)
+    rows, tables = matrices(uwaga.load(), Translator.load(engine="torch"), TEXT)
     title = f"Attention, deletion and integrated gradients of the bundled model for “{TEXT}”, side by side"
     figure = Drawing(745, 262, title, model=True)
     cell, words = 36, words_of(TEXT)
     names = ("attention", "word deleted", "integrated gradients")
     units = ("mean of the heads of layer 2", "loss in nats", "contribution in nats")
-    for index, (values, name, unit) in enumerate(zip(matrices_found, names, units, strict=True)):
+    for index, (values, name, unit) in enumerate(zip(tables, names, units, strict=True)):
         x = 58 + index * (cell * len(words) + 16)
         digits = 1 if index else 2
         # a number that rounds to zero has no sign

@@ -10,11 +10,11 @@ SUBLAYERS = {
     "SSRU": ("SSRU", "cross-attention", "feed-forward"),
 }
 LIT = ("BERT segments", "BERT head", "changed")
-GONE = ("GPT-2 cross-attention",)
+MISSING = ("GPT-2 cross-attention",)
 
 
 def _column(figure: Drawing, x: float, model: str, norm: Norm, title: str, mask: str) -> None:
-    stacks = Stacks(figure, norm, LIT, GONE)
+    stacks = Stacks(figure, norm, LIT, MISSING)
     parts = SUBLAYERS[model]
     roof, column_x = GROUND - len(parts) * UNIT, x + REACH
     figure.text(x - 40, 22, title, "bold")
