@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick_disk():
-    """Thousands of small documents need not outlive a power cut."""
+def skip_fsync():
+    """Skip fsync, as thousands of small documents need not be durable."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
         yield

@@ -1,11 +1,11 @@
 # ruff: noqa: E501, SIM905 (documents and lists are shown as they are)
-"""A corpus of cases that documents of users were damaged in."""
+"""Cases in which documents of users were damaged."""
 
 import json
 
 import pytest
-from document_laws import run, swapped, unchanged
-from office_samples import docx, epub, odt, pptx, unpacked
+from document_laws import identity, run, swap_case
+from office_samples import docx, epub, odt, pptx, read_zip
 
 import uwaga
 from uwaga.documents import DocumentOptions, translate_file
@@ -63,8 +63,8 @@ CASES = {
             f'msgid "{text}"\nmsgstr ""\n\n' for text in ("<b>Bold</b> text", "&File", "E_xit", "_Cut", "R&D")
         ),
         "".join(
-            f'msgid "{text}"\nmsgstr "{made}"\n\n'
-            for text, made in (
+            f'msgid "{text}"\nmsgstr "{translated}"\n\n'
+            for text, translated in (
                 ("<b>Bold</b> text", "<b>bOLD</b> TEXT"),
                 ("&File", "&fILE"),
                 ("E_xit", "e_XIT"),
@@ -95,10 +95,10 @@ CASES = {
 def test_cases(tmp_path, case):
     name, content, expected = CASES[case]
     options = DocumentOptions(source="en", target="de")
-    assert run(tmp_path, name, content.encode(), swapped, options).decode() == expected
+    assert run(tmp_path, name, content.encode(), swap_case, options).decode() == expected
     if name.endswith((".po", ".xlf")):
         return
-    assert run(tmp_path, name, content.encode(), unchanged).decode() == content
+    assert run(tmp_path, name, content.encode(), identity).decode() == content
 
 
 RUN = '<w:r><w:t xml:space="preserve">{}</w:t></w:r>'.format
@@ -141,39 +141,49 @@ ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "content", "member", "parts"), ARCHIVES)
-def test_cases_of_archives(tmp_path, name, content, member, parts):
-    made = run(tmp_path, name, content, swapped, DocumentOptions(source="en", target="de"))
-    text, at = unpacked(made)[member].decode(), 0
+def test_archive_cases(tmp_path, name, content, member, parts):
+    translated = run(tmp_path, name, content, swap_case, DocumentOptions(source="en", target="de"))
+    text, position = read_zip(translated)[member].decode(), 0
     for part in parts:
-        assert part in text[at:]
-        at = text.index(part, at) + len(part)
+        assert part in text[position:]
+        position = text.index(part, position) + len(part)
 
 
-KEPT = (
+PLACEHOLDERS = (
     "#ff00aa #fff user.name.first MAX_LENGTH user_id getName get_user() com.example.Main example.com --verbose Ctrl+C "
     "192.168.0.1 10.0.0.1:8080 fe80::1 00:1B:44:11:3A:B7 1.2.3-beta 2024-05-17 0800-123-4567 978-3-16-148410-0 "
     "3f2504e0-4f89-11d3-9a0c-0305e82c3301 d41d8cd98f00b204e9800998ecf8427e 0.4_kg +49_30_1234567 +1_(555)_123-4567 "
     "(030)_1234567 https://example.com/a?b=1 bob@example.co.uk {name} {{x}} %s %(count)d %1$s %m @alice #topic"
 ).split()
-ALONE = ["1,000,000", "user.name", "%d.%m.%Y", "{a}, {b} - {c}", "42"]
+PLACEHOLDER_TEXTS = ["1,000,000", "user.name", "%d.%m.%Y", "{a}, {b} - {c}", "42"]
 
 
-def test_what_is_no_language_comes_back(tmp_path):
-    kept = [one.replace("_", " ") if one[0] in "0+(" else one for one in KEPT]
-    messages = {"sentences": [f"The man sees {one} today." for one in kept], "alone": [*kept, *ALONE]}
+def test_placeholders_are_copied(tmp_path):
+    placeholders = [
+        placeholder.replace("_", " ") if placeholder[0] in "0+(" else placeholder
+        for placeholder in PLACEHOLDERS
+    ]
+    messages = {
+        "sentences": [f"The man sees {placeholder} today." for placeholder in placeholders],
+        "alone": [*placeholders, *PLACEHOLDER_TEXTS],
+    }
     (tmp_path / "a.json").write_text(json.dumps(messages))
     translate_file(uwaga.Translator.load(), tmp_path / "a.json", tmp_path / "b.json")
-    made = json.loads((tmp_path / "b.json").read_text())
-    assert made["alone"] == messages["alone"]
-    assert [one for one, text in zip(kept, made["sentences"], strict=True) if one not in text] == []
+    translated = json.loads((tmp_path / "b.json").read_text())
+    assert translated["alone"] == messages["alone"]
+    assert [
+        placeholder
+        for placeholder, text in zip(placeholders, translated["sentences"], strict=True)
+        if placeholder not in text
+    ] == []
 
 
 @pytest.mark.parametrize(
     "text", ["  {name} sleeps. ", "The man sees {x}\t", " 5 kg ", "{a}\n The man \n{b}  ", " https://a.b/c "]
 )
-def test_placeholders_change_no_blanks_at_the_ends(text):
-    made, plain = (
-        uwaga.Translator.load().translate(text, placeholders=wanted).text for wanted in (True, False)
+def test_placeholders_do_not_affect_outer_spaces(text):
+    with_placeholders, without = (
+        uwaga.Translator.load().translate(text, placeholders=option).text for option in (True, False)
     )
-    assert made and made == made.strip() and plain == plain.strip()
-    assert made.count("\n") == plain.count("\n")
+    assert with_placeholders and with_placeholders == with_placeholders.strip() and without == without.strip()
+    assert with_placeholders.count("\n") == without.count("\n")

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Declared encodings and numbers of any length are read, or refused in words."""
+"""Declared encodings and numbers of any length are read, or rejected with an error."""
 
 import codecs
 import pkgutil
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from uwaga.documents import DocumentOptions, DocumentSource, find_format
-from uwaga.documents.encodings import known_encoding
+from uwaga.documents.encodings import normalise_encoding
 from uwaga.errors import UwagaError
 
 CODECS = sorted(
@@ -37,7 +37,7 @@ NUMBERS = {
 
 
 def read(name: str, content: bytes, options: DocumentOptions) -> None:
-    """Read a document and encode it again; raises only errors in words."""
+    """Read a document and encode it again; only UwagaError may be raised."""
     read_format = find_format(Path(name)).read
     assert read_format is not None
     reading = read_format(DocumentSource(name, content, options))
@@ -46,7 +46,7 @@ def read(name: str, content: bytes, options: DocumentOptions) -> None:
         encoder.encode(piece if isinstance(piece, str) else piece.raw or "")
 
 
-def is_answered(name: str, content: bytes, options: DocumentOptions) -> bool:
+def can_read(name: str, content: bytes, options: DocumentOptions) -> bool:
     try:
         read(name, content, options)
     except UwagaError:
@@ -56,21 +56,21 @@ def is_answered(name: str, content: bytes, options: DocumentOptions) -> bool:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("encoding", [*CODECS, "", "os", "a" * 5000, "utf-8.", "..", "windows-874"])
-def test_every_declared_encoding_is_read_or_refused(name, encoding):
-    is_answered(name, DOCUMENTS[name].format(encoding).encode() + b"\n", DocumentOptions(target="de"))
+def test_declared_encodings_are_read_or_rejected(name, encoding):
+    can_read(name, DOCUMENTS[name].format(encoding).encode() + b"\n", DocumentOptions(target="de"))
 
 
 @pytest.mark.parametrize("encoding", [*CODECS, "", "a\0", "\ud800", "os.path"])
-def test_bytes_in_every_encoding_are_read_or_refused(encoding):
-    draw = random.Random(encoding.encode("utf-8", "replace"))
+def test_random_bytes_are_read_or_rejected(encoding):
+    rng = random.Random(encoding.encode("utf-8", "replace"))
     for size in (0, 1, 2, 7, 100):
-        is_answered("a.txt", draw.randbytes(size), DocumentOptions(encoding=encoding))
+        can_read("a.txt", rng.randbytes(size), DocumentOptions(encoding=encoding))
 
 
-def test_codecs_that_are_no_encodings_of_text_are_refused():
+def test_codecs_of_other_kinds_are_rejected():
     for name in ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "rot13", "base64"):
         with pytest.raises(UwagaError, match="is not a known text encoding"):
-            known_encoding(name, "a.html")
+            normalise_encoding(name, "a.html")
     for name in (
         "UTF-8",
         "latin1",
@@ -82,11 +82,11 @@ def test_codecs_that_are_no_encodings_of_text_are_refused():
         "koi8-u",
         "cp437",
     ):
-        assert known_encoding(name, "a.html") == codecs.lookup(name).name
+        assert normalise_encoding(name, "a.html") == codecs.lookup(name).name
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("digits", [1, 10, 19, 4300, 4301, 100_000])
-def test_numbers_of_any_length_are_read_or_refused(name, digits):
-    answered = is_answered(name, NUMBERS[name].format("9" * digits).encode(), DocumentOptions(target="de"))
-    assert answered or digits > 9
+def test_long_numbers_are_read_or_rejected(name, digits):
+    readable = can_read(name, NUMBERS[name].format("9" * digits).encode(), DocumentOptions(target="de"))
+    assert readable or digits > 9

@@ -2,7 +2,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from document_laws import check_laws, render, swapped, texts
+from document_laws import check_laws, render, swap_case, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +16,7 @@ INLINE = st.deferred(
     lambda: st.one_of(
         WORDS,
         st.tuples(st.sampled_from(["b", "i", "a", "span"]), st.lists(INLINE, max_size=3)).map(
-            lambda drawn: f"<{drawn[0]}>{''.join(drawn[1])}</{drawn[0]}>"
+            lambda element: f"<{element[0]}>{''.join(element[1])}</{element[0]}>"
         ),
         st.sampled_from(
             [
@@ -35,7 +35,7 @@ SOUP = st.sampled_from(
 )
 BLOCK = st.one_of(
     st.tuples(st.sampled_from(["p", "h1", "li", "td", "div"]), st.lists(INLINE, max_size=4)).map(
-        lambda drawn: f"<{drawn[0]}>{''.join(drawn[1])}</{drawn[0]}>\n"
+        lambda element: f"<{element[0]}>{''.join(element[1])}</{element[0]}>\n"
     ),
     st.sampled_from(
         ["<script>if (a<b) alert('x')</script>", "<style>p > a { color: red }</style>", "<pre>a  b</pre>"]
@@ -45,16 +45,16 @@ BLOCK = st.one_of(
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(BLOCK, max_size=6))
-def test_pages_come_back(blocks):
+def test_page_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.one_of(BLOCK, SOUP, INLINE), max_size=8))
-def test_soup_comes_back_byte_for_byte(blocks):
+def test_malformed_html_round_trip(blocks):
     page = "".join(blocks).replace("\0", "").encode()
     assert render("a.html", page, list) == page
-    changed = render("a.html", page, swapped)
+    changed = render("a.html", page, swap_case)
     assert re.findall(rb"</?[a-z]+[ >]", changed) == re.findall(rb"</?[a-z]+[ >]", page)
 
 
@@ -68,9 +68,11 @@ over two lines.<p>Another <img alt="A cat" src=c.png> here
 <a title='it&#39;s'>Link</a></body></html>"""
 
 
-def test_what_is_read_and_what_is_not():
-    read = ["".join(p if isinstance(p, str) else "*" for p in text) for text in texts("a.html", PAGE)]
-    assert read == [
+def test_translated_texts():
+    page_texts = [
+        "".join(part if isinstance(part, str) else "*" for part in text) for text in texts("a.html", PAGE)
+    ]
+    assert page_texts == [
         "The title", "What it is", "One *bold* word, over two lines.", "Another * here", "A cat", "Send",
         "Link", "it's",
     ]  # fmt: skip
@@ -80,24 +82,26 @@ def test_what_is_read_and_what_is_not():
     assert '<div class="notranslate">Left <b>alone</b></div>' in changed and 'var a = "text"' in changed
 
 
-def test_text_is_escaped_where_it_is_written():
-    page = render("a.html", b"<p title='a'>one</p>", lambda all_: [("<b> & 'x'",) for _ in all_]).decode()
+def test_escaping():
+    page = render(
+        "a.html", b"<p title='a'>one</p>", lambda inlines: [("<b> & 'x'",) for _ in inlines]
+    ).decode()
     assert page == "<p title='&lt;b&gt; &amp; &#39;x&#39;'>&lt;b&gt; &amp; 'x'</p>"
-    found = []
+    data = []
     parser = HTMLParser()
-    parser.handle_data = found.append
+    parser.handle_data = data.append
     parser.feed(page)
     parser.close()
-    assert "".join(found) == "<b> & 'x'"
+    assert "".join(data) == "<b> & 'x'"
 
 
-def test_a_character_that_the_page_cannot_write_is_written_by_number():
+def test_unencodable_character_becomes_reference():
     page = '<meta charset="iso-8859-1"><p>caf\xe9</p>'.encode("latin-1")
-    made = render("a.html", page, lambda all_: [("Łódź é",) for _ in all_])
-    assert made == '<meta charset="iso-8859-1"><p>&#321;ód&#378; \xe9</p>'.encode("latin-1")
+    rendered = render("a.html", page, lambda inlines: [("Łódź é",) for _ in inlines])
+    assert rendered == '<meta charset="iso-8859-1"><p>&#321;ód&#378; \xe9</p>'.encode("latin-1")
 
 
-def test_a_wrong_byte_is_named():
+def test_invalid_byte_is_reported():
     with pytest.raises(DataError, match=r"line 2, byte 9 of the file is not valid utf-8"):
         texts("a.html", b"<p>a\n</p\xff>")
     assert texts("a.html", "<p>čau</p>".encode("cp1250"), DocumentOptions(encoding="cp1250")) == [("čau",)]

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from document_laws import render, swapped, swapped_values, texts, unchanged
+from document_laws import identity, render, swap_case, swap_case_in_tree, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,31 +12,33 @@ LEAF = st.one_of(st.text(max_size=15), st.integers(), st.floats(allow_nan=False)
 KEY = st.text('abcäß"\\{ ', max_size=4)
 TREE = st.recursive(
     LEAF,
-    lambda own: st.one_of(st.lists(own, max_size=3), st.dictionaries(KEY, own, max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
     max_leaves=9,
 )
 
 
 @settings(deadline=None)
 @given(TREE, st.sampled_from([None, 2, "\t"]), st.booleans())
-def test_values_alone_are_translated(tree, indent, ascii_only):
+def test_only_string_values_are_translated(tree, indent, ascii_only):
     text = json.dumps(tree, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    assert render("a.json", text, unchanged) == text
-    assert json.loads(render("a.json", text, swapped)) == swapped_values(tree)
+    assert render("a.json", text, identity) == text
+    assert json.loads(render("a.json", text, swap_case)) == swap_case_in_tree(tree)
 
 
-def test_chosen_keys_and_metadata():
+def test_selected_keys_and_metadata():
     text = b'{"menu": {"open": "Open {{name}}", "id": "x-id"}, "list": ["one", "two"], "n": 1}'
-    chosen = DocumentOptions(keys=("open", "list.*"))
-    assert texts("a.json", text, chosen) == [("Open {{name}}",), ("one",), ("two",)]
+    options = DocumentOptions(keys=("open", "list.*"))
+    assert texts("a.json", text, options) == [("Open {{name}}",), ("one",), ("two",)]
     arb = b'{"@@locale": "en", "hello": "Hello", "@hello": {"description": "A greeting"}}'
-    made = render("a.arb", arb, swapped, DocumentOptions(target="pt-BR"))
-    assert made == b'{"@@locale": "pt_BR", "hello": "hELLO", "@hello": {"description": "A greeting"}}'
+    rendered = render("a.arb", arb, swap_case, DocumentOptions(target="pt-BR"))
+    assert rendered == b'{"@@locale": "pt_BR", "hello": "hELLO", "@hello": {"description": "A greeting"}}'
 
 
-@pytest.mark.parametrize(("text", "says"), [("{'a': 1}", "line 1, column 2"), ("[" * 100_000, "nested too")])
-def test_refused(text, says):
-    with pytest.raises(DataError, match=says):
+@pytest.mark.parametrize(
+    ("text", "message"), [("{'a': 1}", "line 1, column 2"), ("[" * 100_000, "nested too")]
+)
+def test_invalid_json_is_rejected(text, message):
+    with pytest.raises(DataError, match=message):
         texts("a.json", text.encode())
 
 
@@ -62,23 +64,23 @@ PLURALS = """{
         ("ar", ("zero", "one", "two", "few", "many", "other")),
     ],
 )
-def test_plurals_of_i18next_are_those_of_the_target(target, forms):
+def test_i18next_plurals(target, forms):
     options = DocumentOptions(target=target)
-    same = render("a.json", PLURALS.encode(), unchanged, options).decode()
+    rendered = render("a.json", PLURALS.encode(), identity, options).decode()
     if len(forms) == 2:
-        assert same == PLURALS
+        assert rendered == PLURALS
     expected = json.loads(PLURALS)
     menu = expected["menu"]
     ordinals = {key: value for key, value in menu.items() if "ordinal" in key}
     plurals = {f"files_{form}": menu["files_one" if form == "one" else "files_other"] for form in forms}
     expected["menu"] = plurals | ordinals
-    assert json.loads(same) == expected
-    assert list(json.loads(same)["menu"]) == [*plurals, *ordinals]
-    assert same.count("\n    ") == len(forms) + 2  # a line each, as the file has them
-    assert json.loads(render("a.json", PLURALS.encode(), swapped, options)) == swapped_values(expected)
+    assert json.loads(rendered) == expected
+    assert list(json.loads(rendered)["menu"]) == [*plurals, *ordinals]
+    assert rendered.count("\n    ") == len(forms) + 2  # a line each, as the file has them
+    assert json.loads(render("a.json", PLURALS.encode(), swap_case, options)) == swap_case_in_tree(expected)
 
 
-def test_plurals_that_are_none():
+def test_incomplete_plurals_are_unchanged():
     for text in (
         '{"a_one": "x", "b": "y", "a_other": "z"}',
         '{"a_one": "x", "a_few": "y"}',
@@ -87,7 +89,7 @@ def test_plurals_that_are_none():
         '{"a_one": "1", "a_other": "2"}',
         '{"a_one": "x", "a_\\u006fther": "y"}',
     ):
-        assert render("a.json", text.encode(), unchanged, DocumentOptions(target="pl")) == text.encode()
+        assert render("a.json", text.encode(), identity, DocumentOptions(target="pl")) == text.encode()
     zero = '{"a_zero": "none", "a_one": "one", "a_other": "some"}'
-    made = json.loads(render("a.json", zero.encode(), unchanged, DocumentOptions(target="ja")))
-    assert made == {"a_zero": "none", "a_other": "some"}
+    rendered = json.loads(render("a.json", zero.encode(), identity, DocumentOptions(target="ja")))
+    assert rendered == {"a_zero": "none", "a_other": "some"}

@@ -1,11 +1,11 @@
 # ruff: noqa: E501 (documents are shown as they are)
-"""Android's and Apple's strings, and tables."""
+"""Strings of Android and Apple, and tables."""
 
 import csv
 import io
 
 import pytest
-from document_laws import SWAPPED, check_laws, render, swapped, texts, unchanged
+from document_laws import SWAP_CASE, check_laws, identity, render, swap_case, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,24 +31,24 @@ ANDROID = r"""<?xml version="1.0" encoding="utf-8"?>
 
 
 def test_android():
-    made = check_laws("strings.xml", ANDROID.encode()).decode()
-    assert r"<string name=" + r'"a">iT\'S <b>BOLD</b> &amp; \"QUOTED\"\nNEXT</string>' in made
-    assert 'translatable="false">Left<' in made and ">@string/other<" in made
-    assert 'hI <xliff:g id="name">%1$s</xliff:g>!' in made
-    polish = render("values/strings.xml", ANDROID.encode(), unchanged, DocumentOptions(target="pl")).decode()
+    rendered = check_laws("strings.xml", ANDROID.encode()).decode()
+    assert r"<string name=" + r'"a">iT\'S <b>BOLD</b> &amp; \"QUOTED\"\nNEXT</string>' in rendered
+    assert 'translatable="false">Left<' in rendered and ">@string/other<" in rendered
+    assert 'hI <xliff:g id="name">%1$s</xliff:g>!' in rendered
+    polish = render("values/strings.xml", ANDROID.encode(), identity, DocumentOptions(target="pl")).decode()
     for quantity in ("few", "many", "other"):
         assert f'        <item quantity="{quantity}">%d files</item>\n' in polish
-    german = render("strings.xml", ANDROID.encode(), unchanged, DocumentOptions(target="de"))
+    german = render("strings.xml", ANDROID.encode(), identity, DocumentOptions(target="de"))
     assert german == ANDROID.encode()
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
-def test_android_texts_are_read_as_they_are_written(wanted):
-    content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(wanted)).encode()
-    rest = iter(wanted)
-    made = render("strings.xml", content, lambda all_: [(f"x{next(rest)}x",) for _ in all_])
-    assert texts("strings.xml", made) == [(f"x{text}x",) for text in wanted]
+def test_android_round_trip(values):
+    content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(values)).encode()
+    remaining = iter(values)
+    rendered = render("strings.xml", content, lambda inlines: [(f"x{next(remaining)}x",) for _ in inlines])
+    assert texts("strings.xml", rendered) == [(f"x{text}x",) for text in values]
 
 
 APPLE = '/* A "comment"; */\n"key one" = "It\\"s \\n here";\n// other\nbare.key = "Value %@";\n"self";\n'
@@ -56,45 +56,45 @@ APPLE = '/* A "comment"; */\n"key one" = "It\\"s \\n here";\n// other\nbare.key 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
 def test_apple_strings(encoding):
-    made = check_laws("a.strings", APPLE.encode(encoding)).decode(encoding)
-    assert made == APPLE.replace('It\\"s \\n here', 'iT\\"S \\n HERE').replace("Value %@", "vALUE %@")
+    rendered = check_laws("a.strings", APPLE.encode(encoding)).decode(encoding)
+    assert rendered == APPLE.replace('It\\"s \\n here', 'iT\\"S \\n HERE').replace("Value %@", "vALUE %@")
     with pytest.raises(DataError, match="line 2"):
         texts("a.strings", b'"a" = "b";\n"c" "d";\n')
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_apple_strings_as_a_property_list(mark):
+def test_apple_property_list(mark):
     text = (
         b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" '
         b'"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n<dict>\n\t<key>menu.open</key>\n'
         b"\t<string>Open &amp; read %@</string>\n\t<key>Empty</key>\n\t<string></string>\n</dict>\n</plist>\n"
     )
-    made = check_laws("a.strings", mark + text)
-    assert b"<string>oPEN &amp; READ %@</string>" in made and b"<key>menu.open</key>" in made
+    rendered = check_laws("a.strings", mark + text)
+    assert b"<string>oPEN &amp; READ %@</string>" in rendered and b"<key>menu.open</key>" in rendered
     with pytest.raises(DataError, match="not a property list"):
         texts("a.strings", b"<resources></resources>")
     with pytest.raises(DataError, match="plutil"):
         texts("a.strings", b"bplist00\xd1\x01")
 
 
-def test_apple_arrays_and_data():
+def test_apple_arrays_and_cdata():
     text = (
         b'<?xml version="1.0"?><plist version="1.0"><dict><key>one</key><array><string>first of it</string>'
         b"<string>second of it</string><dict><key>id</key><string>left alone</string></dict>"
         b"<string>third of it</string></array><key><![CDATA[other]]></key>"
         b"<string><![CDATA[Fish & 1 < 2 chips]]></string><key>else</key><string>left too</string></dict></plist>"
     )
-    made = check_laws("a.stringsdict", text)
+    rendered = check_laws("a.stringsdict", text)
     assert texts("a.stringsdict", text) == [
-        (one,) for one in ("first of it", "second of it", "third of it", "Fish & 1 < 2 chips")
+        (text_,) for text_ in ("first of it", "second of it", "third of it", "Fish & 1 < 2 chips")
     ]
-    assert b"<![CDATA[fISH & 1 < 2 CHIPS]]>" in made
+    assert b"<![CDATA[fISH & 1 < 2 CHIPS]]>" in rendered
 
-    def ends(inlines):
-        return [("a ]]> b",) if "&" in one[0] else one for one in inlines]
+    def with_cdata_end(inlines):
+        return [("a ]]> b",) if "&" in inline[0] else inline for inline in inlines]
 
-    ended = render("a.stringsdict", text, ends)
-    assert texts("a.stringsdict", ended)[3:] == [("a ]]",), ("> b",)]
+    split = render("a.stringsdict", text, with_cdata_end)
+    assert texts("a.stringsdict", split)[3:] == [("a ]]",), ("> b",)]
 
 
 def test_apple_plurals():
@@ -104,8 +104,12 @@ def test_apple_plurals():
         b"<key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>"
         b"<key>one</key><string>%d file</string><key>other</key><string>%d files</string></dict></dict></dict></plist>"
     )
-    made = check_laws("a.stringsdict", text)
-    assert b"<string>%D FILES</string>" in made and b"NSStringPluralRuleType" in made and b"%#@n@" in made
+    rendered = check_laws("a.stringsdict", text)
+    assert (
+        b"<string>%D FILES</string>" in rendered
+        and b"NSStringPluralRuleType" in rendered
+        and b"%#@n@" in rendered
+    )
 
 
 CELL = st.text("abc ,;\"'\né|\t", max_size=10)
@@ -117,17 +121,17 @@ CELL = st.text("abc ,;\"'\né|\t", max_size=10)
     st.sampled_from([",", ";", "\t"]),
     st.sampled_from(["\n", "\r\n"]),
 )
-def test_chosen_columns_alone(rows, separator, end):
+def test_only_selected_columns_are_translated(rows, separator, end):
     stream = io.StringIO()
     csv.writer(stream, delimiter=separator, lineterminator=end).writerows([("id", "title", "note"), *rows])
     content, options = stream.getvalue().encode(), DocumentOptions(columns=("title",))
-    assert render("a.csv", content, unchanged, options) == content
-    made = render("a.csv", content, swapped, options).decode()
-    read = list(csv.reader(io.StringIO(made, newline=""), delimiter=separator))
-    assert read[1:] == [[a, b.translate(SWAPPED), c] for a, b, c in rows]
+    assert render("a.csv", content, identity, options) == content
+    rendered = render("a.csv", content, swap_case, options).decode()
+    parsed = list(csv.reader(io.StringIO(rendered, newline=""), delimiter=separator))
+    assert parsed[1:] == [[a, b.translate(SWAP_CASE), c] for a, b, c in rows]
 
 
-def test_tables_that_are_refused():
+def test_invalid_tables_are_rejected():
     with pytest.raises(SettingsError, match="its columns are a, b"):
         texts("a.csv", b"a,b\n1,2\n", DocumentOptions(columns=("c",)))
     with pytest.raises(DataError, match="line 3 has 1 cells"):

@@ -2,11 +2,11 @@
 import zipfile
 
 import pytest
-from document_laws import SWAPPED, bare, run, swapped, texts, unchanged
+from document_laws import SWAP_CASE, identity, run, swap_case, texts, with_tag_kinds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
-from office_samples import docx, epub, odt, packed, pptx, unpacked, xlsx
+from office_samples import docx, epub, odt, pptx, read_zip, write_zip, xlsx
 
 from uwaga.documents import document_job, run_document_job
 from uwaga.errors import DataError, UwagaError
@@ -16,9 +16,9 @@ WORDS = st.text("abcXYZ &<é", min_size=1, max_size=10).map(
     lambda text: text.replace("&", "&amp;").replace("<", "&lt;")
 )
 RUN = st.tuples(st.sampled_from(FORMATS), WORDS).map(
-    lambda one: f'<w:r w:rsidR="00A">{one[0]}<w:t xml:space="preserve">{one[1]}</w:t></w:r>'
+    lambda run: f'<w:r w:rsidR="00A">{run[0]}<w:t xml:space="preserve">{run[1]}</w:t></w:r>'
 )
-OTHER = st.sampled_from(
+OTHER_CONTENT = st.sampled_from(
     [
         "<w:r><w:tab/></w:r>",
         "<w:r><w:br/></w:r>",
@@ -33,30 +33,33 @@ OTHER = st.sampled_from(
         '<w:r><w:fldChar w:fldCharType="end"/></w:r>',
     ]
 )
-PARAGRAPH = st.lists(st.one_of(RUN, OTHER), max_size=6).map(
+PARAGRAPH = st.lists(st.one_of(RUN, OTHER_CONTENT), max_size=6).map(
     lambda runs: f'<w:p w:rsidR="1"><w:pPr><w:jc w:val="left"/></w:pPr>{"".join(runs)}</w:p>'
 )
 
 
 def all_text(content, member, name):
-    """The texts of a member's elements of this name, and the names of all elements but runs."""
-    tree = etree.fromstring(unpacked(content)[member])
-    return "".join(one.text or "" for one in tree.iter() if etree.QName(one).localname == name)
+    """Return the texts of a member's elements with this name."""
+    tree = etree.fromstring(read_zip(content)[member])
+    return "".join(element.text or "" for element in tree.iter() if etree.QName(element).localname == name)
 
 
-def check(tmp_path, name, content):
-    made = run(tmp_path, name, content, unchanged)
-    assert unpacked(made) == unpacked(content)
-    with zipfile.ZipFile(tmp_path / f"translated-{name}") as new, zipfile.ZipFile(tmp_path / name) as old:
-        for one, other in zip(new.infolist(), old.infolist(), strict=True):
-            assert (one.filename, one.date_time, one.compress_type) == (
-                other.filename,
-                other.date_time,
-                other.compress_type,
+def check_archive(tmp_path, name, content):
+    copy = run(tmp_path, name, content, identity)
+    assert read_zip(copy) == read_zip(content)
+    with (
+        zipfile.ZipFile(tmp_path / f"translated-{name}") as copied,
+        zipfile.ZipFile(tmp_path / name) as original,
+    ):
+        for member, original_member in zip(copied.infolist(), original.infolist(), strict=True):
+            assert (member.filename, member.date_time, member.compress_type) == (
+                original_member.filename,
+                original_member.date_time,
+                original_member.compress_type,
             )
-    changed = run(tmp_path, name, content, swapped)
+    changed = run(tmp_path, name, content, swap_case)
     after = texts(tmp_path / f"translated-{name}")
-    assert bare(after) == bare(swapped(texts(tmp_path / name)))
+    assert with_tag_kinds(after) == with_tag_kinds(swap_case(texts(tmp_path / name)))
     return changed
 
 
@@ -64,11 +67,11 @@ def check(tmp_path, name, content):
 @given(st.lists(PARAGRAPH, max_size=4))
 def test_word(tmp_path, body):
     content = docx("".join(body))
-    changed = check(tmp_path, "a.docx", content)
+    changed = check_archive(tmp_path, "a.docx", content)
     document = "word/document.xml"
-    assert all_text(changed, document, "t") == all_text(content, document, "t").translate(SWAPPED)
-    before, after = unpacked(content), unpacked(changed)
-    for kept in (
+    assert all_text(changed, document, "t") == all_text(content, document, "t").translate(SWAP_CASE)
+    before, after = read_zip(content), read_zip(changed)
+    for tag in (
         b"<w:tab/>",
         b"<w:br/>",
         b"w:bookmarkStart",
@@ -76,47 +79,49 @@ def test_word(tmp_path, body):
         b"instrText>",
         b"<w:jc ",
     ):
-        assert before[document].count(kept) == after[document].count(kept)
+        assert before[document].count(tag) == after[document].count(tag)
     assert before["word/media/a.png"] == after["word/media/a.png"]
 
 
-def test_runs_of_equal_format_are_one_text(tmp_path):
-    run_of = "<w:r{}>{}<w:t>{}</w:t></w:r>".format
+def test_runs_of_equal_format_are_joined(tmp_path):
+    write_run = "<w:r{}>{}<w:t>{}</w:t></w:r>".format
     body = (
         "<w:p>"
-        + run_of(' w:rsidR="1"', "", "One sen")
+        + write_run(' w:rsidR="1"', "", "One sen")
         + '<w:proofErr w:type="x"/>'
-        + run_of(' w:rsidR="2"', '<w:rPr><w:lang w:val="en-US"/></w:rPr>', "tence with ")
-        + run_of("", "<w:rPr><w:b/></w:rPr>", "bold")
-        + run_of("", "", " words.")
+        + write_run(' w:rsidR="2"', '<w:rPr><w:lang w:val="en-US"/></w:rPr>', "tence with ")
+        + write_run("", "<w:rPr><w:b/></w:rPr>", "bold")
+        + write_run("", "", " words.")
         + "</w:p>"
     )
     path = tmp_path / "a.docx"
     path.write_bytes(docx(body))
-    assert bare(texts(path)) == [("One sentence with ", ("open",), "bold", ("close",), " words.")]
+    assert with_tag_kinds(texts(path)) == [("One sentence with ", ("open",), "bold", ("close",), " words.")]
 
 
 def test_slides(tmp_path):
-    run_of = '<a:r><a:rPr lang="en-US" {}/><a:t>{}</a:t></a:r>'.format
+    write_run = '<a:r><a:rPr lang="en-US" {}/><a:t>{}</a:t></a:r>'.format
     content = pptx(
         "<a:p>"
-        + run_of("", "A title ")
-        + run_of('dirty="0"', "in parts")
-        + run_of('b="1"', " bold")
+        + write_run("", "A title ")
+        + write_run('dirty="0"', "in parts")
+        + write_run('b="1"', " bold")
         + "<a:br/><a:endParaRPr/></a:p>"
     )
-    changed = check(tmp_path, "a.pptx", content)
-    assert bare(texts(tmp_path / "a.pptx")) == [("A title in parts", ("open",), " bold", ("close",))]
-    assert b"<a:t>a TITLE IN PARTS</a:t>" in unpacked(changed)["ppt/slides/slide1.xml"]
+    changed = check_archive(tmp_path, "a.pptx", content)
+    assert with_tag_kinds(texts(tmp_path / "a.pptx")) == [
+        ("A title in parts", ("open",), " bold", ("close",))
+    ]
+    assert b"<a:t>a TITLE IN PARTS</a:t>" in read_zip(changed)["ppt/slides/slide1.xml"]
 
 
-def test_sheets_leave_the_names_of_tables(tmp_path):
+def test_table_names_are_unchanged(tmp_path):
     content = xlsx(
         '<si><t>Name</t></si><si><t xml:space="preserve">Some text </t></si>'
         "<si><r><t>rich </t></r><r><rPr><b/></rPr><t>text</t></r></si><si><t>12</t></si>",
         '<tableColumn id="1" name="Name"/>',
     )
-    changed = unpacked(check(tmp_path, "a.xlsx", content))["xl/sharedStrings.xml"]
+    changed = read_zip(check_archive(tmp_path, "a.xlsx", content))["xl/sharedStrings.xml"]
     assert b"<t>Name</t>" in changed and b">sOME TEXT </t>" in changed and b"<rPr><b/></rPr>" in changed
 
 
@@ -126,14 +131,14 @@ def test_open_document(tmp_path):
         "<text:note-body><text:p>A note</text:p></text:note-body></text:note> here<text:s text:c='2'/></text:p>"
         "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
     )
-    changed = unpacked(check(tmp_path, "a.odt", content))["content.xml"]
+    changed = read_zip(check_archive(tmp_path, "a.odt", content))["content.xml"]
     assert b"<text:p>a NOTE</text:p>" in changed and b">gone<" in changed
     assert b'sOME <text:span text:style-name="T1">BOLD</text:span> TEXT' in changed
 
 
 def test_books(tmp_path):
     content = epub("<h1>One</h1><p>Some <em>text</em>.</p>")
-    changed = unpacked(check(tmp_path, "a.epub", content))
+    changed = read_zip(check_archive(tmp_path, "a.epub", content))
     assert b"<p>sOME <em>TEXT</em>.</p>" in changed["one.xhtml"] and b"tHE BOOK" in changed["book.opf"]
     assert b"cHAPTER ONE" in changed["toc.ncx"] and changed["a.css"] == b"p { color: red }"
 
@@ -167,28 +172,28 @@ def test_books(tmp_path):
         ),
     ],
 )
-def test_a_line_break_ends_a_segment(tmp_path, name, content):
-    check(tmp_path, name, content)
+def test_line_break_ends_segment(tmp_path, name, content):
+    check_archive(tmp_path, name, content)
     lines = ["".join(part for part in line if isinstance(part, str)) for line in texts(tmp_path / name)]
     assert lines == ["Meu endereço", "Segunda linha longa"]
 
 
-def bomb():
-    return packed({"[Content_Types].xml": "", "word/document.xml": b"<w:p>" + b" " * (1 << 26)})
+def zip_bomb():
+    return write_zip({"[Content_Types].xml": "", "word/document.xml": b"<w:p>" + b" " * (1 << 26)})
 
 
-HOSTILE = [
+HOSTILE_ARCHIVES = [
     ("a.docx", b"PK\x03\x04 nothing", "not a complete zip archive"),
     ("a.docx", docx("<w:p>")[:-40], "not a complete zip archive"),
     ("a.docx", docx("<w:p>"), "not well-formed XML"),
-    ("a.docx", bomb(), "would unpack from"),
-    ("a.docx", packed({"a.txt": "x"}), "not a Word document"),
-    ("a.odt", packed({"a.txt": "x"}), "not an OpenDocument"),
-    ("a.epub", packed({"a.txt": "x"}), "not an EPUB"),
-    ("a.epub", packed({"META-INF/container.xml": "x", "../evil.xhtml": "x"}), "not a valid member name"),
+    ("a.docx", zip_bomb(), "would unpack from"),
+    ("a.docx", write_zip({"a.txt": "x"}), "not a Word document"),
+    ("a.odt", write_zip({"a.txt": "x"}), "not an OpenDocument"),
+    ("a.epub", write_zip({"a.txt": "x"}), "not an EPUB"),
+    ("a.epub", write_zip({"META-INF/container.xml": "x", "../evil.xhtml": "x"}), "not a valid member name"),
     (
         "a.epub",
-        packed({"META-INF/container.xml": "x", "a.xhtml": '<!DOCTYPE h [<!ENTITY a "b">]><p>x</p>'}),
+        write_zip({"META-INF/container.xml": "x", "a.xhtml": '<!DOCTYPE h [<!ENTITY a "b">]><p>x</p>'}),
         "entities",
     ),
     ("a.docx", docx("<!DOCTYPE a><w:p/>"), "not well-formed XML"),
@@ -196,22 +201,22 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "says"), HOSTILE)
-def test_hostile_archives_leave_nothing(tmp_path, name, content, says):
+@pytest.mark.parametrize(("name", "content", "message"), HOSTILE_ARCHIVES)
+def test_hostile_archives_are_rejected(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=says):
-        run_document_job(document_job(tmp_path / name, tmp_path / f"out-{name}"), unchanged)
-    assert [one.name for one in tmp_path.iterdir()] == [name]
+    with pytest.raises(DataError, match=message):
+        run_document_job(document_job(tmp_path / name, tmp_path / f"out-{name}"), identity)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 3000), st.binary(min_size=1, max_size=4))
-def test_damaged_archives_are_refused_or_read(tmp_path, at, change):
+def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
     content = bytearray(docx("<w:p><w:r><w:t>Some words</w:t></w:r></w:p>"))
-    at %= len(content)
-    content[at : at + len(change)] = change
+    offset %= len(content)
+    content[offset : offset + len(change)] = change
     try:
-        run(tmp_path, "a.docx", bytes(content), swapped)
+        run(tmp_path, "a.docx", bytes(content), swap_case)
     except UwagaError:
         (tmp_path / "a.docx").unlink()
         assert not list(tmp_path.glob(".*"))

@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from document_laws import SWAPPED, render, swapped, texts, unchanged
+from document_laws import SWAP_CASE, identity, render, swap_case, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,19 +16,19 @@ CUE = st.tuples(
 )
 
 
-def file(cues, mark, head=""):
+def write_cues(cues, mark, head=""):
     rows = []
     for number, (lines, end, italic, far) in enumerate(cues):
         text = "\n".join(lines) + end
         text = f"<i>{text}</i>" if italic else text
-        begin = number * 4 + (3 * number if far else 0)
+        start = number * 4 + (3 * number if far else 0)
         rows.append(
-            f"{number + 1}\n00:{begin // 60:02}:{begin % 60:02}{mark}000 --> 00:{begin // 60:02}:{begin % 60:02}{mark}900\n{text}\n"
+            f"{number + 1}\n00:{start // 60:02}:{start % 60:02}{mark}000 --> 00:{start // 60:02}:{start % 60:02}{mark}900\n{text}\n"
         )
     return head + "\n".join(rows)
 
 
-def words(text):
+def text_without_markup(text):
     text = text.removeprefix("WEBVTT")
     body = re.sub(r"^\d+$", "", TIME.sub("", text), flags=re.MULTILINE).replace("…", "")
     return "".join(TAG.sub("", body).split())
@@ -36,25 +36,27 @@ def words(text):
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(CUE, max_size=7), st.booleans())
-def test_times_stay_and_no_word_is_lost(cues, vtt):
-    text = file(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
+def test_times_and_words_are_preserved(cues, vtt):
+    text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
-    assert render(name, text.encode(), unchanged).decode() == text
-    changed = render(name, text.encode(), swapped).decode()
+    assert render(name, text.encode(), identity).decode() == text
+    changed = render(name, text.encode(), swap_case).decode()
     assert TIME.findall(changed) == TIME.findall(text)
-    assert words(changed) == words(text).translate(SWAPPED)
+    assert text_without_markup(changed) == text_without_markup(text).translate(SWAP_CASE)
     assert changed.count("<i>") == changed.count("</i>")
     assert len(re.findall(r"\n\n", changed)) == len(re.findall(r"\n\n", text))
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
-def test_lines_may_end_in_any_way(cues, vtt, end):
-    text = file(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
+def test_line_endings(cues, vtt, end):
+    text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
-    other = text.replace("\n", end).encode()
-    assert render(name, other, unchanged) == other
-    assert render(name, other, swapped) == render(name, text.encode(), swapped).replace(b"\n", end.encode())
+    converted = text.replace("\n", end).encode()
+    assert render(name, converted, identity) == converted
+    assert render(name, converted, swap_case) == render(name, text.encode(), swap_case).replace(
+        b"\n", end.encode()
+    )
 
 
 FILM = """1
@@ -73,37 +75,40 @@ of times.</i>
 """
 
 
-def test_a_sentence_runs_through_cues():
-    read = ["".join(p if isinstance(p, str) else "|" for p in one) for one in texts("a.srt", FILM.encode())]
-    assert read == [
+def test_sentence_across_cues():
+    cue_texts = [
+        "".join(part if isinstance(part, str) else "|" for part in inline)
+        for inline in texts("a.srt", FILM.encode())
+    ]
+    assert cue_texts == [
         "|It was the best of times, it was the worst of times.|",
         "Who said that?",
         "Nobody.",
     ]
-    made = render("a.srt", FILM.encode(), swapped).decode()
-    assert "<i>iT WAS THE BEST OF TIMES,</i>\n\n2" in made
-    assert "<i>IT WAS THE\nWORST OF TIMES.</i>" in made and "- wHO SAID THAT?\n- nOBODY.\n" in made
+    rendered = render("a.srt", FILM.encode(), swap_case).decode()
+    assert "<i>iT WAS THE BEST OF TIMES,</i>\n\n2" in rendered
+    assert "<i>IT WAS THE\nWORST OF TIMES.</i>" in rendered and "- wHO SAID THAT?\n- nOBODY.\n" in rendered
 
 
-def test_longer_translations_are_balanced_lines():
-    def long(inlines):
+def test_long_translations_are_balanced():
+    def lengthen(inlines):
         return [("word " * 16 + "end.",) for _ in inlines]
 
-    made = render("a.srt", b"1\n00:00:01,000 --> 00:00:03,000\nOne line.\n", long).decode()
-    lines = made.split("\n")[2:4]
+    rendered = render("a.srt", b"1\n00:00:01,000 --> 00:00:03,000\nOne line.\n", lengthen).decode()
+    lines = rendered.split("\n")[2:4]
     assert abs(len(lines[0]) - len(lines[1])) < 6
 
 
-def test_vtt_around_cues_stays():
+def test_vtt_header_style_and_notes():
     text = (
         "WEBVTT - A title\n\nSTYLE\n::cue { color: red }\n\nNOTE a remark\n\nid-1\n"
         "00:01.000 --> 00:02.000 align:start\n<v Roger>Salt &amp; <00:01.500>pepper\n\n"
     )
-    made = render("a.vtt", text.encode(), swapped).decode()
-    assert made == text.replace("Salt &amp; <00:01.500>pepper", "sALT &amp; <00:01.500>PEPPER")
+    rendered = render("a.vtt", text.encode(), swap_case).decode()
+    assert rendered == text.replace("Salt &amp; <00:01.500>pepper", "sALT &amp; <00:01.500>PEPPER")
 
 
-def test_what_is_none_is_refused():
+def test_other_files_are_rejected():
     with pytest.raises(DataError, match="holds no time"):
         texts("a.srt", b"just text")
     with pytest.raises(DataError, match="begin with WEBVTT"):

@@ -1,6 +1,6 @@
 # ruff: noqa: E501 (documents are shown as they are)
 import pytest
-from document_laws import render, swapped, texts, unchanged
+from document_laws import identity, render, swap_case, texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -8,7 +8,7 @@ from lxml import etree
 from uwaga.documents import DocumentOptions
 from uwaga.errors import DataError
 
-ONE = """<?xml version="1.0"?>
+VERSION_1 = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
  <file original="a.c" source-language="en" datatype="plaintext"><body>
   <group translate="no"><trans-unit id="0"><source>Not me</source></trans-unit></group>
@@ -22,7 +22,7 @@ ONE = """<?xml version="1.0"?>
   <trans-unit id="5"><source>Press <ph id="1">&lt;br/></ph> the <mrk mtype="protected">Key</mrk></source></trans-unit>
  </body></file></xliff>
 """
-TWO = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"><file id="f">
+VERSION_2 = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"><file id="f">
 <unit id="1"><segment id="a" state="initial"><source>One <pc id="1">two</pc> <ph id="2"/></source></segment>
 <ignorable><source> </source></ignorable>
 <segment><source>Three</source><target>Drei</target></segment></unit></file></xliff>
@@ -30,46 +30,53 @@ TWO = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcL
 
 
 def test_version_1_units_get_targets():
-    made = render("a.xlf", ONE.encode(), swapped, DocumentOptions(target="de")).decode()
-    etree.fromstring(made.encode())
-    assert '<target>hELLO <g id="1">BOLD <x id="2"/></g> WORLD &amp; ALL</target>' in made
-    assert '<target state="translated">nEW</target>' in made and ">Fertig<" in made
-    assert '<target>pRESS <ph id="1">&lt;br/></ph> THE <mrk mtype="protected">Key</mrk></target>' in made
-    assert 'target-language="de"' in made and made.count("<target") == 4
-    assert "<source>Left</source></trans-unit>" in made and "<source>Not me</source></trans-unit>" in made
-    assert render("a.xlf", made.encode(), swapped) == made.encode()
+    rendered = render("a.xlf", VERSION_1.encode(), swap_case, DocumentOptions(target="de")).decode()
+    etree.fromstring(rendered.encode())
+    assert '<target>hELLO <g id="1">BOLD <x id="2"/></g> WORLD &amp; ALL</target>' in rendered
+    assert '<target state="translated">nEW</target>' in rendered and ">Fertig<" in rendered
+    assert '<target>pRESS <ph id="1">&lt;br/></ph> THE <mrk mtype="protected">Key</mrk></target>' in rendered
+    assert 'target-language="de"' in rendered and rendered.count("<target") == 4
+    assert (
+        "<source>Left</source></trans-unit>" in rendered
+        and "<source>Not me</source></trans-unit>" in rendered
+    )
+    assert render("a.xlf", rendered.encode(), swap_case) == rendered.encode()
 
 
 def test_version_2_segments_get_targets():
-    made = render("a.xliff", TWO.encode(), swapped, DocumentOptions(target="de")).decode()
+    rendered = render("a.xliff", VERSION_2.encode(), swap_case, DocumentOptions(target="de")).decode()
     assert (
         '<source>One <pc id="1">two</pc> <ph id="2"/></source><target>oNE <pc id="1">TWO</pc> <ph id="2"/></target>'
-        in made
+        in rendered
     )
-    assert 'state="translated"' in made and "<target>Drei</target>" in made and 'trgLang="de"' in made
-    everything = DocumentOptions(retranslate=True)
-    assert "<target>tHREE</target>" in render("a.xliff", TWO.encode(), swapped, everything).decode()
+    assert (
+        'state="translated"' in rendered
+        and "<target>Drei</target>" in rendered
+        and 'trgLang="de"' in rendered
+    )
+    options = DocumentOptions(retranslate=True)
+    assert "<target>tHREE</target>" in render("a.xliff", VERSION_2.encode(), swap_case, options).decode()
 
 
 @settings(deadline=None, max_examples=30)
 @example(["<&a", "x &b"])
 @given(st.lists(st.text("abc <>&'\"é\n", max_size=20), max_size=5))
-def test_nothing_but_targets_is_added(sources):
+def test_only_targets_are_added(sources):
     units = "".join(
-        f'<trans-unit id="{at}"><source>{text.replace("&", "&amp;").replace("<", "&lt;")}</source></trans-unit>\n'
-        for at, text in enumerate(sources)
+        f'<trans-unit id="{index}"><source>{text.replace("&", "&amp;").replace("<", "&lt;")}</source></trans-unit>\n'
+        for index, text in enumerate(sources)
     )
     content = (
         f'<xliff version="1.2"><file source-language="en"><body>\n{units}</body></file></xliff>'.encode()
     )
-    tree = etree.fromstring(render("a.xlf", content, unchanged))
+    tree = etree.fromstring(render("a.xlf", content, identity))
     for target in tree.iter("target"):
         assert target.text == target.getprevious().text
         target.getparent().remove(target)
     assert etree.tostring(tree) == etree.tostring(etree.fromstring(content))
 
 
-HOSTILE = [
+HOSTILE_DOCUMENTS = [
     ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2"/>', "declares the entity 'a'"),
     ('<!DOCTYPE x [<!ENTITY % a SYSTEM "file:///etc/passwd"> %a;]><xliff version="1.2"/>', "entit"),
     ("<xliff version='1.2'><file></xliff>", "line 1, column .*mismatched tag"),
@@ -79,7 +86,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), HOSTILE)
-def test_hostile_xml_is_refused(text, says):
-    with pytest.raises(DataError, match=says):
+@pytest.mark.parametrize(("text", "message"), HOSTILE_DOCUMENTS)
+def test_hostile_xml_is_rejected(text, message):
+    with pytest.raises(DataError, match=message):
         texts("a.xlf", text.encode())

@@ -1,6 +1,6 @@
 import pytest
 import yaml
-from document_laws import render, swapped, swapped_values, texts, unchanged
+from document_laws import identity, render, swap_case, swap_case_in_tree, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,23 +29,23 @@ TREE = st.recursive(
     st.booleans(),
     st.sampled_from([None, "'", '"', "|", ">"]),
 )
-def test_values_alone_are_translated(tree, flow, style):
+def test_only_string_values_are_translated(tree, flow, style):
     text = yaml.safe_dump(
         tree, allow_unicode=True, default_flow_style=flow, default_style=style, sort_keys=False
     )
     if yaml.safe_load(text) != tree:
         return  # PyYAML does not write every text so that it reads it again
-    assert render("a.yaml", text.encode(), unchanged) == text.encode()
-    changed = yaml.safe_load(render("a.yaml", text.encode(), swapped))
-    assert changed == swapped_values(tree)
+    assert render("a.yaml", text.encode(), identity) == text.encode()
+    changed = yaml.safe_load(render("a.yaml", text.encode(), swap_case))
+    assert changed == swap_case_in_tree(tree)
 
 
-def test_a_space_that_is_no_space_of_yaml_belongs_to_its_value():
-    made = render("a.yaml", "a: word\xa0\nb: other\n".encode(), swapped)
-    assert yaml.safe_load(made) == {"a": "WORD\xa0", "b": "OTHER"}
+def test_no_break_space_is_part_of_value():
+    rendered = render("a.yaml", "a: word\xa0\nb: other\n".encode(), swap_case)
+    assert yaml.safe_load(rendered) == {"a": "WORD\xa0", "b": "OTHER"}
 
 
-FILE = b"""# a comment
+YAML_FILE = b"""# a comment
 en:
   title: A title   # another
   count: 12
@@ -63,15 +63,15 @@ en:
 """
 
 
-def test_layout_and_comments_stay():
-    changed = render("a.yml", FILE, swapped).decode()
+def test_layout_and_comments():
+    changed = render("a.yml", YAML_FILE, swap_case).decode()
     assert "# a comment\nen:\n  title: a TITLE   # another\n  count: 12\n" in changed
     assert "  body: |\n    sEVERAL LINES\n    OF TEXT\n\n  folded: >-\n" in changed
     assert "    - 'IT''S TWO'\n" in changed
 
 
-def test_chosen_keys():
-    assert texts("a.yml", FILE, DocumentOptions(keys=("title", "en.list.*"))) == [
+def test_selected_keys():
+    assert texts("a.yml", YAML_FILE, DocumentOptions(keys=("title", "en.list.*"))) == [
         ("A title",),
         ("one",),
         ("it's two",),
@@ -79,11 +79,11 @@ def test_chosen_keys():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [("a: &x text\nb: *x\n", "line 2 has the alias"), ("a: [b\n", "not valid YAML"), ("[" * 200, "nested")],
 )
-def test_refused(text, says):
-    with pytest.raises(DataError, match=says):
+def test_invalid_yaml_is_rejected(text, message):
+    with pytest.raises(DataError, match=message):
         texts("a.yml", text.encode())
 
 
@@ -104,25 +104,28 @@ RAILS = """en:
 """
 
 
-def test_plurals_of_rails_are_those_of_the_target():
+def test_rails_plurals():
     for target in (None, "de"):
         options = DocumentOptions(target=target)
-        assert render("a.yml", RAILS.encode(), unchanged, options).decode() == RAILS
-    polish = render("a.yml", RAILS.encode(), unchanged, DocumentOptions(target="pl")).decode()
-    own = yaml.safe_load(polish)["en"]
-    assert own["files"] == {
+        assert render("a.yml", RAILS.encode(), identity, options).decode() == RAILS
+    polish = render("a.yml", RAILS.encode(), identity, DocumentOptions(target="pl")).decode()
+    messages = yaml.safe_load(polish)["en"]
+    assert messages["files"] == {
         "one": "%{count} file",
         **dict.fromkeys(("few", "many", "other"), "%{count} files"),
     }
-    assert own["flow"] == {"one": "a file", **dict.fromkeys(("few", "many", "other"), "some files")}
-    assert own["long"] == {"one": "A file\nof ours\n", **dict.fromkeys(("few", "many", "other"), "Files")}
-    assert own["choice"] == {"one": "One", "other": "Other", "three": "Three"}
+    assert messages["flow"] == {"one": "a file", **dict.fromkeys(("few", "many", "other"), "some files")}
+    assert messages["long"] == {
+        "one": "A file\nof ours\n",
+        **dict.fromkeys(("few", "many", "other"), "Files"),
+    }
+    assert messages["choice"] == {"one": "One", "other": "Other", "three": "Three"}
     assert "    few: '%{count} files'\n    many: '%{count} files'\n    other: '%{count} files'\n" in polish
     assert "{one: a file, few: some files, many: some files, other: some files}" in polish
-    japanese = render("a.yml", RAILS.encode(), swapped, DocumentOptions(target="ja")).decode()
+    japanese = render("a.yml", RAILS.encode(), swap_case, DocumentOptions(target="ja")).decode()
     assert yaml.safe_load(japanese)["en"]["flow"] == {"other": "SOME FILES"}
 
 
-def test_a_comment_between_plurals_stays():
+def test_comment_between_plurals():
     text = "a:\n  one: file # single\n  other: files\n"
-    assert render("a.yml", text.encode(), unchanged, DocumentOptions(target="pl")).decode() == text
+    assert render("a.yml", text.encode(), identity, DocumentOptions(target="pl")).decode() == text

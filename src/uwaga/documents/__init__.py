@@ -1,4 +1,4 @@
-"""Translation of documents in many formats; everything but their texts is copied as it is."""
+"""Translation of documents in many formats; everything but their texts is copied unchanged."""
 
 from uwaga.documents.document import (
     DocumentFormat,

@@ -1,4 +1,4 @@
-"""Documents that are untrusted zip archives, opened within bounds."""
+"""Documents in untrusted zip archives, opened with limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.files.zip import DAMAGE_ERRORS, Archive, ZipMember, ZipRules, open_zi
 
 @contextmanager
 def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Archive]:
-    """Open a document for reading; a member that is read whole may have ``largest`` bytes."""
+    """Open a document for reading; a member that is read into memory may have ``largest`` bytes."""
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(open_zip(path, replace(DOCUMENT_RULES, max_member=largest)))
@@ -31,12 +31,15 @@ def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Arc
 
 TEXT_SUFFIXES = (".xml", ".rels", ".xhtml", ".html", ".htm", ".ncx", ".opf")
 TEXT_RATIO, TEXT_SLACK = 200, 1 << 23
-"""Unpacked bytes for each packed byte that a text may have beyond a size: equal cells reach about 200."""
+"""Maximum unpacked bytes of a text per packed byte, beyond a size; equal cells reach about 200."""
 
 
 def _problem(member: ZipMember) -> str:
     name = member.filename
-    if name.lower().endswith(TEXT_SUFFIXES) and member.file_size > TEXT_RATIO * member.compress_size + TEXT_SLACK:
+    if (
+        name.lower().endswith(TEXT_SUFFIXES)
+        and member.file_size > TEXT_RATIO * member.compress_size + TEXT_SLACK
+    ):
         return (
             f"would unpack from {member.compress_size} to {member.file_size} bytes, more than "
             f"{TEXT_RATIO} times as many; refused: divide the document"

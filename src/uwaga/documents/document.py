@@ -14,8 +14,8 @@ from uwaga.errors import SettingsError
 from uwaga.files.zip import Archive
 from uwaga.markup.units import Piece
 
-LARGEST = 1 << 28
-"""Bytes of a document that is no archive, or of one member of an archive, unpacked."""
+MAX_DOCUMENT_BYTES = 1 << 28
+"""Maximum bytes of a document, or of an unpacked member of an archive."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class DocumentOptions:
     Attributes:
         encoding: the encoding of a text file that does not declare one; None for UTF-8.
         keys: for messages in JSON and YAML, the keys to translate; empty for all. ``title`` is every key of
-            that name, ``menu.file.*`` a path, where ``*`` is any key.
+            that name, ``menu.file.*`` a path, in which ``*`` is any key.
         columns: for CSV and TSV, the names of the columns to translate.
         retranslate: for PO and XLIFF, whether to translate entries that have a translation.
-        source: the source language, if it is known.
-        target: the target language, if it is known.
-        largest: bytes that one member of an archive, such as the text of a ``.docx``, may have when unpacked.
+        source: the source language, if known.
+        target: the target language, if known.
+        largest: maximum bytes of an unpacked member of an archive, such as the text of a ``.docx``.
     """
 
     encoding: str | None = None
@@ -39,12 +39,12 @@ class DocumentOptions:
     retranslate: bool = False
     source: str | None = None
     target: str | None = None
-    largest: int = LARGEST
+    largest: int = MAX_DOCUMENT_BYTES
 
 
 @dataclass(frozen=True)
 class DocumentSource:
-    """A document as it lies in its file, or one member of an archive.
+    """The raw content of a document or of a member of an archive.
 
     Attributes:
         name: the name for messages.
@@ -62,11 +62,11 @@ class Reading:
     """A document that has been read.
 
     Attributes:
-        pieces: the whole document, one piece after the other; units are made on demand.
+        pieces: the pieces of the complete document, in order; units are created on demand.
         encoding: the encoding of the document.
-        errors: how to encode a character that the encoding lacks: ``xmlcharrefreplace`` where the format can
-            write it by its number, else ``strict``.
-        mark: the byte order mark, or nothing.
+        errors: how to encode a character that the encoding lacks: ``xmlcharrefreplace`` if the format has
+            character references, else ``strict``.
+        mark: the byte order mark, or empty.
     """
 
     pieces: Iterable[Piece]
@@ -84,13 +84,13 @@ Reader = Callable[[DocumentSource], Reading]
 
 @dataclass(frozen=True)
 class DocumentFormat:
-    """A format of documents; one of ``read`` and ``members`` is given.
+    """A format of documents, with either ``read`` or ``members``.
 
     Attributes:
         name: the name for ``--format``.
-        suffixes: the endings of file names, in lower case; one without a dot is a whole name.
+        suffixes: the suffixes of file names, in lower case; one without a dot is a complete name.
         read: reads a file.
-        members: for zip archives: returns the members that hold text, and their readers.
+        members: for zip archives: returns the members with text, and their readers.
         check: checks the options before a file is read.
     """
 
@@ -118,26 +118,26 @@ def document_formats() -> Mapping[str, DocumentFormat]:
 
 
 def find_format(path: Path, name: str | None = None) -> DocumentFormat:
-    """Return the format of a file, by its name or as the user says.
+    """Return the format of a file by the name of the format, or else by the file name.
 
     Raises:
         SettingsError: there is no format of that name, or the file type is unknown.
     """
-    known = document_formats()
+    formats = document_formats()
     if name is not None:
-        if name not in known:
-            raise SettingsError(f"unknown document format {name!r}; supported: {', '.join(sorted(known))}")
-        return known[name]
-    lowered = path.name.lower()
-    fitting = [
-        (len(end), one)
-        for one in known.values()
-        for end in one.suffixes
-        if (lowered.endswith(end) if end.startswith(".") else lowered == end)
+        if name not in formats:
+            raise SettingsError(f"unknown document format {name!r}; supported: {', '.join(sorted(formats))}")
+        return formats[name]
+    lower_name = path.name.lower()
+    matches = [
+        (len(suffix), format_)
+        for format_ in formats.values()
+        for suffix in format_.suffixes
+        if (lower_name.endswith(suffix) if suffix.startswith(".") else lower_name == suffix)
     ]
-    if not fitting:
+    if not matches:
         raise SettingsError(
-            f"{path}: unknown file type {path.suffix!r}; supported: {', '.join(sorted(known))} "
+            f"{path}: unknown file type {path.suffix!r}; supported: {', '.join(sorted(formats))} "
             "(use --format to override)"
         )
-    return max(fitting, key=lambda pair: pair[0])[1]
+    return max(matches, key=lambda pair: pair[0])[1]

@@ -1,4 +1,4 @@
-"""A document translated from a file to a file: atomically, in batches, and resumable."""
+"""Translation of a document file: atomic, in batches and resumable."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.units import Piece, Unit, translatable, write_unit
 
 TAG_KINDS = ("open", "close", "void", "kept")
-BATCH = 512
-"""Texts that are translated together."""
-WAITING = 1 << 22
-"""Characters that may wait for the texts before them to be translated."""
+BATCH_TEXTS = 512
+"""Number of texts that are translated together."""
+MAX_PENDING_CHARACTERS = 1 << 22
+"""Maximum characters that wait for the translation of the preceding texts."""
 
-NO_OPTIONS = DocumentOptions()
+DEFAULT_OPTIONS = DocumentOptions()
 
 TranslateInlines = Callable[[Sequence[Inline]], list[Inline]]
-"""Translates texts with tags inside. The translation of a text must not depend on the others."""
+"""Translates texts with tags. The translation of a text must not depend on the others."""
 Progress = Callable[[int, int], None]
-"""Called with the number of texts that are done, and of all."""
+"""Called with the number of completed texts and the total."""
 
 
 Doubts = dict[Inline, tuple[str, ...]]
-"""Why the translations of texts may be wrong, by the text; filled by what translates them."""
+"""Reasons why translations may be wrong, by text; filled by the translating function."""
 
 
 class DoubtfulText(NamedTuple):
-    """A text whose translation may be wrong: its number in the document, from 1, the text, and why."""
+    """A text whose translation may be wrong: its number in the document, from 1, the text, and reasons."""
 
     number: int
     text: str
@@ -59,8 +59,8 @@ class DocumentReport(NamedTuple):
     Attributes:
         format: the name of the format.
         texts: the number of texts.
-        resumed: how many of them an earlier run translated.
-        doubtful: those of the others whose translation may be wrong.
+        resumed: the number of texts translated by an earlier run.
+        doubtful: the other texts whose translation may be wrong.
     """
 
     format: str
@@ -86,9 +86,9 @@ class DocumentJob:
     source: Path
     target: Path
     format: DocumentFormat
-    options: DocumentOptions = NO_OPTIONS
+    options: DocumentOptions = DEFAULT_OPTIONS
     settings: Mapping[str, Any] | None = None
-    batch: int = BATCH
+    batch: int = BATCH_TEXTS
 
 
 def document_job(
@@ -107,24 +107,30 @@ def document_job(
         options: how to read the document.
         settings: everything else that translations depend on.
     """
-    old, new = Path(source), Path(target)
-    if not old.is_file():
-        raise DataError(f"{old}: there is no such file")
-    found = find_format(old, format)
+    source_path, target_path = Path(source), Path(target)
+    if not source_path.is_file():
+        raise DataError(f"{source_path}: there is no such file")
+    document_format = find_format(source_path, format)
     options = options or DocumentOptions()
-    if new.resolve() == old.resolve():
-        raise SettingsError(f"{new}: is the document itself; name another file for the translation")
-    if not new.resolve().parent.is_dir():
-        raise DataError(f"{new}: cannot be written: there is no folder {new.resolve().parent}")
-    if new.is_dir():
-        raise DataError(f"{new}: cannot be written: it is a folder")
-    if format is None and new.suffix.lower() not in ("", old.suffix.lower(), *found.suffixes):
-        raise SettingsError(
-            f"{new}: the translation of {old.name} has the same format, {found.name}: "
-            f"name it {new.with_suffix(old.suffix).name}"
+    if target_path.resolve() == source_path.resolve():
+        raise SettingsError(f"{target_path}: is the document itself; name another file for the translation")
+    if not target_path.resolve().parent.is_dir():
+        raise DataError(
+            f"{target_path}: cannot be written: there is no folder {target_path.resolve().parent}"
         )
-    _check_options(found, options)
-    return DocumentJob(old, new, found, options, settings)
+    if target_path.is_dir():
+        raise DataError(f"{target_path}: cannot be written: it is a folder")
+    if format is None and target_path.suffix.lower() not in (
+        "",
+        source_path.suffix.lower(),
+        *document_format.suffixes,
+    ):
+        raise SettingsError(
+            f"{target_path}: the translation of {source_path.name} has the same format, "
+            f"{document_format.name}: name it {target_path.with_suffix(source_path.suffix).name}"
+        )
+    _check_options(document_format, options)
+    return DocumentJob(source_path, target_path, document_format, options, settings)
 
 
 def run_document_job(
@@ -133,40 +139,42 @@ def run_document_job(
     progress: Progress | None = None,
     doubts: Doubts | None = None,
 ) -> DocumentReport:
-    """Translate a document; ``doubts`` are those of ``translate``.
+    """Translate a document; ``translate`` fills ``doubts``.
 
-    The document is validated before the first text is translated. Translations are kept in a journal next to
-    ``target`` until it is complete.
+    The document is validated before the first text is translated. Translations are stored in a journal next
+    to ``target`` until it is complete.
     """
-    count = sum(len(_texts(unit)) for unit in _units(job))
+    text_count = sum(len(_texts(unit)) for unit in _units(job))
     digest = _digest(job.source)
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
     settings["options"] = {key: value for key, value in asdict(job.options).items() if key != "largest"}
     with open_journal(job.target, settings) as journal:
         resumed = journal.resumed
-        work = _Batches(translate, journal, job, lambda done: progress(done, count) if progress else None)
-        work.doubts = {} if doubts is None else doubts
+        batches = _Batches(
+            translate, journal, job, lambda completed: progress(completed, text_count) if progress else None
+        )
+        batches.doubts = {} if doubts is None else doubts
         with new_file(job.target) as file:
             if job.format.read is not None:
-                reading = _read(job.format.read, _plain(job))
+                reading = _read(job.format.read, _file_source(job))
                 file.write(reading.mark)
-                work.write(reading, file)
+                batches.write(reading, file)
             else:
-                _write_archive(job, work, file)
+                _write_archive(job, batches, file)
             if _digest(job.source) != digest:
                 raise DataError(f"{job.source}: changed while it was translated; run the same command again")
         journal.remove()
-    return DocumentReport(job.format.name, count, resumed, tuple(work.doubtful))
+    return DocumentReport(job.format.name, text_count, resumed, tuple(batches.doubtful))
 
 
 def job_texts(job: DocumentJob) -> Iterator[str]:
-    """Yield the texts of a document without their tags, in its order."""
+    """Yield the texts of a document without tags, in document order."""
     return (plain_text(inline) for unit in _units(job) for inline in _texts(unit))
 
 
-def _check_options(found: DocumentFormat, options: DocumentOptions) -> None:
-    if found.check is not None:
-        found.check(options)
+def _check_options(document_format: DocumentFormat, options: DocumentOptions) -> None:
+    if document_format.check is not None:
+        document_format.check(options)
 
 
 def _digest(path: Path) -> str:
@@ -177,24 +185,24 @@ def _digest(path: Path) -> str:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _plain(job: DocumentJob) -> DocumentSource:
+def _file_source(job: DocumentJob) -> DocumentSource:
     try:
         return DocumentSource(str(job.source), read_regular(job.source, MAX_DOCUMENT_BYTES), job.options)
     except OSError as error:
         raise DataError(f"{job.source}: cannot be read: {error.strerror or error}") from None
 
 
-def _member(job: DocumentJob, archive: Archive, name: str) -> DocumentSource:
+def _member_source(job: DocumentJob, archive: Archive, name: str) -> DocumentSource:
     return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
 
 
 def _read(reader: Reader, source: DocumentSource) -> Reading:
-    """Read a document, or a member of one; errors about its texts name it."""
+    """Read a document or a member of an archive, and add its name to errors about its texts."""
     reading = reader(source)
-    return replace(reading, pieces=_naming(reading.pieces, source.name))
+    return replace(reading, pieces=_name_errors(reading.pieces, source.name))
 
 
-def _naming(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
+def _name_errors(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
     try:
         yield from pieces
     except DataError as error:
@@ -209,15 +217,15 @@ def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
 
 
 def _units(job: DocumentJob) -> Iterator[Unit]:
-    """Yield the units of a document, without keeping them in memory."""
+    """Yield the units of a document one by one."""
     if job.format.read is not None:
-        yield from _only_units(_read(job.format.read, _plain(job)).pieces)
+        yield from _only_units(_read(job.format.read, _file_source(job)).pieces)
         return
     with open_document(job.source, job.options.largest) as archive:
         readers = _readers(job, archive)
         for name in archive.members:
             if name in readers:
-                yield from _only_units(_read(readers[name], _member(job, archive, name)).pieces)
+                yield from _only_units(_read(readers[name], _member_source(job, archive, name)).pieces)
             else:
                 archive.check_sums(name)
 
@@ -226,7 +234,7 @@ def _only_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
     return (piece for piece in pieces if isinstance(piece, Unit))
 
 
-def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
+def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None:
     with open_document(job.source, job.options.largest) as archive:
         readers = _readers(job, archive)
         with ArchiveWriter(file, archive.comment) as writer:
@@ -234,19 +242,19 @@ def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
                 if name not in readers:
                     writer.copy(archive, name)
                     continue
-                reading = _read(readers[name], _member(job, archive, name))
+                reading = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
                     stream.write(reading.mark)
-                    work.write(reading, stream)
+                    batches.write(reading, stream)
 
 
 def _texts(unit: Unit) -> list[Inline]:
-    """Return the texts of a unit that have something to translate."""
-    return [one for one in unit.inlines if translatable(one)]
+    """Return the translatable texts of a unit."""
+    return [inline for inline in unit.inlines if translatable(inline)]
 
 
 class _Batches:
-    """Gathers pieces until there are enough texts, translates these together and writes the pieces."""
+    """Collects pieces into batches of texts, translates the batches and writes the pieces."""
 
     def __init__(
         self, translate: TranslateInlines, journal: Journal, job: DocumentJob, report: Callable[[int], None]
@@ -259,19 +267,19 @@ class _Batches:
         self.doubtful: list[DoubtfulText] = []
 
     def write(self, reading: Reading, file: IO[bytes]) -> None:
-        """Write a document, or a member of one."""
+        """Write a document or a member of an archive."""
         encoder = reading.encoder()
-        waiting: list[Piece] = []
+        pending: list[Piece] = []
         texts = size = 0
         for piece in reading.pieces:
-            waiting.append(piece)
+            pending.append(piece)
             if isinstance(piece, Unit):
                 texts += len(_texts(piece))
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
-            if texts >= self._batch or size >= WAITING:
-                file.write(self._encoded(encoder, "".join(self._written(waiting))))
-                waiting, texts, size = [], 0, 0
-        text = "".join(self._written(waiting))
+            if texts >= self._batch or size >= MAX_PENDING_CHARACTERS:
+                file.write(self._encoded(encoder, "".join(self._written(pending))))
+                pending, texts, size = [], 0, 0
+        text = "".join(self._written(pending))
         file.write(self._encoded(encoder, text, final=True))
 
     def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
@@ -284,44 +292,47 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(self, waiting: Sequence[Piece]) -> Iterator[str]:
-        wanted = [text for unit in _only_units(waiting) for text in _texts(unit)]
-        made = iter(self._translated(wanted))
-        for piece in waiting:
+    def _written(self, pieces: Sequence[Piece]) -> Iterator[str]:
+        texts = [text for unit in _only_units(pieces) for text in _texts(unit)]
+        translations = iter(self._translated(texts))
+        for piece in pieces:
             if isinstance(piece, str):
                 yield piece
             else:
-                yield write_unit(piece, [next(made) if translatable(one) else one for one in piece.inlines])
+                yield write_unit(
+                    piece,
+                    [next(translations) if translatable(inline) else inline for inline in piece.inlines],
+                )
 
     def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
         stored = self._journal.replay(min(len(texts), self._left)) if self._left else []
-        made = [_inline(parts, self._journal.path) for parts in stored]
-        self._left -= len(made)
-        rest = list(texts[len(made) :])
-        if rest:
-            once = list(dict.fromkeys(rest))
+        translations = [_from_json(parts, self._journal.path) for parts in stored]
+        self._left -= len(translations)
+        remaining = list(texts[len(translations) :])
+        if remaining:
+            unique = list(dict.fromkeys(remaining))
             try:
-                by_text = dict(zip(once, self._translate(once), strict=True))
+                by_text = dict(zip(unique, self._translate(unique), strict=True))
             except TextTooLongError as error:
                 raise TextTooLongError(f"{self._source}: {error}") from None
-            fresh = [by_text[text] for text in rest]
-            self._journal.add([_stored(inline) for inline in fresh])
-            made += fresh
+            new = [by_text[text] for text in remaining]
+            self._journal.add([_to_json(inline) for inline in new])
+            translations += new
         for number, text in enumerate(texts, self._done + 1):
             if text in self.doubts:
                 self.doubtful.append(DoubtfulText(number, plain_text(text), self.doubts[text]))
         self._done += len(texts)
         self._report(self._done)
-        return made
+        return translations
 
 
-def _stored(inline: Inline) -> list[str | list[str]]:
+def _to_json(inline: Inline) -> list[str | list[str]]:
     """Return a text with tags as JSON values."""
     return [part if isinstance(part, str) else [part.kind, part.raw, part.text] for part in inline]
 
 
-def _inline(parts: Sequence[Any], journal: Path) -> Inline:
-    """Return the text of :func:`_stored`."""
+def _from_json(parts: Sequence[Any], journal: Path) -> Inline:
+    """Return the text of :func:`_to_json`."""
     return tuple(part if isinstance(part, str) else _tag(part, journal) for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""The plural forms of languages: gettext's expressions and the categories of Unicode's CLDR."""
+"""The plural forms of languages: expressions for gettext, and the categories of Unicode's CLDR."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "ar": ("zero", "one", "two", "few", "many", "other"),
 }
 """From CLDR 46, for integers and other numbers; all other languages have one and other."""
-HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+);?")
-MOST_FORMS = 10
+PLURAL_HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+);?")
+MAX_FORMS = 10
 
 
 def plural_expression(language: str) -> str:
@@ -69,16 +69,16 @@ def plural_categories(language: str) -> tuple[str, ...]:
 
 
 def singular_forms(header: str) -> tuple[bool, ...] | None:
-    """Return for each form of a ``Plural-Forms`` header whether it is used for the number 1 alone.
+    """Return for each form of a ``Plural-Forms`` header whether it is used only for the number 1.
 
-    None if the header cannot be read.
+    Return None if the header cannot be parsed.
     """
-    found = HEADER.search(header)
-    if found is None or not 1 <= int(found[1]) <= MOST_FORMS:
+    match = PLURAL_HEADER.search(header)
+    if match is None or not 1 <= int(match[1]) <= MAX_FORMS:
         return None
     try:
-        index = gettext.c2py(found[2].strip())
-        one, five = index(1), index(5)
+        index = gettext.c2py(match[2].strip())
+        form_of_1, form_of_5 = index(1), index(5)
     except (ValueError, RecursionError, ZeroDivisionError, OverflowError):
         return None
-    return tuple(form == one and one != five for form in range(int(found[1])))
+    return tuple(form == form_of_1 and form_of_1 != form_of_5 for form in range(int(match[1])))

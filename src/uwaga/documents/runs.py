@@ -1,8 +1,8 @@
-"""Paragraphs of Office Open XML: their runs as one text with tags.
+"""Paragraphs of Office Open XML: their runs as a text with tags.
 
-ECMA-376 splits a sentence into runs wherever its format, spelling status or revision changes. Here the most
-frequent format of a paragraph is that of the text; runs with another format are enclosed by two tags with
-their properties, and everything else in a paragraph is a tag that is copied.
+In ECMA-376 a sentence is split into runs wherever its format, spelling status or revision changes. Here the
+most frequent format of a paragraph is that of the text; runs with another format are enclosed by a pair of
+tags with their properties, and everything else in a paragraph is a tag that is copied.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
-from uwaga.markup.inline import TagKind, check_tags, joined
-from uwaga.markup.units import Piece, balanced, text_unit
+from uwaga.markup.inline import TagKind, check_tag_count, join_parts
+from uwaga.markup.units import Piece, balance_tags, text_unit
 from uwaga.markup.xml import Element, content_pieces, escape, unescape, xml_tokens
 
-EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
-"""Properties without any inside them."""
-TAGS_OF_RUN = 4
-"""Tags of a run in the file, at least: of itself and of its text."""
-DEEPEST = 8
-"""Most paragraphs inside each other, as in a text box of a text box; each is kept once more."""
-END_OF_FORMAT = "</rPr>"
-"""The tag at the end of a format; it is never written."""
+EMPTY_PROPERTIES = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
+"""Properties without children."""
+MIN_RUN_TAGS = 4
+"""Minimum number of tags of a run in the file: of the run and of its text."""
+MAX_PARAGRAPH_DEPTH = 8
+"""Maximum depth of nested paragraphs, as in a text box of a text box; each level is stored again."""
+FORMAT_END = "</rPr>"
+"""The tag at the end of a format, which is never written."""
 
 
 class RunNames(NamedTuple):
@@ -40,13 +40,13 @@ class RunNames(NamedTuple):
     inside: frozenset[str] = frozenset()
     """Elements of a wrapper that contain the runs."""
     dropped: frozenset[str] = frozenset()
-    """Elements that only concern the old text, such as spelling errors."""
+    """Elements that concern only the source text, such as spelling errors."""
     signs: tuple[tuple[str, str], ...] = ()
-    """Elements that stand for a character, and these."""
+    """Elements that stand for a character, and the characters."""
     breaks: frozenset[str] = frozenset()
     """Line, column and page breaks and tabs, each of which ends a segment."""
     noise: re.Pattern[str] = re.compile(r"(?!)")
-    """Properties in which two formats may differ without any visible effect."""
+    """Properties without visible effect."""
     field: str = ""
 
 
@@ -74,82 +74,86 @@ class _Words(NamedTuple):
 
 
 def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
-    """Yield the pieces of a document, or of a part of one, whose paragraphs are translated.
+    """Yield the pieces of a document or of a part of one, with its paragraphs as units.
 
     Args:
         text: the document or part.
         names: the dialect.
-        depth: one more than the number of paragraphs around the part.
+        depth: the number of paragraphs around the part plus one.
     """
-    return content_pieces(text, (names.paragraph,), lambda one: [paragraph(text, one, names, depth)])
+    return content_pieces(text, (names.paragraph,), lambda element: [paragraph(text, element, names, depth)])
 
 
-def paragraph(text: str, one: Element, names: RunNames, depth: int = 1) -> Piece:
+def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> Piece:
     """Return the content of a paragraph as a piece."""
-    raw = one.content(text)
+    raw = element.content(text)
     if f"<{names.text}" not in raw:
         return raw
-    check_tags(raw.count("<") // TAGS_OF_RUN)
-    if depth > DEEPEST:
-        raise DataError(f"more than {DEEPEST} paragraphs are inside each other")
-    reader = _RunReader(text, names, one.inner, one.inner_end)
-    items = reader.items(one.inner, one.inner_end)
+    check_tag_count(raw.count("<") // MIN_RUN_TAGS)
+    if depth > MAX_PARAGRAPH_DEPTH:
+        raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} paragraphs are inside each other")
+    reader = _RunReader(text, names, element.inner, element.inner_end)
+    items = reader.items(element.inner, element.inner_end)
     formats = Counter[str]()
     for item in items:
         if isinstance(item, _Words):
-            formats[item.format] += len("".join(item.text.split()))  # the format of white space is invisible
+            formats[item.format] += len(
+                "".join(item.text.split())
+            )  # ignoring white space, whose format is invisible
     base = formats.most_common(1)[0][0] if formats else ""
-    inline = balanced(_tagged(items, base, reader.formats))
+    inline = balance_tags(_with_format_tags(items, base, reader.formats))
     inner = {key: list(paragraphs(key, names, depth + 1)) for key in reader.nested}
-    return text_unit(raw, inline, lambda made: _write(made, reader.formats.get(base, ""), names), inner)
+    return text_unit(
+        raw, inline, lambda translation: _write(translation, reader.formats.get(base, ""), names), inner
+    )
 
 
 class _RunReader:
-    """Reads the runs of a paragraph; ``formats`` are their properties by the visible part of these."""
+    """Reads the runs of a paragraph; ``formats`` are their properties by the visible properties."""
 
     def __init__(self, text: str, names: RunNames, start: int, end: int) -> None:
         self._text, self._names = text, names
         self._children = Children(text, start, end)
         self._signs = dict(names.signs)
         self._field = ""  # the beginning of a field, up to its result
-        self._open = 0  # fields that begin in it and do not end there
+        self._open = 0  # fields that begin in it and do not end in it
         self.formats: dict[str, str] = {"": ""}
         self.nested: list[str] = []
 
     def items(self, start: int, end: int) -> list[_Words | Tag]:
         """Return the words and tags of a part."""
-        found = list(self._items(start, end))
+        items = list(self._items(start, end))
         if self._field:
-            found.append(self._end_field("void"))
-        return found
+            items.append(self._end_field("void"))
+        return items
 
     def _items(self, start: int, end: int) -> Iterator[_Words | Tag]:
         names = self._names
-        for one in self._children.of(start, end):
-            raw = self._text[one.start : one.end]
-            if one.name in names.dropped:
+        for element in self._children.of(start, end):
+            raw = self._text[element.start : element.end]
+            if element.name in names.dropped:
                 continue
-            if one.name == names.run:
-                yield from self._run(one, raw)
+            if element.name == names.run:
+                yield from self._run(element, raw)
             elif self._field:
                 self._field += raw
-            elif one.name in names.wrappers and one.inner < one.inner_end:
-                yield from self._wrapper(one)
-            elif one.name == names.text:
-                yield _Words("", unescape(one.content(self._text)))
+            elif element.name in names.wrappers and element.inner < element.inner_end:
+                yield from self._wrapper(element)
+            elif element.name == names.text:
+                yield _Words("", unescape(element.content(self._text)))
             else:
-                yield self._void(one.name, raw)
+                yield self._void(element.name, raw)
 
-    def _wrapper(self, one: Element) -> Iterator[_Words | Tag]:
-        inside = one
-        for child in self._children.of(one.inner, one.inner_end):
+    def _wrapper(self, element: Element) -> Iterator[_Words | Tag]:
+        content = element
+        for child in self._children.of(element.inner, element.inner_end):
             if child.name in self._names.inside:
-                inside = child
-        yield Tag("open", self._text[one.start : inside.inner])
-        yield from self._items(inside.inner, inside.inner_end)
-        yield Tag("close", self._text[inside.inner_end : one.end])
+                content = child
+        yield Tag("open", self._text[element.start : content.inner])
+        yield from self._items(content.inner, content.inner_end)
+        yield Tag("close", self._text[content.inner_end : element.end])
 
-    def _run(self, one: Element, raw: str) -> Iterator[_Words | Tag]:
+    def _run(self, element: Element, raw: str) -> Iterator[_Words | Tag]:
         names = self._names
         if names.field and f"<{names.field}" in raw:
             yield from self._field_part(raw)
@@ -157,42 +161,44 @@ class _RunReader:
         if self._field:
             self._field += raw
             return
-        own = list(self._children.of(one.inner, one.inner_end))
-        properties = next((self._text[c.start : c.end] for c in own if c.name == names.properties), "")
+        children = list(self._children.of(element.inner, element.inner_end))
+        properties = next(
+            (self._text[child.start : child.end] for child in children if child.name == names.properties), ""
+        )
         key = self._format(properties)
-        for child in own:
+        for child in children:
             inner = self._text[child.start : child.end]
             if child.name == names.text:
                 for words in re.split("(\t)", unescape(child.content(self._text))):
                     if words == "\t":
-                        yield Tag("void", _run_of(words, properties, names), "\n")
+                        yield Tag("void", _write_run(words, properties, names), "\n")
                     elif words:
                         yield _Words(key, words)
             elif child.name in self._signs:
                 yield _Words(key, self._signs[child.name])
             elif child.name not in names.dropped and child.name != names.properties:
-                alone = f"{one.tag(self._text)}{properties}{inner}</{names.run}>"
-                yield self._void(child.name, alone)
+                run = f"{element.tag(self._text)}{properties}{inner}</{names.run}>"
+                yield self._void(child.name, run)
 
     def _format(self, properties: str) -> str:
         key = self._names.noise.sub("", properties)
-        if EMPTY.fullmatch(key):
+        if EMPTY_PROPERTIES.fullmatch(key):
             key = key if "=" in key else ""
         self.formats.setdefault(key, properties)
         return key
 
     def _field_part(self, raw: str) -> Iterator[Tag]:
-        """Read a run of a field, whose result stands between its code and its end."""
+        """Read a run of a field, whose result is between its code and its end."""
         begins = raw.count('fldCharType="begin"')
         separates = 'fldCharType="separate"' in raw
-        first = not self._field
+        is_outside = not self._field
         self._field += raw
         self._open += begins - raw.count('"end"')
         if separates and self._open == 1:
             yield self._end_field("open")
         elif not (begins or separates) and self._open == 0:
             yield self._end_field("void")
-        elif not (begins or separates) and first:
+        elif not (begins or separates) and is_outside:
             yield self._end_field("close")
 
     def _end_field(self, kind: TagKind) -> Tag:
@@ -207,9 +213,9 @@ class _RunReader:
 
 
 class Children:
-    """The elements of a part of a document, by the element that they are in.
+    """The child elements of the elements of a part of a document.
 
-    The part is tokenised once, so that deep nesting costs nothing.
+    The part is tokenised only once, whatever the depth of nesting.
     """
 
     def __init__(self, text: str, start: int, end: int) -> None:
@@ -217,64 +223,64 @@ class Children:
         self._tokens = list(xml_tokens(text, start, end))
         self._numbers = {token.start: number for number, token in enumerate(self._tokens)}
         self._closes: dict[int, int] = {}
-        opened: list[int] = []
+        open_tokens: list[int] = []
         for number, token in enumerate(self._tokens):
             if token.kind == "open":
-                opened.append(number)
-            elif token.kind == "close" and opened:
-                self._closes[opened.pop()] = number
+                open_tokens.append(number)
+            elif token.kind == "close" and open_tokens:
+                self._closes[open_tokens.pop()] = number
 
     def of(self, start: int, end: int) -> Iterator[Element]:
-        """Yield the elements right inside a part; comments and the like come as elements too."""
-        number = self._numbers.get(start, len(self._tokens))
-        while number < len(self._tokens) and (token := self._tokens[number]).start < end:
-            close = self._closes.get(number)
-            if close is not None:
-                last = self._tokens[close]
-                yield Element(token.name, token.start, token.end, last.start, last.end)
-                number = close
+        """Yield the top-level elements of a part; comments and instructions are yielded as elements."""
+        index = self._numbers.get(start, len(self._tokens))
+        while index < len(self._tokens) and (token := self._tokens[index]).start < end:
+            close_index = self._closes.get(index)
+            if close_index is not None:
+                close_token = self._tokens[close_index]
+                yield Element(token.name, token.start, token.end, close_token.start, close_token.end)
+                index = close_index
             elif token.kind != "text" or self._text[token.start : token.end].strip():
                 yield Element(token.name, token.start, token.end, token.end, token.end)
-            number += 1
+            index += 1
 
 
-def _tagged(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:
-    """Put tags around the words whose format is not the most frequent one."""
+def _with_format_tags(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:
+    """Put tags around words whose format is not the most frequent one."""
     parts: list[str | Tag] = []
-    now = base
+    current = base
     for item in items:
-        wanted = now if isinstance(item, _Words) and item.text.isspace() else base
+        format_ = current if isinstance(item, _Words) and item.text.isspace() else base
         if isinstance(item, _Words) and not item.text.isspace():
-            wanted = item.format
-        if wanted != now:
-            if now != base:
-                parts.append(Tag("close", END_OF_FORMAT))
-            if wanted != base:
-                parts.append(Tag("open", f"<rPr>{formats[wanted]}"))
-            now = wanted
+            format_ = item.format
+        if format_ != current:
+            if current != base:
+                parts.append(Tag("close", FORMAT_END))
+            if format_ != base:
+                parts.append(Tag("open", f"<rPr>{formats[format_]}"))
+            current = format_
         parts.append(item.text if isinstance(item, _Words) else item)
-    if now != base:
-        parts.append(Tag("close", END_OF_FORMAT))
-    return joined(parts)
+    if current != base:
+        parts.append(Tag("close", FORMAT_END))
+    return join_parts(parts)
 
 
-def _run_of(text: str, properties: str, names: RunNames) -> str:
+def _write_run(text: str, properties: str, names: RunNames) -> str:
     space = "" if names.text == "a:t" else ' xml:space="preserve"'
     words = f"<{names.text}{space}>{escape(text)}</{names.text}>"
     return f"<{names.run}>{properties}{words}</{names.run}>"
 
 
 def _write(inline: Inline, base: str, names: RunNames) -> str:
-    made: list[str] = []
+    parts: list[str] = []
     formats = [base]
     for part in inline:
         if isinstance(part, str):
-            made.append(_run_of(part, formats[-1], names))
+            parts.append(_write_run(part, formats[-1], names))
         elif part.raw.startswith("<rPr>"):
             formats.append(part.raw.removeprefix("<rPr>"))
-        elif part.raw == END_OF_FORMAT:
+        elif part.raw == FORMAT_END:
             if len(formats) > 1:
                 formats.pop()
         else:
-            made.append(part.raw)
-    return "".join(made)
+            parts.append(part.raw)
+    return "".join(parts)

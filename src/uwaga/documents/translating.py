@@ -1,4 +1,4 @@
-"""Documents translated by a model, with their tags and placeholders."""
+"""Translation of documents by a model, with tags and placeholders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import (
-    BATCH,
+    BATCH_TEXTS,
     DocumentReport,
     Doubts,
     Progress,
@@ -18,7 +18,7 @@ from uwaga.documents.job import (
     run_document_job,
 )
 from uwaga.markup import Inline, Tag
-from uwaga.markup.inline import joined
+from uwaga.markup.inline import join_parts
 from uwaga.results.coverage import differing_numbers
 from uwaga.results.translation import Coverage, Translation
 from uwaga.translator.checks import UNLIKE
@@ -26,7 +26,7 @@ from uwaga.translator.checks import UNLIKE
 if TYPE_CHECKING:
     from uwaga.translator import Request, Translator
 
-LOW = 0.5
+LOW_CONFIDENCE = 0.5
 """Geometric mean token probability below which a translation is doubtful: 1.2% of Tatoeba's sentences with
 the bundled model (chrF 36, the others 62), none of FLORES with Firefox's."""
 
@@ -39,12 +39,12 @@ def translate_file(
     format: str | None = None,  # noqa: A002 (what the command line calls it too)
     options: DocumentOptions | None = None,
     request: Request | None = None,
-    batch: int = BATCH,
+    batch: int = BATCH_TEXTS,
     progress: Progress | None = None,
 ) -> DocumentReport:
     """Translate a document into a file, which is written atomically.
 
-    The same call resumes an interrupted run: translations are kept in a journal next to ``target`` until it
+    The same call resumes an interrupted run: translations are stored in a journal next to ``target`` until it
     is complete.
 
     Args:
@@ -55,11 +55,11 @@ def translate_file(
         options: how to read it; languages that are None become those of the translator.
         request: how its texts are translated: ``split``, ``placeholders``, ``glossary`` and ``search``.
         batch: the number of texts that are translated together.
-        progress: called with the number of texts that are done, and of all.
+        progress: called with the number of completed texts and the total.
 
     Raises:
         DataError: the document is not of its format, or a file cannot be read or written.
-        SettingsError: an impossible option, or an interrupted run had another input or other options.
+        SettingsError: an option is invalid, or an interrupted run had another input or other options.
         RunInUseError: another process is writing ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
@@ -87,18 +87,21 @@ def inline_translator(
     def translate(inlines: Sequence[Inline]) -> list[Inline]:
         translated = translator.run_inlines(inlines, request)
         if doubts is not None:
-            reasons = (doubts_about(one.translation) for one in translated)
-            doubts.update((source, why) for source, why in zip(inlines, reasons, strict=True) if why)
-        return [_with_own_tags(source, one.inline) for source, one in zip(inlines, translated, strict=True)]
+            reasons = (find_doubts(result.translation) for result in translated)
+            doubts.update((source, doubt) for source, doubt in zip(inlines, reasons, strict=True) if doubt)
+        return [
+            _with_source_tags(source, result.inline)
+            for source, result in zip(inlines, translated, strict=True)
+        ]
 
     return translate
 
 
-def doubts_about(translation: Translation) -> tuple[str, ...]:
-    """Return why a translation may be wrong: its warnings, a low confidence, numbers that differ, its end."""
+def find_doubts(translation: Translation) -> tuple[str, ...]:
+    """Return why a translation may be wrong: warnings, low confidence, different numbers, truncation."""
     reasons, confidence = list(translation.warnings), translation.confidence
-    unlike = any(one.startswith(UNLIKE) for one in reasons)
-    if confidence is not None and confidence.probability < LOW and not unlike:
+    has_unlike_warning = any(reason.startswith(UNLIKE) for reason in reasons)
+    if confidence is not None and confidence.probability < LOW_CONFIDENCE and not has_unlike_warning:
         reasons.append(f"low confidence: {confidence.probability:.2f}")
     if translation.coverage is None:
         reasons += Coverage((), *differing_numbers(translation.source, translation.text)).warnings
@@ -107,10 +110,10 @@ def doubts_about(translation: Translation) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _with_own_tags(source: Inline, translation: Inline) -> Inline:
-    """Return a translation with the tags of its source only; placeholders become text, to be escaped."""
+def _with_source_tags(source: Inline, translation: Inline) -> Inline:
+    """Return a translation with only the tags of its source; placeholders become text, to be escaped."""
     tags = {part for part in source if isinstance(part, Tag)}
-    return joined(part if isinstance(part, str) or part in tags else part.raw for part in translation)
+    return join_parts(part if isinstance(part, str) or part in tags else part.raw for part in translation)
 
 
 def with_languages(options: DocumentOptions, translator: Translator) -> DocumentOptions:

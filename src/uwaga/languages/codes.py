@@ -1,4 +1,4 @@
-"""Codes of languages: which are one language, and those of the multilingual families in their tokens' order.
+"""Language codes: which codes denote the same language, and those of multilingual families in token order.
 
 mBART (Liu et al. 2020), mBART-50 (Tang et al. 2020), M2M-100 (Fan et al. 2020), WMT21 (Tran et al. 2021) and
 NLLB-200 (Costa-jussà et al. 2022). A folder that lists its own tokens needs none of these.
@@ -80,63 +80,64 @@ TWO_LETTERS = {
 """The two-letter code of ISO 639 for each three-letter and each old two-letter code; for a macrolanguage such
 as Arabic or Persian also for the code of its standard variety."""
 
-HYPHENS = re.compile("[-_]")
-TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
+SEPARATOR = re.compile("[-_]")
+LANGUAGE_TAG = re.compile(r"<[^<>\s]+>|>>[^<>\s]+<<")
 """A language tag at the start of a source: ``>>deu<<`` as in OPUS-MT, ``<2de>`` as in Johnson et al.
 (2017)."""
-SCRIPT = 4
-"""Letters in the code of a script, such as ``Latn``."""
+SCRIPT_LETTERS = 4
+"""Length of the code of a script, such as ``Latn``."""
 
 
-LONGEST_CODE = 32
-"""Maximum characters of a code; any longer string is none, and requests hold strings of any length."""
+MAX_CODE_CHARACTERS = 32
+"""Maximum characters of a code; requests may contain longer strings, which are not codes."""
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, in two letters where ISO 639 has
-    them; any other string as it is.
+    """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, by its two-letter code of ISO 639 if
+    any; any other string unchanged.
     """
-    return code if len(code) > LONGEST_CODE else _base_language(code)
+    return code if len(code) > MAX_CODE_CHARACTERS else _base_language(code)
 
 
 @lru_cache(maxsize=1024)
 def _base_language(code: str) -> str:
-    language = HYPHENS.split(code.lower())[0]
+    language = SEPARATOR.split(code.lower())[0]
     return TWO_LETTERS.get(language, language)
 
 
 def same_language(first: str, second: str) -> bool:
-    """Return whether two codes mean one language, as ``en``, ``en_XX`` and ``eng_Latn`` do.
+    """Return whether two codes denote the same language, such as ``en``, ``en_XX`` and ``eng_Latn``.
 
     Regions are ignored, but codes that name different scripts (``zh_Hans``, ``zh_Hant``) differ.
     """
     if base_language(first) != base_language(second):
         return False
     scripts = [
-        {part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT} for code in (first, second)
+        {part for part in SEPARATOR.split(code.lower())[1:] if len(part) == SCRIPT_LETTERS}
+        for code in (first, second)
     ]
     return not all(scripts) or scripts[0] == scripts[1]
 
 
-SCRIPTS_OF_CHINESE = {
+CHINESE_SCRIPTS = {
     **dict.fromkeys(("zh-cn", "zh-sg", "zh-my"), "zh-Hans"),
     **dict.fromkeys(("zh-tw", "zh-hk", "zh-mo"), "zh-Hant"),
 }
 
 
 def with_script(code: str) -> str:
-    """Return the code of Chinese with its script: ``zh-TW`` as ``zh-Hant``; any other code as it is."""
-    return SCRIPTS_OF_CHINESE.get(code.lower().replace("_", "-"), code)
+    """Return a code of Chinese with its script: ``zh-TW`` as ``zh-Hant``; any other code unchanged."""
+    return CHINESE_SCRIPTS.get(code.lower().replace("_", "-"), code)
 
 
 def with_region(code: str) -> str:
-    """Return the code of Chinese with a region, ``zh-CN`` or ``zh-TW``; any other code as it is."""
+    """Return a code of Chinese with a region, ``zh-CN`` or ``zh-TW``; any other code unchanged."""
     if base_language(code) != "zh":
         return code
     return "zh-TW" if with_script(code).lower().endswith("hant") else "zh-CN"
 
 
-ROMAN = (
+LATIN_LANGUAGES = (
     "en de fr es it pt nl sv da no nb nn fi et lv lt pl cs sk sl hr ro hu "
     "tr sq is ga id ms vi tl ca gl eu mt cy af sw eng deu fra spa ita por nld pol ces"
 )
@@ -144,7 +145,7 @@ ROMAN = (
 LATIN, CYRILLIC, ARABIC, DEVANAGARI = ("LATIN",), ("CYRILLIC",), ("ARABIC",), ("DEVANAGARI",)
 HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "BOPOMOFO")
 SCRIPTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(ROMAN.split(), LATIN),
+    **dict.fromkeys(LATIN_LANGUAGES.split(), LATIN),
     **dict.fromkeys(["ru", "uk", "bg", "be", "mk", "rus", "ukr", "bul", "bel", "mkd"], CYRILLIC),
     **dict.fromkeys(["ar", "fa", "ur", "ps", "ug", "ckb", "ara", "arb", "fas", "pes", "urd"], ARABIC),
     **dict.fromkeys(["hi", "mr", "ne", "sa", "hin", "mar", "npi"], DEVANAGARI),
@@ -164,12 +165,12 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 """The first words of the Unicode names of a language's letters; other languages are not checked."""
 
 
-def scripts_of(language: str) -> tuple[str, ...] | None:
+def language_scripts(language: str) -> tuple[str, ...] | None:
     """Return the first words of the Unicode names of a language's letters, None for an unknown language."""
     return SCRIPTS.get(base_language(language))
 
 
 @lru_cache(1 << 16)
-def script_of(character: str) -> str:
+def character_script(character: str) -> str:
     """Return the first word of a letter's Unicode name, an empty string for other characters."""
     return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""

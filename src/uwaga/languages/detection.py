@@ -20,7 +20,7 @@ from uwaga.languages.codes import base_language
 
 
 class LanguageIdentifier:
-    """Identifies languages by their ISO 639 codes; loading it takes a moment.
+    """Identifies languages by their ISO 639 codes; construction takes a moment.
 
     Raises:
         MissingExtraError: py3langid is not installed.
@@ -34,21 +34,21 @@ class LanguageIdentifier:
             raise MissingExtraError(
                 "detecting languages needs py3langid: pip install 'uwaga[detect]'"
             ) from None
-        whole = Identifier.from_model_file(MODEL_FILE, norm_probs=True)
-        scores, moves = whole.nb_ptc, whole.tk_nextmove
+        identifier = Identifier.from_model_file(MODEL_FILE, norm_probs=True)
+        scores, moves = identifier.nb_ptc, identifier.tk_nextmove
         self._identifier = Identifier(
-            np.frombuffer(_mapped(memoryview(scores)), scores.dtype).reshape(scores.shape),
-            whole.nb_pc,
-            whole.nb_classes,
-            memoryview(_mapped(memoryview(moves))).cast(moves.typecode),
-            whole.tk_output,
+            np.frombuffer(_memory_map(memoryview(scores)), scores.dtype).reshape(scores.shape),
+            identifier.nb_pc,
+            identifier.nb_classes,
+            memoryview(_memory_map(memoryview(moves))).cast(moves.typecode),
+            identifier.tk_output,
             norm_probs=True,
-            tk_row=whole.tk_row,
+            tk_row=identifier.tk_row,
         )
         self.languages = frozenset(base_language(label) for label in self._identifier.labels)
 
     def check(self, language: str) -> None:
-        """Refuse a language that cannot be identified.
+        """Check that a language can be identified.
 
         Raises:
             SettingsError: the language is unknown.
@@ -75,20 +75,21 @@ class LanguageIdentifier:
 
 
 AUTO = "auto"
-"""A source language that means: detect it."""
-ENOUGH = 4000
-"""Characters that are examined."""
+"""The source language of a request to detect it."""
+MAX_SAMPLE_CHARACTERS = 4000
+"""Maximum characters that are examined."""
 UNDETERMINED = "und"
 """ISO 639 code of a language that cannot be detected."""
-GUESS = 0.2
-"""Probability of a language that is not expected, below which the language is undetermined."""
-CLEAR = 0.8
-"""Least probability, among the expected languages, of the target language. Texts in it are left alone: 0.1 to
-1 % of texts of two words in the source language, and 83 to 89 % of those in the target language."""
-UNLIKELY = 0.1
-"""Probability of the most likely expected language, relative to the most likely language of all, below which
-a text is in none of the expected ones. Of texts of two words in one of two expected languages 97 to 99 % are
-then detected; of texts of five words in another language 96 % are recognised, and all sentences."""
+MIN_UNEXPECTED_PROBABILITY = 0.2
+"""Minimum probability of an unexpected language; below it the language is undetermined."""
+MIN_TARGET_PROBABILITY = 0.8
+"""Minimum probability, among the expected languages, of the target language. Texts in it are not translated:
+0.1 to 1 % of texts of two words in the source language, and 83 to 89 % of those in the target language."""
+MIN_EXPECTED_RATIO = 0.1
+"""Minimum probability of the most likely expected language, relative to the most likely of all languages;
+below it a text is in none of the expected languages. Of texts of two words in one of two expected languages
+97 to 99 % are then detected; of texts of five words in another language 96 % are recognised, and all
+sentences."""
 
 
 class DetectedLanguage(NamedTuple):
@@ -101,16 +102,16 @@ class DetectedLanguage(NamedTuple):
 
 
 def detect_language(
-    texts: Iterable[str], among: Collection[str] = (), target: str | None = None
+    texts: Iterable[str], candidates: Collection[str] = (), target: str | None = None
 ) -> DetectedLanguage:
-    """Detect the one language of all texts from their first :data:`ENOUGH` characters.
+    """Detect the common language of texts from their first :data:`MAX_SAMPLE_CHARACTERS` characters.
 
     Args:
         texts: in any order; at least one contains letters.
-        among: expected languages. The most likely of them is returned, with its probability among them,
+        candidates: expected languages. The most likely of them is returned, with its probability among them,
             unless another language is ten times as likely.
-        target: the language that the texts are translated to, expected too, but detected only if it is
-            clearly the most likely one.
+        target: the target language of the texts, also expected, but detected only if it is clearly the most
+            likely language.
 
     Raises:
         MissingExtraError: py3langid is not installed.
@@ -119,49 +120,55 @@ def detect_language(
     sample, size = list[str](), 0
     for text in texts:
         if isinstance(text, str) and any(map(str.isalpha, text)):
-            sample.append(text[: ENOUGH - size])
+            sample.append(text[: MAX_SAMPLE_CHARACTERS - size])
             size += len(sample[-1])
-            if size >= ENOUGH:
+            if size >= MAX_SAMPLE_CHARACTERS:
                 break
     if not sample:
         raise DataError("the text contains no letters, so its language cannot be detected: name it")
     ranking = _identifier().rank("\n".join(sample))
-    own = None if target is None else base_language(target)
-    expected = {*map(base_language, among), *([own] if own else ())}
-    listed = [(language, probability) for language, probability in ranking if language in expected]
-    likeliest = ranking[0][1]
-    if not listed or listed[0][1] < UNLIKELY * likeliest or likeliest == ranking[-1][1]:
-        unknown = likeliest == ranking[-1][1] or (expected and likeliest < GUESS)
+    target_code = None if target is None else base_language(target)
+    expected = {*map(base_language, candidates), *([target_code] if target_code else ())}
+    expected_ranking = [(language, probability) for language, probability in ranking if language in expected]
+    highest = ranking[0][1]
+    if (
+        not expected_ranking
+        or expected_ranking[0][1] < MIN_EXPECTED_RATIO * highest
+        or highest == ranking[-1][1]
+    ):
+        unknown = highest == ranking[-1][1] or (expected and highest < MIN_UNEXPECTED_PROBABILITY)
         return DetectedLanguage(UNDETERMINED, 0.0) if unknown else DetectedLanguage(*ranking[0])
-    total = sum(probability for _, probability in listed)
-    if listed[0][0] == own and listed[0][1] < CLEAR * total:
-        listed = [one for one in listed if one[0] != own] or listed
-    return DetectedLanguage(listed[0][0], listed[0][1] / total)
+    total = sum(probability for _, probability in expected_ranking)
+    if expected_ranking[0][0] == target_code and expected_ranking[0][1] < MIN_TARGET_PROBABILITY * total:
+        expected_ranking = [
+            entry for entry in expected_ranking if entry[0] != target_code
+        ] or expected_ranking
+    return DetectedLanguage(expected_ranking[0][0], expected_ranking[0][1] / total)
 
 
-CONFIDENCE = 0.99
-"""Probability from which the language of a corpus is taken to be another one than stated."""
-_SIMILAR = ({"da", "no", "nb", "nn"}, {"bs", "hr", "sr", "sh"}, {"id", "ms"})  # which are confused
+MIN_OTHER_PROBABILITY = 0.99
+"""Minimum probability of a language of a corpus that differs from the declared one."""
+_CONFUSED_LANGUAGES = ({"da", "no", "nb", "nn"}, {"bs", "hr", "sr", "sh"}, {"id", "ms"})  # which are confused
 
 
-def other_language(texts: Iterable[str], stated: str | None) -> str | None:
-    """Return the language of texts if it is clearly not the stated one.
+def other_language(texts: Iterable[str], declared: str | None) -> str | None:
+    """Return the language of texts if it clearly differs from the declared one.
 
-    None also if the stated language cannot be identified, or py3langid is not installed.
+    Return None also if the declared language cannot be identified, or py3langid is not installed.
     """
-    code = base_language(stated or "")
+    code = base_language(declared or "")
     try:
         if code not in _identifier().languages:
             return None
         language, probability = detect_language(texts)
     except (DataError, MissingExtraError):
         return None
-    similar = language == code or any({language, code} <= group for group in _SIMILAR)
-    return None if similar or probability < CONFIDENCE else language
+    similar = language == code or any({language, code} <= group for group in _CONFUSED_LANGUAGES)
+    return None if similar or probability < MIN_OTHER_PROBABILITY else language
 
 
 def load_detector() -> None:
-    """Load what :func:`detect_language` needs, which takes a second.
+    """Load the identifier of :func:`detect_language`, which takes a second.
 
     Raises:
         MissingExtraError: py3langid is not installed.
@@ -169,8 +176,8 @@ def load_detector() -> None:
     _identifier()
 
 
-def _mapped(values: memoryview) -> mmap.mmap:
-    """Return an array's bytes in an unnamed file, whose pages the system loads and drops as it needs."""
+def _memory_map(values: memoryview) -> mmap.mmap:
+    """Return an array's bytes in a memory-mapped unnamed file, whose pages are loaded on demand."""
     with tempfile.TemporaryFile() as file:
         file.write(values.cast("B"))
         file.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from uwaga.languages.codes import HYPHENS, SCRIPT, base_language, same_language
+from uwaga.languages.codes import SCRIPT_LETTERS, SEPARATOR, base_language, same_language
 
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
@@ -42,7 +42,7 @@ SCRIPT_NAMES = {
     "deva": "Devanagari", "beng": "Bengali", "tfng": "Tifinagh",
 }  # fmt: skip
 
-OTHER_NAMES = {
+NATIVE_NAMES = {
     name.replace("_", " "): code
     for code, _, names in (
         entry.partition(":")
@@ -67,7 +67,7 @@ OTHER_NAMES = {
     )
     for name in names.split("/")
 }
-"""Names of languages in themselves, and further English names."""
+"""Native names of languages, and further English names."""
 CHINESE_NAMES = dict(
     entry.split(":")
     for entry in (
@@ -78,24 +78,24 @@ CHINESE_NAMES = dict(
         "yue:粤语 zh:中文 zh-hant:繁体中文"
     ).split()
 )
-"""Of the languages of Hunyuan-MT, as its README has them."""
-CODES = {
+"""Chinese names of the languages of Hunyuan-MT, from its README."""
+CODES_BY_NAME = {
     **{name.replace("_", " ").casefold(): code for code, name in NAMES.items()},
-    **{name.casefold(): code for name, code in OTHER_NAMES.items()},
+    **{name.casefold(): code for name, code in NATIVE_NAMES.items()},
 }
 
 
 def language_code(name: str) -> str | None:
-    """Return the code of a language by its name in English or in itself; None for an unknown name."""
-    return CODES.get(name.casefold())
+    """Return the code of a language by its English or native name; None for an unknown name."""
+    return CODES_BY_NAME.get(name.casefold())
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, with the script that the code names; the code if it is
-    unknown.
+    """Return the English name of a language, with the script if the code names one; the code if the language
+    is unknown.
     """
     name = NAMES.get(base_language(code), "").replace("_", " ")
-    script = next((part for part in HYPHENS.split(code.lower())[1:] if len(part) == SCRIPT), None)
+    script = next((part for part in SEPARATOR.split(code.lower())[1:] if len(part) == SCRIPT_LETTERS), None)
     if not name:
         return code
     return f"{name} ({SCRIPT_NAMES.get(script, script.title())})" if script else name
@@ -103,26 +103,26 @@ def language_name(code: str) -> str:
 
 def chinese_language_name(code: str) -> str:
     """Return the Chinese name of a language; the English one if it is unknown."""
-    base, traditional = base_language(code), "hant" in HYPHENS.split(code.lower())
+    base, traditional = base_language(code), "hant" in SEPARATOR.split(code.lower())
     return CHINESE_NAMES.get("zh-hant" if base == "zh" and traditional else base) or language_name(code)
 
 
-def offered_codes(codes: Iterable[str]) -> dict[str, str]:
-    """Return the code under which a server offers each of the models' codes.
+def public_codes(codes: Iterable[str]) -> dict[str, str]:
+    """Return the code under which a server publishes each of the models' codes.
 
-    It has two letters where ISO 639 has them and no two scripts must be distinguished: ``eng_Latn`` is
-    offered as ``en``; ``zho_Hans`` is offered as ``zh-Hans`` if there is also ``zho_Hant``.
+    It is the two-letter code of ISO 639, if any, with the script only if several must be distinguished:
+    ``eng_Latn`` becomes ``en``; ``zho_Hans`` becomes ``zh-Hans`` if there is also ``zho_Hant``.
     """
     variants: dict[str, list[str]] = {}
     distinct = list(dict.fromkeys(codes))
     for code in distinct:
-        same = variants.setdefault(base_language(code), [])
-        if not any(same_language(code, other) for other in same):
-            same.append(code)
-    return {code: _offered(code, len(variants[base_language(code)]) > 1) for code in distinct}
+        variant_codes = variants.setdefault(base_language(code), [])
+        if not any(same_language(code, other) for other in variant_codes):
+            variant_codes.append(code)
+    return {code: _public_code(code, len(variants[base_language(code)]) > 1) for code in distinct}
 
 
-def _offered(code: str, scripts: bool) -> str:
+def _public_code(code: str, with_script: bool) -> str:
     base = base_language(code)
-    script = next((part for part in HYPHENS.split(code)[1:] if len(part) == SCRIPT), None)
-    return f"{base}-{script.title()}" if scripts and script else base
+    script = next((part for part in SEPARATOR.split(code)[1:] if len(part) == SCRIPT_LETTERS), None)
+    return f"{base}-{script.title()}" if with_script and script else base

@@ -1,4 +1,4 @@
-"""The models that a server serves, and the routes between their languages; nothing is loaded."""
+"""The models that a server serves, and the routes between their languages, without loading them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from uwaga.checkpoints.languages import Pairs
 from uwaga.errors import SettingsError, UwagaError
-from uwaga.languages.codes import LONGEST_CODE, same_language, with_script
-from uwaga.languages.names import language_name, offered_codes
+from uwaga.languages.codes import MAX_CODE_CHARACTERS, same_language, with_script
+from uwaga.languages.names import language_name, public_codes
 from uwaga.library import routes
 from uwaga.library.hub import find_model
 from uwaga.library.installed import InstalledModel, installed_models, model_at
@@ -22,12 +22,12 @@ class ServedModel:
     """A model of the settings.
 
     Attributes:
-        name: as ``/v1/models`` lists it.
+        name: its name in ``/v1/models``.
         settings: the settings of the model.
-        sources: the model's own codes of its source languages.
-        targets: the model's own codes of its target languages.
-        problem: why it cannot be served; empty if it can.
-        rank: orders models that translate the same languages.
+        sources: the source languages, by the model's own codes.
+        targets: the target languages, by the model's own codes.
+        problem: the reason for which it cannot be served; empty if it can.
+        rank: order among models that translate the same languages.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ServedModel:
 
     @property
     def languages(self) -> Pairs:
-        """The model's codes of the source languages and of the target languages."""
+        """The source and target languages, by the model's own codes."""
         return self.sources, self.targets
 
     @property
@@ -49,7 +49,7 @@ class ServedModel:
 
     @property
     def one_pair(self) -> bool:
-        """True if it translates between two languages only."""
+        """True if it translates a single language pair."""
         return len(self.sources) == len(self.targets) == 1
 
 
@@ -66,15 +66,15 @@ class ServedLanguage:
 
 
 def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
-    """Describe the models of the settings; one that cannot be served has its problem."""
+    """Return the models of the settings; those that cannot be served have a ``problem``."""
     served: list[ServedModel] = []
     installed = installed_models()
     for settings in models:
         is_path = settings.name.startswith(("/", ".", "~"))
         name = settings.name.rstrip("/").rsplit("/", 1)[-1] if is_path else settings.name
-        taken = {model.name for model in served}
-        numbered = (f"{name}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
-        unique = next(candidate for candidate in numbered if candidate not in taken)
+        names = {model.name for model in served}
+        candidates = (f"{name}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+        unique = next(candidate for candidate in candidates if candidate not in names)
         served.append(_read_model(unique, settings, installed))
     if all(model.problem for model in served):
         raise SettingsError("no model can be served: " + "; ".join(model.problem for model in served))
@@ -96,55 +96,65 @@ def _read_model(name: str, settings: ModelSettings, installed: Sequence[Installe
         return replace(served, problem=f"{settings.name}: {error}")
     if model.damaged:
         return replace(served, problem=f"{settings.name}: {model.problems[0]}")
-    sources = _narrowed(model.languages[0], settings.source)
-    targets = _narrowed(model.languages[1], settings.target)
+    sources = _select_codes(model.languages[0], settings.source)
+    targets = _select_codes(model.languages[1], settings.target)
     if not sources or not targets:
         problem = f"{settings.name}: states no languages; set its `source` and `target` in the settings"
         return replace(served, problem=problem)
     return replace(served, sources=sources, targets=targets, rank=model.rank)
 
 
-def _narrowed(stated: tuple[str, ...], chosen: str | None) -> tuple[str, ...]:
-    """The model's code of the language that the settings name, or all codes that the model states."""
-    if chosen is None:
-        return stated
-    return tuple(code for code in stated if same_language(code, chosen))[:1] or (chosen,)
+def _select_codes(codes: tuple[str, ...], requested: str | None) -> tuple[str, ...]:
+    """Return the model's code of the language that the settings name, or all codes if they name none."""
+    if requested is None:
+        return codes
+    return tuple(code for code in codes if same_language(code, requested))[:1] or (requested,)
 
 
 class ServedLanguages:
     """Languages that the models translate between, by public codes.
 
     Args:
-        models: in the order of preference.
+        models: the models, in order of preference.
 
     Attributes:
-        public: the public code of each model's own code.
+        public: maps the models' own codes to public codes.
         codes: all public codes.
         sources: source languages with their targets.
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
         usable = [model for model in models if not model.problem]
-        self.public = offered_codes([code for model in usable for code in (*model.sources, *model.targets)])
+        self.public = public_codes([code for model in usable for code in (*model.sources, *model.targets)])
         self._routes: dict[tuple[str, str], Route | None] = {}
         self._graph = LanguageGraph(usable)
         self.codes = tuple(dict.fromkeys(self.public.values()))
         self.sources = self._list_sources()
 
-    def known(self, code: str) -> str | None:
-        """Return the public code of a language however a request writes it; None if it is not served."""
-        if len(code) > LONGEST_CODE:
+    def resolve(self, code: str) -> str | None:
+        """Return the public code for any code of a language; None if the language is not served."""
+        if len(code) > MAX_CODE_CHARACTERS:
             return None
-        return next((public for own, public in self.public.items() if code in (own, public)), None) or next(
-            (public for own, public in self.public.items() if same_language(own, with_script(code))), None
+        return next(
+            (public for model_code, public in self.public.items() if code in (model_code, public)), None
+        ) or next(
+            (
+                public
+                for model_code, public in self.public.items()
+                if same_language(model_code, with_script(code))
+            ),
+            None,
         )
 
     def route(self, source: str, target: str) -> Route | None:
-        """Return the models from one language to another, chosen as the command line chooses; None if none.
+        """Return the models that translate one language to another, chosen as on the command line.
 
         Args:
-            source: a public code.
-            target: a public code.
+            source: public code of the source language.
+            target: public code of the target language.
+
+        Returns:
+            The route, or None if there is none.
         """
         pair = source, target
         if pair not in self._routes:

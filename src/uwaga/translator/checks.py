@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from uwaga.checkpoints.score_stats import ScoreStats
-from uwaga.languages.codes import LATIN, base_language, script_of, scripts_of
+from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
 from uwaga.results.translation import Hypothesis
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
@@ -58,10 +58,10 @@ def without_stop(text: str) -> str:
 
 def unlike_language(text: str, language: str) -> str | None:
     """Return a warning if most letters of a text are not in a script of the language, else None."""
-    wanted = scripts_of(language)
+    wanted = language_scripts(language)
     if wanted is None or (wanted == LATIN and text.isascii()):
         return None
-    found = [script for script in map(script_of, text) if script]
+    found = [script for script in map(character_script, text) if script]
     strange = [script for script in found if script not in wanted]
     if 2 * len(strange) <= len(found):
         return None

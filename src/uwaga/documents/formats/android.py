@@ -10,8 +10,8 @@ from uwaga.documents.encodings import xml_text
 from uwaga.documents.plurals import plural_categories
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
-from uwaga.markup.inline import joined
-from uwaga.markup.units import Piece, Unit, peeled, text_unit, translatable
+from uwaga.markup.inline import join_parts
+from uwaga.markup.units import Piece, Unit, peel, text_unit, translatable
 from uwaga.markup.xml import (
     Element,
     Token,
@@ -24,38 +24,40 @@ from uwaga.markup.xml import (
     xml_tokens,
 )
 
-NAMES = ("string", "string-array", "plurals", "array")
+RESOURCE_ELEMENTS = ("string", "string-array", "plurals", "array")
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\s+)", re.DOTALL)
-SIGNS = {"n": "\n", "t": "\t"}
+ESCAPED_CHARACTERS = {"n": "\n", "t": "\t"}
 
 
 def read(source: DocumentSource) -> Reading:
     """Read the texts of a resource file."""
     text, encoding, mark = xml_text(source)
-    root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
+    root = next((token for token in xml_tokens(text) if token.kind in ("open", "empty")), None)
     if root is None or root.name != "resources":
         raise DataError(f"{source.name}: not an Android strings file: its root is not <resources>")
     target = source.options.target
-    pieces = content_pieces(text, NAMES, lambda one: _resource(text, one, target))
+    pieces = content_pieces(text, RESOURCE_ELEMENTS, lambda element: _resource(text, element, target))
     return Reading(pieces, encoding, "xmlcharrefreplace", mark)
 
 
-def _resource(text: str, one: Element, target: str | None) -> Iterable[Piece]:
+def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece]:
     """Return the pieces of a string, an array or a plural."""
-    if attributes(one.tag(text)).get("translatable") == "false":
-        return [one.content(text)]
-    if one.name == "string":
-        return [_string(text, one)]
-    if one.name == "plurals" and target is not None:
-        return [_plurals(text, one, target)]
-    return content_pieces(text, ("item",), lambda item: [_string(text, item)], one.inner, one.inner_end)
+    if attributes(element.tag(text)).get("translatable") == "false":
+        return [element.content(text)]
+    if element.name == "string":
+        return [_string(text, element)]
+    if element.name == "plurals" and target is not None:
+        return [_plurals(text, element, target)]
+    return content_pieces(
+        text, ("item",), lambda item: [_string(text, item)], element.inner, element.inner_end
+    )
 
 
-def _string(text: str, one: Element) -> Piece:
-    raw = one.content(text)
+def _string(text: str, element: Element) -> Piece:
+    raw = element.content(text)
     if raw.strip().startswith(("@", "?")) and " " not in raw.strip():
         return raw  # a reference to another resource
-    return text_unit(raw, _inline(text, one), _write)
+    return text_unit(raw, _inline(text, element), _write)
 
 
 def _plurals(text: str, plurals: Element, target: str) -> Piece:
@@ -67,45 +69,49 @@ def _plurals(text: str, plurals: Element, target: str) -> Piece:
         return raw
     source = [name for name in ("one", "other") if name in quantities]
     exact = [name for name in quantities if name not in ("one", "other")]
-    read = [peeled(_inline(text, quantities[name])) for name in (*source, *exact)]
-    if not any(translatable(core) for _, core, _ in read):
+    parts = [peel(_inline(text, quantities[name])) for name in (*source, *exact)]
+    if not any(translatable(core) for _, core, _ in parts):
         return raw
-    wanted = plural_categories(target)
+    categories = plural_categories(target)
     first = items[0]
     space = text[plurals.inner : first.start]
     tail = text[items[-1].end : plurals.inner_end]
 
-    def write(made: Sequence[Inline]) -> str:
-        said = {
-            name: _write(joined((*before, *one, *after)))
-            for name, (before, _, after), one in zip((*source, *exact), read, made, strict=True)
+    def write(translations: Sequence[Inline]) -> str:
+        forms = {
+            name: _write(join_parts((*before, *translation, *after)))
+            for name, (before, _, after), translation in zip(
+                (*source, *exact), parts, translations, strict=True
+            )
         }
-        written = [f'<item quantity="{name}">{said.get(name, said["other"])}</item>' for name in wanted]
+        written = [f'<item quantity="{name}">{forms.get(name, forms["other"])}</item>' for name in categories]
         return space + space.join(written) + tail
 
-    return Unit(tuple(core for _, core, _ in read), write, None if set(wanted) != set(quantities) else raw)
+    return Unit(
+        tuple(core for _, core, _ in parts), write, None if set(categories) != set(quantities) else raw
+    )
 
 
-def _inline(text: str, one: Element) -> Inline:
+def _inline(text: str, element: Element) -> Inline:
     def treat(token: Token, raw: str) -> Treatment:
         if token.name == "xliff:g":
             return "kept"
         return "pair" if token.kind == "open" else "void"
 
-    parts = xml_inline(text, one.inner, one.inner_end, treat)
+    parts = xml_inline(text, element.inner, element.inner_end, treat)
     if len(parts) == 1 and isinstance(parts[0], str) and re.fullmatch(r'\s*"[^"]*"\s*', parts[0]):
         return (_unescape(parts[0].strip()[1:-1], quoted=True),)
-    return joined(_unescape(part, False) if isinstance(part, str) else part for part in parts)
+    return join_parts(_unescape(part, False) if isinstance(part, str) else part for part in parts)
 
 
 def _unescape(text: str, quoted: bool) -> str:
-    def sign(found: re.Match[str]) -> str:
-        code, character, space = found.groups()
+    def character_of(match: re.Match[str]) -> str:
+        code, character, space = match.groups()
         if space:
             return space if quoted else " "
-        return chr(int(code, 16)) if code else SIGNS.get(character, character)
+        return chr(int(code, 16)) if code else ESCAPED_CHARACTERS.get(character, character)
 
-    return ESCAPE.sub(sign, text)
+    return ESCAPE.sub(character_of, text)
 
 
 def _write(inline: Inline) -> str:

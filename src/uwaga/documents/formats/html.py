@@ -16,7 +16,7 @@ from uwaga.markup.xml import Element, content_pieces, unescape, write_xml
 
 
 def read_html(source: DocumentSource) -> Reading:
-    """Read the texts of a page's blocks and of the attributes that people read."""
+    """Read the texts of a page's blocks and of attributes with text for readers."""
     text, encoding, mark = html_text(source)
     return Reading(html_pieces(html_in_target(text, source.options)), encoding, "xmlcharrefreplace", mark)
 
@@ -24,7 +24,7 @@ def read_html(source: DocumentSource) -> Reading:
 HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
 
 
-PAGES = (".xhtml", ".html", ".htm")
+PAGE_SUFFIXES = (".xhtml", ".html", ".htm")
 CONTAINER = "META-INF/container.xml"
 ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"'<]*\.x?html?[\"']")
 
@@ -36,15 +36,15 @@ def members(archive: Archive) -> Mapping[str, Reader]:
     encryption = "META-INF/encryption.xml"
     if encryption in archive and ENCRYPTED.search(archive.read(encryption)):
         raise DataError(f"{archive.path}: its pages are encrypted (DRM)")
-    found: dict[str, Reader] = {}
+    readers: dict[str, Reader] = {}
     for name in archive.names:
-        if name.lower().endswith(PAGES):
-            found[name] = _page
+        if name.lower().endswith(PAGE_SUFFIXES):
+            readers[name] = _page
         elif name.lower().endswith(".ncx"):
-            found[name] = xml_reader(lambda text: _elements(text, ("text",)))
+            readers[name] = xml_reader(lambda text: _elements(text, ("text",)))
         elif name.lower().endswith(".opf"):
-            found[name] = xml_reader(lambda text: _elements(text, ("dc:title", "dc:description")))
-    return found
+            readers[name] = xml_reader(lambda text: _elements(text, ("dc:title", "dc:description")))
+    return readers
 
 
 def _page(source: DocumentSource) -> Reading:
@@ -56,8 +56,8 @@ def _page(source: DocumentSource) -> Reading:
 
 
 def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
-    def read(one: Element) -> Iterator[Piece]:
-        raw = one.content(text)
+    def read(element: Element) -> Iterator[Piece]:
+        raw = element.content(text)
         yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
 
     return content_pieces(text, names, read)

@@ -1,6 +1,6 @@
-"""JSON files of messages, such as i18next's and Chrome's, and ARB, the messages of Flutter.
+"""JSON files of messages, such as those of i18next and Chrome, and ARB, the messages of Flutter.
 
-The values are found by their places, so that the layout of the file stays.
+Values are replaced in place, so that the layout of the file is preserved.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from typing import NamedTuple
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.documents.language import target_code
-from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces, message_unit
+from uwaga.documents.messages import (
+    PLURAL_CATEGORIES,
+    KeyChoice,
+    KeyPath,
+    PluralMember,
+    member_pieces,
+    message_unit,
+)
 from uwaga.errors import DataError
 from uwaga.markup.units import Piece
 
-PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
+PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(PLURAL_CATEGORIES)})", re.DOTALL)
 """A key of i18next for one form of a plural."""
 ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
 TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]', re.DOTALL)
@@ -28,11 +35,11 @@ class JsonText(NamedTuple):
     """A string value.
 
     Attributes:
-        start: where its opening quote is.
-        end: where it ends, after its closing quote.
-        key: its key; of an item of a list, its index.
-        key_start: where its key begins; of an item of a list, where any key before it does.
-        parent: the number of the object or list that it is in, from 1; 0 for none.
+        start: position of its opening quote.
+        end: position after its closing quote.
+        key: its key, or its index in a list.
+        key_start: start of its key, or in a list of the last key before it.
+        parent: the number of its object or list, from 1; 0 for none.
         top: the first key of its path.
         chosen: whether its key is among those to translate.
     """
@@ -47,10 +54,10 @@ class JsonText(NamedTuple):
 
 
 def read_json(source: DocumentSource) -> Reading:
-    """Read the string values of a file, or those whose keys are chosen.
+    """Read the string values of a file, or those with selected keys.
 
-    Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and so does the
-    root of a file whose only root is the source language, as i18n-js has it.
+    Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and the target
+    language becomes the root of a file whose only root is the source language, as in i18n-js.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     pieces = _pieces(text, source, lambda value: value.chosen, source.options.target)
@@ -58,11 +65,11 @@ def read_json(source: DocumentSource) -> Reading:
 
 
 def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) -> Iterator[Piece]:
-    first = next(pieces, "")
-    root = ROOT.match(first) if isinstance(first, str) else None
-    if root and len(json.loads(text)) == 1 and isinstance(first, str):
-        first = root[1] + target_code(root[2], source.options) + first[root.end() :]
-    yield first
+    first_piece = next(pieces, "")
+    root = ROOT.match(first_piece) if isinstance(first_piece, str) else None
+    if root and len(json.loads(text)) == 1 and isinstance(first_piece, str):
+        first_piece = root[1] + target_code(root[2], source.options) + first_piece[root.end() :]
+    yield first_piece
     yield from pieces
 
 
@@ -74,28 +81,28 @@ def read_arb(source: DocumentSource) -> Reading:
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     check_json(text, source.name)
     if source.options.target:
-        text = _in_language(text, source.options.target)
+        text = _with_locale(text, source.options.target)
     pieces = _pieces(text, source, lambda value: value.chosen and not value.top.startswith("@"), None)
     return Reading(pieces, encoding, mark=mark)
 
 
-def _in_language(text: str, target: str) -> str:
+def _with_locale(text: str, target: str) -> str:
     for value in json_texts(text, KeyChoice(()).root):
         if value.key == value.top == "@@locale" and value.parent == 1:
             return text[: value.start] + json.dumps(target.replace("-", "_")) + text[value.end :]
     return text
 
 
-def check_json(text: str, where: str) -> None:
+def check_json(text: str, location: str) -> None:
     """Check that a text is JSON."""
     try:
         json.loads(text, object_pairs_hook=lambda pairs: None)
     except json.JSONDecodeError as error:
-        raise DataError(f"{where}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise DataError(f"{location}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
-        raise DataError(f"{where}: nested too deeply for a file of messages") from None
+        raise DataError(f"{location}: nested too deeply for a file of messages") from None
     except ValueError as error:
-        raise DataError(f"{where}: {str(error)[:100]}") from None
+        raise DataError(f"{location}: {str(error)[:100]}") from None
 
 
 def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
@@ -103,60 +110,62 @@ def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
     stack: list[_Container] = []
     containers = key_start = 0
     for token in TOKEN.finditer(text):
-        sign = token[0]
-        if sign in "{[":
+        symbol = token[0]
+        if symbol in "{[":
             path = stack[-1].path.child(stack[-1].key) if stack else root
             containers += 1
-            stack.append(_Container(path, containers, sign == "{"))
-        elif sign in "}]":
+            stack.append(_Container(path, containers, symbol == "{"))
+        elif symbol in "}]":
             stack.pop()
-        elif sign == ",":
+        elif symbol == ",":
             stack[-1].next()
-        elif sign == ":":
-            stack[-1].at_key = False
-        elif stack and stack[-1].at_key:
-            stack[-1].key, key_start = str(json.loads(sign)), token.start()
+        elif symbol == ":":
+            stack[-1].expects_key = False
+        elif stack and stack[-1].expects_key:
+            stack[-1].key, key_start = str(json.loads(symbol)), token.start()
         elif stack:
-            last = stack[-1]
-            chosen = last.path.child(last.key).chosen
-            yield JsonText(*token.span(), last.key, key_start, last.number, stack[0].key, chosen)
+            container = stack[-1]
+            selected = container.path.child(container.key).chosen
+            yield JsonText(*token.span(), container.key, key_start, container.number, stack[0].key, selected)
         else:
             yield JsonText(*token.span(), "", 0, 0, "", root.chosen)
 
 
 class _Container:
-    """An open object or list, and the key or index that is being read."""
+    """An open object or list, and the current key or index."""
 
     def __init__(self, path: KeyPath, number: int, is_object: bool) -> None:
         self.path, self.number = path, number
-        self.at_key = is_object
+        self.expects_key = is_object
         self.key = "" if is_object else "0"
         self._index = None if is_object else 0
 
     def next(self) -> None:
-        """Go to the next member."""
+        """Advance to the next member."""
         if self._index is None:
-            self.at_key = True
+            self.expects_key = True
         else:
             self._index += 1
             self.key = str(self._index)
 
 
 def _pieces(
-    text: str, source: DocumentSource, translated: Callable[[JsonText], bool], target: str | None
+    text: str, source: DocumentSource, is_translated: Callable[[JsonText], bool], target: str | None
 ) -> Iterator[Piece]:
     """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None."""
     check_json(text, source.name)
     values = ((_stem(value), value) for value in json_texts(text, KeyChoice(source.options.keys).root))
     groups = (
         (stem is not None, [_member(text, value, category) for (_, category), value in group])
-        for stem, group in groupby(((s, v) for s, v in values if translated(v)), lambda pair: pair[0][0])
+        for stem, group in groupby(
+            ((stem, value) for stem, value in values if is_translated(value)), lambda pair: pair[0][0]
+        )
     )
     yield from member_pieces(text, groups, target)
 
 
 def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
-    """Return what the keys of one plural have in common, and the category; (None, "") for other keys."""
+    """Return the common part of the keys of a plural, and the category; (None, "") for other keys."""
     match = PLURAL.fullmatch(value.key)
     return (None, "") if match is None else ((value.parent, match[1]), match[2])
 
@@ -164,7 +173,9 @@ def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
 def _member(text: str, value: JsonText, category: str) -> PluralMember:
     raw = text[value.start : value.end]
     ascii_only = raw.isascii() and "\\u" in raw
-    piece = message_unit(raw, json.loads(raw), lambda made: json.dumps(made, ensure_ascii=ascii_only))
+    piece = message_unit(
+        raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only)
+    )
     return PluralMember(category, value.key_start, value.start, value.end, piece)
 
 

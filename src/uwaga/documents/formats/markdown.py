@@ -13,10 +13,12 @@ from uwaga.errors import DataError
 from uwaga.markup.markdown import markdown_pieces
 from uwaga.markup.units import Piece
 
-HEAD = re.compile(r"(---[ \t]*\r?\n)(.*?)(^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
+FRONT_MATTER = re.compile(
+    r"(---[ \t]*\r?\n)(.*?)(^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE
+)
 TOML = re.compile(r"\+\+\+[ \t]*\r?\n.*?^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-READ = ("title", "subtitle", "description", "summary", "excerpt", "abstract", "linkTitle")
-"""Keys of front matter whose values a site shows to readers."""
+TEXT_KEYS = ("title", "subtitle", "description", "summary", "excerpt", "abstract", "linkTitle")
+"""Keys of front matter whose values are displayed to readers."""
 
 
 def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]:
@@ -24,18 +26,18 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
 
     Args:
         text: the document.
-        keys: the keys to translate; empty for those in :data:`READ`.
+        keys: the keys to translate; empty for those in :data:`TEXT_KEYS`.
     """
-    if found := TOML.match(text):
-        return [found[0]], text[found.end() :]
-    found = HEAD.match(text)
-    if found is None or ":" not in found[2]:
+    if match := TOML.match(text):
+        return [match[0]], text[match.end() :]
+    match = FRONT_MATTER.match(text)
+    if match is None or ":" not in match[2]:
         return [], text
     try:
-        pieces = list(yaml_pieces(found[2], KeyChoice(keys or READ), "front matter"))
+        pieces = list(yaml_pieces(match[2], KeyChoice(keys or TEXT_KEYS), "front matter"))
     except DataError:
-        pieces = [found[2]]  # templates may produce front matter that is no YAML: it is copied
-    return [found[1], *pieces, found[3]], text[found.end() :]
+        pieces = [match[2]]  # front matter in a template may not be YAML, and is copied
+    return [match[1], *pieces, match[3]], text[match.end() :]
 
 
 def read(source: DocumentSource) -> Reading:

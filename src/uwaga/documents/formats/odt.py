@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 
 from uwaga.documents.document import DocumentFormat, Reader
 from uwaga.documents.encodings import xml_reader
-from uwaga.documents.runs import DEEPEST
+from uwaga.documents.runs import MAX_PARAGRAPH_DEPTH
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
-from uwaga.markup.inline import joined
-from uwaga.markup.units import Piece, balanced, text_unit
+from uwaga.markup.inline import join_parts
+from uwaga.markup.units import Piece, balance_tags, text_unit
 from uwaga.markup.xml import Element, Token, Treatment, content_pieces, write_xml, xml_inline
 
 BLOCKS = ("text:p", "text:h")
-LEFT = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
-PAIRS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
+COPIED = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
+PAIRED = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
 BREAK = re.compile(r"<text:(?:line-break|tab)(?![\w-])")
-SPACES = re.compile(r"[ \t\r\n]+")
+WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 MEMBERS = ("content.xml", "styles.xml")
 
 
@@ -35,31 +35,31 @@ def members(archive: Archive) -> Mapping[str, Reader]:
 
 
 def _pieces(text: str, depth: int = 1) -> Iterator[Piece]:
-    if depth > DEEPEST:
-        raise DataError(f"more than {DEEPEST} paragraphs are inside each other")
+    if depth > MAX_PARAGRAPH_DEPTH:
+        raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} paragraphs are inside each other")
 
-    def read(one: Element) -> Iterator[Piece]:
-        yield one.content(text) if one.name in LEFT else _block(text, one, depth)
+    def read(element: Element) -> Iterator[Piece]:
+        yield element.content(text) if element.name in COPIED else _block(text, element, depth)
 
-    return content_pieces(text, (*BLOCKS, *LEFT), read)
+    return content_pieces(text, (*BLOCKS, *COPIED), read)
 
 
-def _block(text: str, one: Element, depth: int) -> Piece:
+def _block(text: str, element: Element, depth: int) -> Piece:
     def treat(token: Token, raw: str) -> Treatment:
-        return "pair" if token.name in PAIRS and token.kind == "open" else "void"
+        return "pair" if token.name in PAIRED and token.kind == "open" else "void"
 
-    inline: Inline = joined(
-        SPACES.sub(" ", part)
+    inline: Inline = join_parts(
+        WHITE_SPACE.sub(" ", part)
         if isinstance(part, str)
         else Tag(part.kind, part.raw, "\n" if BREAK.match(part.raw) else "")
-        for part in xml_inline(text, one.inner, one.inner_end, treat)
+        for part in xml_inline(text, element.inner, element.inner_end, treat)
     )
     inner = {
         part.raw: list(_pieces(part.raw, depth + 1))
         for part in inline
         if isinstance(part, Tag) and part.kind == "void" and ("<text:p" in part.raw or "<text:h" in part.raw)
     }
-    return text_unit(one.content(text), balanced(inline), write_xml, inner)
+    return text_unit(element.content(text), balance_tags(inline), write_xml, inner)
 
 
 FORMAT = DocumentFormat("odt", (".odt", ".ott", ".odp", ".ods"), members=members)

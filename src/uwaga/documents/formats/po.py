@@ -1,4 +1,4 @@
-"""gettext PO: entries without a translation get one; everything else is copied byte for byte."""
+"""gettext PO: missing translations are added; everything else is copied byte for byte."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
-from uwaga.documents.encodings import decode, known_encoding, marked_encoding
+from uwaga.documents.encodings import decode, marked_encoding, normalise_encoding
 from uwaga.documents.messages import message_unit
 from uwaga.documents.plurals import plural_expression, singular_forms
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.markup import Inline
-from uwaga.markup.units import Fragment, Piece, Unit, all_written
+from uwaga.markup.units import Fragment, Piece, Unit, write_pieces
 
 CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
 STRING = re.compile(r'[ \t]*"((?>(?:[^"\\]++|\\.)*))"[ \t]*\r?\n?\Z')
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
-SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 WIDTH = 76
-"""Width of the lines that gettext's tools write."""
+"""Line width of gettext's tools."""
 
 
 @dataclass
@@ -52,66 +52,66 @@ def po_pieces(text: str, source: DocumentSource) -> Iterator[Piece]:
             yield _unit(entry, forms or (True, False), source.options.retranslate)
 
 
-def _entries(text: str, where: str) -> Iterator[_PoEntry | str]:
+def _entries(text: str, location: str) -> Iterator[_PoEntry | str]:
     entry, keyword = _PoEntry(), ""
     for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), start=1):
-        bare = line.strip()
-        found = KEYWORD.match(line)
-        opens = bare.startswith("#") or (found is not None and found[1] in ("msgctxt", "msgid"))
-        if opens and any(key.startswith("msgstr") for key in entry.lines):
+        stripped = line.strip()
+        match = KEYWORD.match(line)
+        starts_entry = stripped.startswith("#") or (match is not None and match[1] in ("msgctxt", "msgid"))
+        if starts_entry and any(key.startswith("msgstr") for key in entry.lines):
             yield entry
             entry, keyword = _PoEntry(), ""
-        if found is not None:
-            keyword = found[1] + (f"[{found[2]}]" if found[2] else "")
+        if match is not None:
+            keyword = match[1] + (f"[{match[2]}]" if match[2] else "")
             if keyword in entry.lines:
-                raise DataError(f"{where}: line {number}: a second {keyword} in one entry")
-            _add(entry, keyword, line, line[found.end() :], f"{where}: line {number}")
-        elif bare.startswith('"') and keyword:
-            _add(entry, keyword, line, line, f"{where}: line {number}")
-        elif bare.startswith("#") and not entry.lines:
+                raise DataError(f"{location}: line {number}: a second {keyword} in one entry")
+            _add_string(entry, keyword, line, line[match.end() :], f"{location}: line {number}")
+        elif stripped.startswith('"') and keyword:
+            _add_string(entry, keyword, line, line, f"{location}: line {number}")
+        elif stripped.startswith("#") and not entry.lines:
             entry.comments.append(line)
-        elif not bare or bare.startswith("#"):
+        elif not stripped or stripped.startswith("#"):
             if entry.comments or entry.lines:
                 yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
             entry, keyword = _PoEntry(), ""
             yield line
         else:
-            raise DataError(f"{where}: line {number} does not belong in a PO file: {shown(bare)}")
+            raise DataError(f"{location}: line {number} does not belong in a PO file: {quoted(stripped)}")
     if entry.comments or entry.lines:
         yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
 
 
-def _add(entry: _PoEntry, keyword: str, line: str, string: str, where: str) -> None:
-    found = STRING.match(string)
-    if found is None:
-        raise DataError(f"{where}: not a string in quotes: {shown(string.strip())}")
+def _add_string(entry: _PoEntry, keyword: str, line: str, string: str, location: str) -> None:
+    match = STRING.match(string)
+    if match is None:
+        raise DataError(f"{location}: not a string in quotes: {quoted(string.strip())}")
     entry.lines.setdefault(keyword, []).append(line)
-    entry.texts[keyword] = entry.texts.get(keyword, "") + _unescape(found[1])
+    entry.texts[keyword] = entry.texts.get(keyword, "") + _unescape(match[1])
 
 
 def _unescape(raw: str) -> str:
-    def sign(found: re.Match[str]) -> str:
-        hexadecimal, octal, character = found.groups()
+    def character_of(match: re.Match[str]) -> str:
+        hexadecimal, octal, character = match.groups()
         if hexadecimal or octal:
             return chr(int(hexadecimal, 16) if hexadecimal else int(octal, 8))
-        return SIGNS.get(character, character)
+        return ESCAPED_CHARACTERS.get(character, character)
 
-    return ESCAPE.sub(sign, raw) if "\\" in raw else raw
+    return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
 
 
 def _header(
     entry: _PoEntry, forms: tuple[bool, ...] | None, target: str | None
 ) -> tuple[str, tuple[bool, ...] | None]:
-    """Return the header and the plural forms: those it declares, or those of the target language."""
+    """Return the header and its plural forms, by default those of the target language."""
     raw = entry.raw()
-    stated = re.search(r"Plural-Forms:([^\n]*)", entry.texts.get("msgstr", ""))
-    own = singular_forms(stated[1]) if stated else None
-    if own is not None:
-        return raw, own
+    declared = re.search(r"Plural-Forms:([^\n]*)", entry.texts.get("msgstr", ""))
+    declared_forms = singular_forms(declared[1]) if declared else None
+    if declared_forms is not None:
+        return raw, declared_forms
     if target is not None:
-        wanted = f"Plural-Forms: {plural_expression(target)}\\n"
-        if stated:
-            raw = re.sub(r"Plural-Forms:[^\"\n]*", lambda _: wanted, raw)
+        plural_forms = f"Plural-Forms: {plural_expression(target)}\\n"
+        if declared:
+            raw = re.sub(r"Plural-Forms:[^\"\n]*", lambda _: plural_forms, raw)
         language = re.escape("Language: ")
         raw = re.sub(rf'"{language}\\n"', lambda _: f'"Language: {target}\\n"', raw)
     return raw, forms
@@ -119,31 +119,31 @@ def _header(
 
 def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     raw = entry.raw()
-    there = [value for key, value in entry.texts.items() if key.startswith("msgstr")]
-    if all(there) and not entry.fuzzy and not retranslate:
+    translations = [value for key, value in entry.texts.items() if key.startswith("msgstr")]
+    if all(translations) and not entry.fuzzy and not retranslate:
         return raw
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
     pieces = [message_unit(entry.texts[name], entry.texts[name], str, accelerators=True) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)
     if not inlines:
         return raw
-    end = "\r\n" if raw.endswith("\r\n") or "\r\n" in raw else "\n"
+    line_end = "\r\n" if raw.endswith("\r\n") or "\r\n" in raw else "\n"
 
-    def write(made: Sequence[Inline]) -> str:
-        said = list(all_written(pieces, made))
+    def write(translated: Sequence[Inline]) -> str:
+        texts = list(write_pieces(pieces, translated))
         lines = [line for line in entry.comments if not line.startswith("#|")]
-        lines = [kept for line in lines if (kept := _without_fuzzy(line))]
-        for key, own in entry.lines.items():
-            lines += own if not key.startswith("msgstr") else []
+        lines = [comment for line in lines if (comment := _without_fuzzy(line))]
+        for key, key_lines in entry.lines.items():
+            lines += key_lines if not key.startswith("msgstr") else []
         if len(names) == 1:
-            lines.append(_string("msgstr", said[0], end))
+            lines.append(_string("msgstr", texts[0], line_end))
         else:
             lines += [
-                _string(f"msgstr[{form}]", said[0 if singular else 1], end)
+                _string(f"msgstr[{form}]", texts[0 if singular else 1], line_end)
                 for form, singular in enumerate(forms)
             ]
         if lines and not lines[-2].endswith("\n"):
-            lines[-2] += end
+            lines[-2] += line_end
         return "".join(lines) if raw.endswith("\n") else "".join(lines).rstrip("\r\n")
 
     return Unit(inlines, write)
@@ -152,18 +152,18 @@ def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
 def _without_fuzzy(line: str) -> str:
     if not line.startswith("#,") or "fuzzy" not in line:
         return line
-    flags = [one.strip() for one in line[2:].split(",")]
-    kept = [one for one in flags if one and one != "fuzzy"]
-    return f"#, {', '.join(kept)}{line[len(line.rstrip()) :]}" if kept else ""
+    flags = [flag.strip() for flag in line[2:].split(",")]
+    remaining = [flag for flag in flags if flag and flag != "fuzzy"]
+    return f"#, {', '.join(remaining)}{line[len(line.rstrip()) :]}" if remaining else ""
 
 
-def _string(keyword: str, text: str, end: str) -> str:
-    """Write a string as gettext's tools do: broken at line breaks and within the width."""
+def _string(keyword: str, text: str, line_end: str) -> str:
+    """Write a string like gettext's tools, wrapped at line breaks and to the line width."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    for letter, sign in SIGNS.items():
-        escaped = escaped.replace(sign, f"\\{letter}")
+    for letter, character in ESCAPED_CHARACTERS.items():
+        escaped = escaped.replace(character, f"\\{letter}")
     if len(escaped) + len(keyword) + 3 <= WIDTH + 2 and "\\n" not in escaped.removesuffix("\\n"):
-        return f'{keyword} "{escaped}"{end}'
+        return f'{keyword} "{escaped}"{line_end}'
     rows = []
     for line in re.findall(r"(?:[^\\]|\\[^n])*?\\n|(?:[^\\]|\\[^n])+\Z", escaped):
         row = ""
@@ -173,18 +173,18 @@ def _string(keyword: str, text: str, end: str) -> str:
                 row = ""
             row += word
         rows.append(row)
-    return "".join([f'{keyword} ""{end}', *(f'"{row}"{end}' for row in rows)])
+    return "".join([f'{keyword} ""{line_end}', *(f'"{row}"{line_end}' for row in rows)])
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the entries that are untranslated or fuzzy, or all of them if the options say so."""
+    """Read the untranslated and fuzzy entries, or all entries if the options require it."""
     mark, encoding = marked_encoding(source.content)
-    stated = CHARSET.search(source.content[:16384])
+    declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:
-        encoding = known_encoding(source.options.encoding, source.name)
-    if encoding is None and stated and stated[1] != b"CHARSET":
+        encoding = normalise_encoding(source.options.encoding, source.name)
+    if encoding is None and declared and declared[1] != b"CHARSET":
         try:
-            encoding = known_encoding(stated[1].decode("ascii"), source.name)
+            encoding = normalise_encoding(declared[1].decode("ascii"), source.name)
         except SettingsError:
             encoding = None
     text = decode(source.content[len(mark) :], encoding or "utf-8", source.name)
