@@ -1,4 +1,4 @@
-"""Any text is read or refused with an error of uwaga's, and comes back byte for byte."""
+"""Any text is read or rejected with an UwagaError, and written back unchanged."""
 
 # ruff: noqa: E501 (a table of texts)
 
@@ -14,19 +14,19 @@ from uwaga.documents import DocumentOptions, DocumentSource, Unit, find_format
 from uwaga.errors import UwagaError
 from uwaga.markup.formats import read_fragment
 from uwaga.markup.inline import plain_text
-from uwaga.markup.placeholders import kept_placeholders
+from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.markup.units import BLANK_ENDS
 from uwaga.tokenizers.sentences import split_sentences
 
-PIECES = [
+SNIPPETS = [
     *("<b>", "</b>", "<a href='x'>", "<!--", "-->", "<br/>", "&amp;", "&", "<![CDATA[", "]]>", "<", ">", "\"", "'"),
     *("*", "**", "_", "`", "[a](b)", "![", "](", "# ", "- ", "> ", "|", "\n", "\r", "\r\n", "\t", "  ", "$", ":a:"),
     *("{n}", "{", "}", "%s", "%", "http://a.b", "1 kg", "{n, plural, one {#} other {a}}", "é", "漢", "\u0301", "a. B"),
     *("1\n00:00:01,000 --> 00:00:02,000\n", "WEBVTT\n\n", 'msgid "a"\nmsgstr ""\n', '{"a": "b c"}', "a: b c\n", "word"),
     *("\u2028", "\x00", "\x85", "---\n", "a,b\n", '"k" = "v";\n', "<p>", "</p>", "“", "\ufeff", "\u200d", "\\", "#"),
 ]  # fmt: skip
-TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=30).map("".join)
-NAMES = [
+TEXTS = st.lists(st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=4)), max_size=30).map("".join)
+FILE_NAMES = [
     "a.srt",
     "a.vtt",
     "a.yaml",
@@ -44,22 +44,22 @@ NAMES = [
 @pytest.mark.parametrize("name", ["text", "html", "xml", "markdown"])
 @given(TEXTS)
 @example("a\r\n")
-def test_a_string_comes_back(name, text):
+def test_string_round_trip(name, text):
     try:
         fragment = read_fragment(text, name)
     except UwagaError:
         return
-    plain = BLANK_ENDS.sub("", text)  # as translations of text without a format are
-    assert fragment.written(fragment.inlines) == (plain if name == "text" else text)
+    trimmed = BLANK_ENDS.sub("", text)  # as translations of text without a format are
+    assert fragment.write(fragment.inlines) == (trimmed if name == "text" else text)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILE_NAMES)
 @given(TEXTS)
-def test_a_document_comes_back(name, text):
-    found = find_format(Path(name)).read
+def test_document_is_read_or_rejected(name, text):
+    read = find_format(Path(name)).read
     data = text.encode("utf-8", "surrogatepass")
     try:
-        pieces = list(found(DocumentSource(name, data, DocumentOptions(target="pl"))).pieces)
+        pieces = list(read(DocumentSource(name, data, DocumentOptions(target="pl"))).pieces)
     except UwagaError:
         return
     for piece in pieces:
@@ -67,7 +67,7 @@ def test_a_document_comes_back(name, text):
 
 
 @given(TEXTS)
-def test_placeholders_and_sentences_are_all_of_a_text(text):
-    assert plain_text(kept_placeholders(True).split(text)) == text
+def test_placeholders_and_sentences_preserve_text(text):
+    assert plain_text(resolve_placeholders(True).split(text)) == text
     line = text.replace("\n", " ").replace("\r", " ")
     assert "".join(split_sentences(line, "en")) == line

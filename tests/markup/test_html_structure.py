@@ -18,20 +18,20 @@ from uwaga.results.translation import WordAlignment
 
 
 def translate(html: str, *translations: str) -> str:
-    """Put the tags of a page's texts into translations, such as ``Ich fahre | 0-0 1-2``; without links the
+    """Insert the tags of a page's texts into translations, such as ``Ich fahre | 0-0 1-2``; without links the
     words are linked in order.
     """
     fragment = read_fragment(html, "html")
-    made = []
+    inlines = []
     for inline, translation in zip(fragment.inlines, translations, strict=True):
         stripped = strip_tags(inline)
-        target, _, stated = translation.partition(" | ")
+        target, _, given_links = translation.partition(" | ")
         sources, targets = word_spans(stripped.text), word_spans(target)
-        in_order = " ".join(f"{at}-{at}" for at in range(min(len(sources), len(targets))))
-        links = [tuple(map(int, link.split("-"))) for link in (stated or in_order).split()]
+        in_order = " ".join(f"{i}-{i}" for i in range(min(len(sources), len(targets))))
+        links = [tuple(map(int, link.split("-"))) for link in (given_links or in_order).split()]
         alignment = WordAlignment(tuple(sources), tuple(targets), tuple(sorted(links)))
-        made.append(insert_tags(stripped, target, alignment))
-    return fragment.written(made)
+        inlines.append(insert_tags(stripped, target, alignment))
+    return fragment.write(inlines)
 
 
 CASES = [
@@ -61,7 +61,7 @@ CASES = [
     ("<P><B>Spa</B>ce<BR>please?</p>", ["Platz", "bitte?"], "<P><B>Platz</B><BR>bitte?</p>"),
     ("<p>hello<img/>world</p>", ["hallo Welt"], "<p>hallo<img/>Welt</p>"),
     ('<p id="1">hello <img id="1.1"><span id="1.2"><u id="1.2.1"></u><b id="1.2.2"></b><img id="1.2.3">world</span></p>', ["hallo Welt"], '<p id="1">hallo <img id="1.1"><span id="1.2"><u id="1.2.1"></u><b id="1.2.2"></b><img id="1.2.3">Welt</span></p>'),
-    # what is never translated
+    # untranslated elements
     ('hello <script>alert("<foo>");</script>world', ["hallo", "Welt"], 'hallo <script>alert("<foo>");</script>Welt'),
     ("foo <!-- <ignore> me -->bar", ["oof rab"], "oof <!-- <ignore> me -->rab"),
     ("foo <var><var>nested</var></var> bar", ["oof rab"], "oof <var><var>nested</var></var> rab"),
@@ -90,11 +90,11 @@ CASES = [
 def test_structure(html, translations, expected):
     assert translate(html, *translations) == expected
     fragment = read_fragment(html, "html")
-    assert fragment.written(fragment.inlines) == html
+    assert fragment.write(fragment.inlines) == html
 
 
-def test_an_alignment_of_other_words_or_none_places_every_tag():
+def test_all_tags_are_placed_without_usable_alignment():
     [inline] = read_fragment("<p>hello <b>world</b></p>", "html").inlines
     for alignment in (None, WordAlignment(((0, 1),), ((0, 99),), ((0, 0),))):
-        made = insert_tags(strip_tags(inline), "hallo Welt", alignment)
-        assert "".join(part if isinstance(part, str) else part.raw for part in made).count("b>") == 2
+        placed = insert_tags(strip_tags(inline), "hallo Welt", alignment)
+        assert "".join(part if isinstance(part, str) else part.raw for part in placed).count("b>") == 2

@@ -1,4 +1,4 @@
-"""Strings in a format are taken apart and put together as they were written."""
+"""Strings in a format are read, and written back unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HTML = [
 ]
 
 
-def units(fragment: Fragment) -> list[str]:
+def marked_texts(fragment: Fragment) -> list[str]:
     return [
         "".join(part if isinstance(part, str) else f"[{part.kind[0]}]" for part in inline)
         for inline in fragment.inlines
@@ -36,48 +36,48 @@ def units(fragment: Fragment) -> list[str]:
 
 
 @pytest.mark.parametrize("text", HTML)
-def test_html_comes_back_as_it_was_written(text: str) -> None:
+def test_html_round_trip(text: str) -> None:
     fragment = read_fragment(text, "html")
-    assert fragment.written(fragment.inlines).replace("&lt;p", "<p") == text
+    assert fragment.write(fragment.inlines).replace("&lt;p", "<p") == text
 
 
-def test_blocks_part_sentences_and_inline_tags_do_not() -> None:
+def test_blocks_separate_texts() -> None:
     fragment = read_fragment("<p>One <b>two</b>.</p><div>Three<br>four <code>x</code></div>", "html")
-    assert units(fragment) == ["One [o]two[c].", "Three", "four [k]"]
+    assert marked_texts(fragment) == ["One [o]two[c].", "Three", "four [k]"]
 
 
-def test_numbered_elements_are_inside_sentences() -> None:
+def test_numbered_elements_are_inline() -> None:
     fragment = read_fragment("<h1>One <b0>two</b0></h1>, three <x-1>four</x-1>", "html")
-    assert units(fragment) == ["One [o]two[c]", ", three", "four"]
+    assert marked_texts(fragment) == ["One [o]two[c]", ", three", "four"]
 
 
-def test_what_is_left_alone() -> None:
+def test_untranslated_html() -> None:
     text = '<p class="a notranslate">x</p><b translate=no>y</b> z <q>w</q> <kbd>k</kbd><style>s</style>'
-    assert units(read_fragment(text, "html", frozenset(["q"]))) == ["[k] z [k] [k]"]
+    assert marked_texts(read_fragment(text, "html", frozenset(["q"]))) == ["[k] z [k] [k]"]
 
 
-def test_attributes_that_people_read_are_texts() -> None:
+def test_text_attributes() -> None:
     text = '<img alt="A dog" src="a.png"><input type="submit" value=\'Send it\'><input value="x">'
     fragment = read_fragment(text, "html")
-    assert units(fragment) == ["A dog", "Send it"]
-    assert fragment.written([('Ein "Hund"',), ("Schick's",)]) == (
+    assert marked_texts(fragment) == ["A dog", "Send it"]
+    assert fragment.write([('Ein "Hund"',), ("Schick's",)]) == (
         '<img alt="Ein &quot;Hund&quot;" src="a.png"><input type="submit" value=\'Schick&#39;s\'>'
         '<input value="x">'
     )
 
 
-def test_entities_are_written_as_they_were_and_new_text_is_escaped() -> None:
+def test_entities() -> None:
     fragment = read_fragment("caf&eacute; &#8212; &lt;x&gt;", "html")
     assert fragment.inlines == [("café — <x>",)]
-    assert fragment.written([("é — < & >",)]) == "&eacute; &#8212; &lt; &amp; &gt;"
+    assert fragment.write([("é — < & >",)]) == "&eacute; &#8212; &lt; &amp; &gt;"
 
 
 @given(st.text(alphabet="<>/ab&;\"'= !-", max_size=40))
-def test_any_soup_keeps_its_tags(text: str) -> None:
+def test_malformed_html_round_trip(text: str) -> None:
     fragment = read_fragment(text, "html")
-    made = fragment.written(fragment.inlines)
+    written = fragment.write(fragment.inlines)
     assert (
-        made.replace("&lt;", "<").replace("&amp;", "&").split()
+        written.replace("&lt;", "<").replace("&amp;", "&").split()
         == text.replace("&lt;", "<").replace("&amp;", "&").split()
     )
 
@@ -87,11 +87,11 @@ XML = 'Press <g id="1">Save</g> &amp; <ph id="2">&lt;br&gt;</ph><x id="3"/> <![C
 
 def test_xml() -> None:
     fragment = read_fragment(XML, "xml")
-    assert units(fragment) == ["Press [o]Save[c] & [k][v] [k] now"]
-    assert fragment.written(fragment.inlines) == XML
+    assert marked_texts(fragment) == ["Press [o]Save[c] & [k][v] [k] now"]
+    assert fragment.write(fragment.inlines) == XML
     text = "a <q>b</q> <m translate='no'>c</m>"
-    assert units(read_fragment(text, "xml", frozenset(["q"]))) == ["a [k] [k]"]
-    assert units(read_fragment("<?xml-stylesheet href='a'?>b <i>c</i>", "xml")) == ["b [o]c[c]"]
+    assert marked_texts(read_fragment(text, "xml", frozenset(["q"]))) == ["a [k] [k]"]
+    assert marked_texts(read_fragment("<?xml-stylesheet href='a'?>b <i>c</i>", "xml")) == ["b [o]c[c]"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_xml() -> None:
         "\x00",
     ],
 )
-def test_xml_that_is_none_or_reaches_out_is_refused(text: str) -> None:
+def test_malformed_or_external_xml_is_rejected(text: str) -> None:
     with pytest.raises(DataError, match="XML"):
         read_fragment(text, "xml")
 
@@ -122,24 +122,24 @@ MARKDOWN = [
 
 
 @pytest.mark.parametrize("text", MARKDOWN)
-def test_markdown_comes_back_as_it_was_written(text: str) -> None:
+def test_markdown_round_trip(text: str) -> None:
     pytest.importorskip("markdown_it")
     fragment = read_fragment(text, "markdown")
-    assert fragment.written(fragment.inlines) == text
+    assert fragment.write(fragment.inlines) == text
 
 
 def test_markdown_tags() -> None:
     pytest.importorskip("markdown_it")
     fragment = read_fragment("Soft\nline *b* `c` [l](u)\n", "markdown")
-    assert units(fragment) == ["Soft line [o]b[c] [k] [o]l[c]"]
-    assert fragment.written([("2. *x*", Tag("void", "![a](b)"))]) == "2\\. \\*x\\*![a](b)\n"
+    assert marked_texts(fragment) == ["Soft line [o]b[c] [k] [o]l[c]"]
+    assert fragment.write([("2. *x*", Tag("void", "![a](b)"))]) == "2\\. \\*x\\*![a](b)\n"
 
 
 @pytest.mark.parametrize("name", ["html", "markdown"])
 @given(text=st.text(alphabet="*_[]()`<>\n ab&;#-!\\|~1.", max_size=40))
-def test_words_are_never_lost(name: Format, text: str) -> None:
+def test_words_are_preserved(name: Format, text: str) -> None:
     if name == "markdown":
         pytest.importorskip("markdown_it")
     fragment = read_fragment(text, name)
-    made = fragment.written(fragment.inlines)
-    assert [made.count(letter) for letter in "1b"] == [text.count(letter) for letter in "1b"]
+    written = fragment.write(fragment.inlines)
+    assert [written.count(letter) for letter in "1b"] == [text.count(letter) for letter in "1b"]

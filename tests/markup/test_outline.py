@@ -1,4 +1,4 @@
-"""Which elements of XML part its texts."""
+"""The elements of XML that separate texts."""
 
 from xml.etree import ElementTree
 
@@ -30,69 +30,69 @@ TEXTS = [
 
 def texts(text, ignored=(), **outline):
     fragment = read_xml(text, frozenset(ignored), XmlOutline.of(**outline))
-    return [plain_text(one) for one in fragment.inlines]
+    return [plain_text(inline) for inline in fragment.inlines]
 
 
-def test_a_document_is_parted_where_words_stand():
+def test_detected_outline():
     assert texts(DOCUMENT) == TEXTS
 
 
-def test_named_elements_do_the_same_without_detection():
+def test_splitting_elements_without_detection():
     assert texts(DOCUMENT, detect=False, splitting=("par", "title")) == TEXTS
 
 
-def test_without_detection_and_names_all_is_one_text():
+def test_single_text_without_detection_or_names():
     assert len(texts(DOCUMENT, detect=False)) == 1
     assert texts("a <p>b</p> c", detect=False) == ["a b c"]
 
 
-def test_words_beside_children_are_one_text_with_them():
+def test_mixed_content_is_single_text():
     assert texts("Press <i>Continue</i> to <b>advance <u>now</u></b>.") == ["Press Continue to advance now."]
 
 
-def test_elements_that_never_part_a_text():
+def test_non_splitting_elements():
     text = "<par>The firm said it had been </par><par> conducting an inquiry.</par>"
     assert texts(text) == ["The firm said it had been", "conducting an inquiry."]
-    [whole] = texts(text, non_splitting=("par",))
-    assert whole.split() == ["The", "firm", "said", "it", "had", "been", "conducting", "an", "inquiry."]
+    [single] = texts(text, non_splitting=("par",))
+    assert single.split() == ["The", "firm", "said", "it", "had", "been", "conducting", "an", "inquiry."]
 
 
-def test_elements_that_always_part_a_text():
+def test_splitting_elements():
     text = "One <note>two <b>three</b></note> four"
     assert texts(text) == ["One two three four"]
     assert texts(text, splitting=("note",)) == ["One", "two three", "four"]
 
 
-def test_what_is_around_an_element_that_parts_does_so_too():
+def test_ancestors_of_splitting_elements_split():
     text = "a <b>c <p>d</p> e</b> f"
     fragment = read_xml(text, frozenset(), XmlOutline.of(splitting=["p"]))
-    assert [plain_text(one) for one in fragment.inlines] == ["a", "c", "d", "e", "f"]
-    assert fragment.written([(f"{plain_text(one)}!",) for one in fragment.inlines]) == (
+    assert [plain_text(inline) for inline in fragment.inlines] == ["a", "c", "d", "e", "f"]
+    assert fragment.write([(f"{plain_text(inline)}!",) for inline in fragment.inlines]) == (
         "a! <b>c! <p>d!</p> e!</b> f!"
     )
 
 
-def test_ignored_elements_are_kept_with_all_they_hold():
+def test_ignored_elements():
     text = "<d><p>Open the page <x>Settings <y>now</y></x>.</p><x>Save</x></d>"
     fragment = read_xml(text, frozenset({"x"}), XmlOutline())
-    assert [[one if isinstance(one, str) else one.raw for one in part] for part in fragment.inlines] == [
-        ["Open the page ", "<x>Settings <y>now</y></x>", "."]
-    ]
+    assert [
+        [part if isinstance(part, str) else part.raw for part in inline] for inline in fragment.inlines
+    ] == [["Open the page ", "<x>Settings <y>now</y></x>", "."]]
 
 
-def test_line_breaks_inside_a_text_may_be_spaces():
+def test_line_breaks_as_spaces():
     text = "<div>She bought oat\n  biscuits.</div>"
     assert texts(text) == ["She bought oat\n  biscuits."]
     assert texts(text, lines=False) == ["She bought oat biscuits."]
 
 
-def test_what_is_no_xml_is_refused():
+def test_malformed_xml_is_rejected():
     for text in ("<a>", "a < b", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "<a></b>"):
         with pytest.raises(DataError):
             texts(text)
 
 
-def test_impossible_outlines_are_refused():
+def test_invalid_outlines_are_rejected():
     with pytest.raises(SettingsError, match="both"):
         XmlOutline.of(splitting=["p"], non_splitting=["p"])
     with pytest.raises(SettingsError):
@@ -113,30 +113,30 @@ TREES = st.recursive(
     ),
     max_leaves=20,
 )
-SETS = st.frozensets(NAMES, max_size=2)
+NAME_SETS = st.frozensets(NAMES, max_size=2)
 
 
-@given(st.lists(TREES, max_size=5).map("".join), SETS, SETS, SETS, st.booleans(), st.booleans())
-def test_a_text_comes_back_as_it_was_and_changed_texts_leave_it_well_formed(
-    text, splitting, non_splitting, ignored, detect, lines
-):
+@given(
+    st.lists(TREES, max_size=5).map("".join), NAME_SETS, NAME_SETS, NAME_SETS, st.booleans(), st.booleans()
+)
+def test_round_trip_and_well_formed_changes(text, splitting, non_splitting, ignored, detect, lines):
     outline = XmlOutline(detect, splitting, non_splitting - splitting, lines)
     fragment = read_xml(text, ignored, outline)
     if lines:
-        assert fragment.written(fragment.inlines) == text
+        assert fragment.write(fragment.inlines) == text
     moved = [
-        (*(one for one in inline if not isinstance(one, str)), plain_text(inline))
+        (*(part for part in inline if not isinstance(part, str)), plain_text(inline))
         for inline in fragment.inlines
     ]
-    root = ElementTree.fromstring(f"<r>{fragment.written(moved)}</r>")
+    root = ElementTree.fromstring(f"<r>{fragment.write(moved)}</r>")
     before = ElementTree.fromstring(f"<r>{text}</r>")
-    assert sorted(one.tag for one in root.iter()) == sorted(one.tag for one in before.iter())
+    assert sorted(element.tag for element in root.iter()) == sorted(element.tag for element in before.iter())
 
 
-def test_translated_xml_keeps_its_outline():
-    made = uwaga.Translator.load().translate(DOCUMENT, format="xml", outline=XmlOutline()).text
-    before, after = ElementTree.fromstring(DOCUMENT), ElementTree.fromstring(made)
-    assert [one.tag for one in after.iter()] == [one.tag for one in before.iter()]
-    assert made.count("\n") == DOCUMENT.count("\n")
-    assert "erste" in made
-    assert "first" not in made
+def test_translation_preserves_outline():
+    translated = uwaga.Translator.load().translate(DOCUMENT, format="xml", outline=XmlOutline()).text
+    before, after = ElementTree.fromstring(DOCUMENT), ElementTree.fromstring(translated)
+    assert [element.tag for element in after.iter()] == [element.tag for element in before.iter()]
+    assert translated.count("\n") == DOCUMENT.count("\n")
+    assert "erste" in translated
+    assert "first" not in translated

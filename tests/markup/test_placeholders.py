@@ -1,4 +1,4 @@
-"""What is no language is found, and symbols stand for it."""
+"""Placeholders in texts, and their symbols."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from hypothesis import strategies as st
 from uwaga.errors import SettingsError
 from uwaga.markup import Tag, plain_text
 from uwaga.markup.icu import parse_message
-from uwaga.markup.placeholders import Placeholders, kept_placeholders
-from uwaga.markup.symbols import ATTEMPTS, choose_symbols, missing, restore, substitute
+from uwaga.markup.placeholders import Placeholders, resolve_placeholders
+from uwaga.markup.symbols import (
+    MAX_ATTEMPTS,
+    choose_symbols,
+    insert_symbols,
+    missing_symbols,
+    replace_symbols,
+)
 
-USUAL = kept_placeholders(True)
-assert isinstance(USUAL, Placeholders)
+COMMON = resolve_placeholders(True)
+assert isinstance(COMMON, Placeholders)
 
 
-def kept(text: str) -> list[str]:
-    assert USUAL is not None
-    return [part.raw for part in USUAL.split(text) if isinstance(part, Tag)]
+def find_placeholders(text: str) -> list[str]:
+    assert COMMON is not None
+    return [part.raw for part in COMMON.split(text) if isinstance(part, Tag)]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Hello {name}, {0} and {}, {x.y[0]!r:>10}.", ["{name}", "{0}", "{}", "{x.y[0]!r:>10}"]),
         ("{{user}} and ${HOME} and %{x} and #{y}", ["{{user}}", "${HOME}", "%{x}", "#{y}"]),
@@ -43,30 +49,33 @@ def kept(text: str) -> list[str]:
         ("{broken, plural, one {x}", ["{x}"]),
     ],
 )
-def test_the_usual_placeholders(text: str, found: list[str]) -> None:
-    assert kept(text) == found
+def test_common_placeholders(text: str, expected: list[str]) -> None:
+    assert find_placeholders(text) == expected
 
 
 @given(st.text(alphabet="{}%$#a1 ,.:/@'plural", max_size=60))
-def test_nothing_is_lost_by_looking(text: str) -> None:
-    assert USUAL is not None
-    assert "".join(part if isinstance(part, str) else part.raw for part in USUAL.split(text)) == text
+def test_split_preserves_text(text: str) -> None:
+    assert COMMON is not None
+    assert "".join(part if isinstance(part, str) else part.raw for part in COMMON.split(text)) == text
 
 
-def test_patterns_are_added() -> None:
-    more = kept_placeholders([r"ACME-\d+"])
-    assert more is not None
-    assert [part.raw for part in more.split("ACME-17 of {x}") if isinstance(part, Tag)] == ["ACME-17", "{x}"]
-    assert kept_placeholders(False) is None
+def test_additional_patterns() -> None:
+    placeholders = resolve_placeholders([r"ACME-\d+"])
+    assert placeholders is not None
+    assert [part.raw for part in placeholders.split("ACME-17 of {x}") if isinstance(part, Tag)] == [
+        "ACME-17",
+        "{x}",
+    ]
+    assert resolve_placeholders(False) is None
 
 
-@pytest.mark.parametrize("wanted", ["a", ["("], [""], [7], 7, ["x*"]])
-def test_wrong_patterns(wanted: object) -> None:
+@pytest.mark.parametrize("option", ["a", ["("], [""], [7], 7, ["x*"]])
+def test_invalid_patterns_are_rejected(option: object) -> None:
     with pytest.raises(SettingsError, match="placeholders"):
-        kept_placeholders(wanted)  # type: ignore[arg-type]
+        resolve_placeholders(option)  # type: ignore[arg-type]
 
 
-def test_messages_are_taken_apart_and_put_together() -> None:
+def test_icu_message() -> None:
     text = "{n, plural, offset:1 =0 {no '{'files'}'} one {# file} other {{x} of # files}}"
     message = parse_message(text)
     assert message is not None
@@ -86,21 +95,23 @@ TEXTS = st.lists(
 
 
 @settings(max_examples=80)
-@given(parts=TEXTS, attempt=st.integers(0, ATTEMPTS - 1))
-def test_symbols_come_back_as_what_they_stand_for(parts: list[str | Tag], attempt: int) -> None:
+@given(parts=TEXTS, attempt=st.integers(0, MAX_ATTEMPTS - 1))
+def test_symbols_are_replaced(parts: list[str | Tag], attempt: int) -> None:
     inline = tuple(parts)
-    chosen = choose_symbols(inline, attempt)
-    used = [one for one in chosen if one is not None]
-    assert len(set(used)) == len(used)
-    changed, symbols = substitute(inline, chosen)
-    back = plain_text(restore(changed, symbols)).split()
-    assert "".join(back) == "".join(plain_text(inline).split()) or missing(symbols, plain_text(changed))
+    choices = choose_symbols(inline, attempt)
+    texts = [symbol for symbol in choices if symbol is not None]
+    assert len(set(texts)) == len(texts)
+    changed, symbols = insert_symbols(inline, choices)
+    restored = plain_text(replace_symbols(changed, symbols)).split()
+    assert "".join(restored) == "".join(plain_text(inline).split()) or missing_symbols(
+        symbols, plain_text(changed)
+    )
 
 
-def test_a_symbol_counts_as_a_word_of_its_own_only() -> None:
+def test_symbol_matches_separate_word_only() -> None:
     inline = ("Hello ", Tag("kept", "{x}", "{x}"))
-    _, symbols = substitute(inline, ["20"])
-    assert not missing(symbols, "Hallo 20.")
-    assert missing(symbols, "Hallo 20.000")
-    assert missing(symbols, "Hallo 2020")
-    assert missing(symbols, "Hallo 20 und 20")
+    _, symbols = insert_symbols(inline, ["20"])
+    assert not missing_symbols(symbols, "Hallo 20.")
+    assert missing_symbols(symbols, "Hallo 20.000")
+    assert missing_symbols(symbols, "Hallo 2020")
+    assert missing_symbols(symbols, "Hallo 20 und 20")

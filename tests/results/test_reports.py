@@ -1,11 +1,11 @@
-"""Pages and charts: any text is shown as text, and lines go where their numbers are."""
+"""Pages and charts: texts are escaped, and lines go through their points."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
-from html_page import HOSTILE, Page
+from html_page import HOSTILE_TEXTS, Page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,31 +20,31 @@ from uwaga.results.html import (
     Series,
     chart,
     details,
+    format_number,
     heading,
     page,
     paragraph,
     preformatted,
-    shown_number,
     table,
 )
 
 
-@given(HOSTILE, HOSTILE)
+@given(HOSTILE_TEXTS, HOSTILE_TEXTS)
 @settings(deadline=None, max_examples=60)
-def test_any_text_is_shown_as_text(one, other):
+def test_all_text_is_escaped(text, other_text):
     parts = [
-        heading(one),
-        paragraph(other),
-        preformatted(one),
-        details(one, table([one, other], [(other, one)])),
+        heading(text),
+        paragraph(other_text),
+        preformatted(text),
+        details(text, table([text, other_text], [(other_text, text)])),
     ]
-    lines = chart(one, [Series(other, [(0, 1), (1, 2)]), Series(one, [(0, 1)])], across=one)
-    found = Page(page(one, [*parts, lines]))
-    assert found.shows(one) and found.shows(other)
-    assert len(found.of("polyline")) == 1 and len(found.of("circle")) == 1
+    lines = chart(text, [Series(other_text, [(0, 1), (1, 2)]), Series(text, [(0, 1)])], x_label=text)
+    html = Page(page(text, [*parts, lines]))
+    assert html.shows(text) and html.shows(other_text)
+    assert len(html.attributes("polyline")) == 1 and len(html.attributes("circle")) == 1
 
 
-def test_a_page_needs_no_network_and_has_two_colours():
+def test_page_is_self_contained_with_dark_mode():
     text = page("t", [])
     assert "http" not in text.replace("http-equiv", "") and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text
@@ -55,39 +55,39 @@ NUMBER = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), max_size=30))
 @settings(deadline=None, max_examples=80)
-def test_every_finite_point_lies_on_the_picture(points):
+def test_finite_points_are_inside_chart(points):
     text = chart("t", [Series("a", points)])
     finite = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
     if not finite:
         assert text == ""
         return
-    found = Page(text)
-    places = [
-        tuple(map(float, place.split(",")))
-        for line in found.of("polyline")
-        for place in line["points"].split()
-    ] or [(float(dot["cx"]), float(dot["cy"])) for dot in found.of("circle")]
-    assert len(places) == len(finite)
-    for x, y in places:
+    html = Page(text)
+    coordinates = [
+        tuple(map(float, pair.split(",")))
+        for line in html.attributes("polyline")
+        for pair in line["points"].split()
+    ] or [(float(dot["cx"]), float(dot["cy"])) for dot in html.attributes("circle")]
+    assert len(coordinates) == len(finite)
+    for x, y in coordinates:
         assert LEFT - 0.1 <= x <= WIDTH - RIGHT + 0.1 and TOP - 0.1 <= y <= HEIGHT - BOTTOM + 0.1
 
 
-def test_points_go_where_their_numbers_are():
-    [line] = Page(chart("t", [Series("a", [(0, 0), (5, 10), (10, 5)])])).of("polyline")
+def test_point_coordinates():
+    [line] = Page(chart("t", [Series("a", [(0, 0), (5, 10), (10, 5)])])).attributes("polyline")
     right, low = WIDTH - RIGHT, HEIGHT - BOTTOM
     middle, half = (LEFT + right) / 2, (TOP + low) / 2
     expected = [(LEFT, low), (middle, TOP), (right, half)]
-    assert [tuple(map(float, one.split(","))) for one in line["points"].split()] == expected
+    assert [tuple(map(float, pair.split(","))) for pair in line["points"].split()] == expected
 
 
 def test_long_curves_are_thinned():
-    [line] = Page(chart("t", [Series("a", [(x, 1.0) for x in range(10_000)])])).of("polyline")
+    [line] = Page(chart("t", [Series("a", [(x, 1.0) for x in range(10_000)])])).attributes("polyline")
     assert MAX_POINTS / 2 < len(line["points"].split()) <= MAX_POINTS
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "text"),
     [(12345, "12,345"), (0.00012346, "0.0001235"), (123456.7, "123,457"), (37.216, "37.22")],
 )
-def test_numbers(value, shown):
-    assert shown_number(value) == shown
+def test_format_number(value, text):
+    assert format_number(value) == text

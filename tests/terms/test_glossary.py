@@ -24,41 +24,41 @@ TERMS = {
 }
 
 
-def found(glossary, text):
-    return [(text[one.start : one.end], one.term.targets[0]) for one in glossary.find(text)]
+def find_terms(glossary, text):
+    return [(text[match.start : match.end], match.term.targets[0]) for match in glossary.find(text)]
 
 
-def test_terms_stand_at_word_borders_and_the_longest_first():
-    glossary = Glossary.of(TERMS)
+def test_word_boundaries_and_longest_match():
+    glossary = Glossary.from_argument(TERMS)
     text = "The house's front  door, a doorway; House of Acme in New York. A front of the door."
-    assert found(glossary, text) == [
+    assert find_terms(glossary, text) == [
         ("house", "Haus"),
         ("front  door", "Haustür"),
         ("Acme", "Acme"),
         ("New York", "New York"),
         ("door", "Tür"),
     ]
-    assert found(glossary, "housed warehouse") == []
-    overlapping = Glossary.of({"a b": "1", "b c d": "2", "d e": "3"})
-    assert found(overlapping, "a b c d e") == [("b c d", "2")]
+    assert find_terms(glossary, "housed warehouse") == []
+    overlapping = Glossary.from_argument({"a b": "1", "b c d": "2", "d e": "3"})
+    assert find_terms(overlapping, "a b c d e") == [("b c d", "2")]
 
 
 @pytest.mark.parametrize("before", ["", "So. ", "So! ", "(", "So: '", "“"])
-def test_a_sentence_may_begin_with_a_capital(before):
-    [one] = Glossary.of({"house": "Haus"}).find(f"{before}House for sale")
-    assert one.lowered
-    assert Glossary.of({"house": "Haus"}).find(f"{before}a House for sale") == []
-    [one] = Glossary.of({"House": "Haus"}).find(f"{before}House for sale")
-    assert not one.lowered
+def test_capital_at_sentence_start(before):
+    [match] = Glossary.from_argument({"house": "Haus"}).find(f"{before}House for sale")
+    assert match.capitalised
+    assert Glossary.from_argument({"house": "Haus"}).find(f"{before}a House for sale") == []
+    [match] = Glossary.from_argument({"House": "Haus"}).find(f"{before}House for sale")
+    assert not match.capitalised
 
 
-def test_case_may_not_count():
+def test_ignore_case():
     glossary = Glossary((Term("iPhone case", ("Hülle",), "here"),), ignore_case=True)
     assert len(glossary.find("IPHONE CASE and iphone case")) == 2
 
 
-def test_scripts_without_spaces_have_no_word_borders():
-    assert found(Glossary.of({"東京": "Tokio", "駅": "Bahnhof"}), "東京駅へ行く") == [
+def test_unspaced_scripts_have_no_word_boundaries():
+    assert find_terms(Glossary.from_argument({"東京": "Tokio", "駅": "Bahnhof"}), "東京駅へ行く") == [
         ("東京", "Tokio"),
         ("駅", "Bahnhof"),
     ]
@@ -69,12 +69,12 @@ def test_scripts_without_spaces_have_no_word_borders():
     st.dictionaries(st.text("ab ", min_size=1, max_size=6), st.just("x"), max_size=6),
     st.text("ab .", max_size=30),
 )
-def test_matches_are_terms_in_their_order_and_do_not_overlap(terms, text):
+def test_matches_are_ordered_and_disjoint(terms, text):
     terms = {source: target for source, target in terms.items() if source.strip()}
-    seen, end = {" ".join(one.split()): one for one in terms}, 0
-    if len(seen) < len(terms):
+    normalised, end = {" ".join(source.split()): source for source in terms}, 0
+    if len(normalised) < len(terms):
         return
-    for match in Glossary.of(terms).find(text):
+    for match in Glossary.from_argument(terms).find(text):
         assert match.start >= end
         end = match.end
         assert " ".join(text[match.start : match.end].split()) == match.term.source
@@ -83,21 +83,21 @@ def test_matches_are_terms_in_their_order_and_do_not_overlap(terms, text):
 
 
 @given(st.sets(st.text("abc", min_size=1, max_size=4)), st.text("abc.", max_size=30))
-def test_longer_terms_take_precedence_and_then_the_first(terms, text):
+def test_longer_then_earlier_terms_take_precedence(terms, text):
     glossary = Glossary(Term(" ".join(term), ("x",), "here") for term in terms)
     starts = range(len(text))
     candidates = [(-len(term), start) for term in terms for start in starts if text.startswith(term, start)]
-    taken, expected = set(), []
-    for negated, start in sorted(candidates):
-        words = range(start, start - negated)
-        if taken.isdisjoint(words):
-            taken.update(words)
+    occupied, expected = set(), []
+    for negated_size, start in sorted(candidates):
+        words = range(start, start - negated_size)
+        if occupied.isdisjoint(words):
+            occupied.update(words)
             expected.append((2 * start, 2 * words.stop - 1))
     assert glossary.spans(" ".join(text)) == sorted(expected)
 
 
 @pytest.mark.parametrize("words", [1, 4, 400])
-def test_the_memory_of_a_glossary_is_in_proportion_to_its_terms(words):
+def test_memory_is_proportional_to_terms(words):
     rng = random.Random(words)
     terms = [Term(" ".join(rng.choices("abcdef", k=words)), ("x",), "here") for _ in range(200_000 // words)]
     terms = list({term.source: term for term in terms}.values())
@@ -111,14 +111,14 @@ def test_the_memory_of_a_glossary_is_in_proportion_to_its_terms(words):
     assert used < 2 * sum(len(term.source) for term in terms) + 200 * len(terms) + 10_000
 
 
-def test_files_of_every_kind_hold_the_same(tmp_path):
+def test_file_formats(tmp_path):
     tsv, semicolons = tmp_path / "a.tsv", tmp_path / "b.csv"
     tsv.write_text(
         "source\ttarget\tnote\n# a note\n\nhouse\tHaus | Hauses\tbuilding\nNew  York\nAcme\tAcme\n"
     )
     semicolons.write_text('house;"Haus|Hauses"\r\nNew York;\r\n"Acme"\r\n')
-    packed = tmp_path / "c.csv.gz"
-    packed.write_bytes(gzip.compress(b"source,target\nhouse,Haus|Hauses\nNew York,New York\nAcme,Acme\n"))
+    compressed = tmp_path / "c.csv.gz"
+    compressed.write_bytes(gzip.compress(b"source,target\nhouse,Haus|Hauses\nNew York,New York\nAcme,Acme\n"))
     tbx = tmp_path / "d.tbx"
     tbx.write_text(
         '<?xml version="1.0"?><!DOCTYPE martif SYSTEM "TBXcore.dtd"><martif><text><body>'
@@ -126,21 +126,21 @@ def test_files_of_every_kind_hold_the_same(tmp_path):
         '<langSet xml:lang="de"><tig><term>Haus</term></tig><ntig><termGrp><term>Hauses</term></termGrp>'
         '</ntig></langSet><langSet xml:lang="fr"><tig><term>maison</term></tig></langSet></termEntry>'
         + "".join(
-            f'<termEntry><langSet xml:lang="en"><tig><term>{one}</term></tig></langSet>'
-            f'<langSet xml:lang="de"><tig><term>{one}</term></tig></langSet></termEntry>'
-            for one in ("New York", "Acme")
+            f'<termEntry><langSet xml:lang="en"><tig><term>{term}</term></tig></langSet>'
+            f'<langSet xml:lang="de"><tig><term>{term}</term></tig></langSet></termEntry>'
+            for term in ("New York", "Acme")
         )
         + '<termEntry><langSet xml:lang="en"><tig><term>cat</term></tig></langSet></termEntry>'
         "</body></text></martif>"
     )
-    every = [
+    glossaries = [
         [(term.source, term.targets) for term in Glossary.read(path, ("en", "de")).terms]
-        for path in (tsv, semicolons, packed, tbx)
+        for path in (tsv, semicolons, compressed, tbx)
     ]
-    assert every[0] == [("house", ("Haus", "Hauses")), ("New York", ("New York",)), ("Acme", ("Acme",))]
-    assert every[1:] == every[:1] * 3
+    assert glossaries[0] == [("house", ("Haus", "Hauses")), ("New York", ("New York",)), ("Acme", ("Acme",))]
+    assert glossaries[1:] == glossaries[:1] * 3
     assert Glossary.read(tsv).terms[0].where == f"{tsv}, line 4"
-    assert [term.kept for term in Glossary.read(tsv).terms] == [False, True, True]
+    assert [term.untranslated for term in Glossary.read(tsv).terms] == [False, True, True]
 
 
 BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><martif><term>&b;</term></martif>'
@@ -167,35 +167,35 @@ OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><t
         ),
     ],
 )
-def test_what_is_no_glossary_is_refused(tmp_path, name, content, words):
+def test_invalid_files_are_rejected(tmp_path, name, content, words):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError, match=words):
         Glossary.read(path, ("en", "de"))
 
 
-@pytest.mark.parametrize("given_", [3, {"house": 4}, {5: "x"}, {"house": ["Haus", 1]}])
-def test_what_is_no_mapping_of_texts_is_refused(given_):
+@pytest.mark.parametrize("value", [3, {"house": 4}, {5: "x"}, {"house": ["Haus", 1]}])
+def test_invalid_mappings_are_rejected(value):
     with pytest.raises(SettingsError):
-        Glossary.of(given_)
+        Glossary.from_argument(value)
 
 
-def test_entries_that_contradict_each_other_are_named():
+def test_contradictory_entries_are_rejected():
     with pytest.raises(DataError, match="'Haus' in entry 1 and 'Heim' in entry 2"):
-        Glossary.of({"my house": "Haus", "my  house": "Heim"})
-    assert len(Glossary.of({"my house": "Haus", "my  house": "Haus"})) == 1
+        Glossary.from_argument({"my house": "Haus", "my  house": "Heim"})
+    assert len(Glossary.from_argument({"my house": "Haus", "my  house": "Haus"})) == 1
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.sampled_from(["a.tsv", "a.csv", "a.tbx"]), st.text(max_size=60) | st.binary(max_size=60))
-def test_any_file_is_read_or_refused(tmp_path_factory, name, content):
+def test_any_file_is_read_or_rejected(tmp_path_factory, name, content):
     path = tmp_path_factory.mktemp("any") / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
     with contextlib.suppress(UwagaError):
         Glossary(read_terms(path, ("en", "de")))
 
 
-def test_a_hundred_thousand_terms_are_found_fast():
+def test_hundred_thousand_terms():
     glossary = Glossary(Term(f"word{n} of {n % 7}", (f"Wort{n}",), "here") for n in range(100_000))
     text = " ".join(f"word{n} of {n % 7}" for n in range(0, 100_000, 100))
     assert len(glossary.find(text)) == 1000

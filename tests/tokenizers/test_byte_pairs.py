@@ -33,8 +33,8 @@ TEXTS = st.text(max_size=60) | st.text("the cat, läuft 123\n", max_size=60)
 
 
 @cache
-def trained(whole_words=False, normaliser=False):
-    """A small tokeniser of the library: special tokens within its vocabulary and behind it."""
+def train_library(whole_words=False, normaliser=False):
+    """Train a small tokeniser of the library, with special tokens within its vocabulary and after it."""
     model = Tokenizer(models.BPE())
     model.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -61,29 +61,31 @@ def trained(whole_words=False, normaliser=False):
     return model
 
 
-def read(folder, model):
+def write_and_read(folder, model):
     (folder / "tokenizer.json").write_text(model.to_str())
     return read_tokenizer_json(folder, read_declared(folder))
 
 
 @pytest.fixture(scope="module", params=[(False, False), (True, True)], ids=["merges", "whole words"])
 def pair(request, tmp_path_factory):
-    library = trained(*request.param)
-    return library, read(tmp_path_factory.mktemp("bpe"), library)
+    library = train_library(*request.param)
+    return library, write_and_read(tmp_path_factory.mktemp("bpe"), library)
 
 
-def test_the_native_codec_is_the_one_that_is_read(pair):
+def test_native_codec_is_read(pair):
     library, codec = pair
     assert type(codec) is BytePairCodec
     assert codec.size == library.get_vocab_size()
-    assert codec.added == {token.content: at for at, token in library.get_added_tokens_decoder().items()}
+    assert codec.added == {
+        token.content: number for number, token in library.get_added_tokens_decoder().items()
+    }
     assert codec.unknown is None
     assert codec.add_special_tokens() == ((library.token_to_id("<s>"),), (library.token_to_id("<|end|>"),))
 
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_ids_and_texts_are_those_of_the_library(pair, data):
+def test_ids_and_texts_equal_library(pair, data):
     library, codec = pair
     special = st.sampled_from(["<s>", "</s>", "<|end|>", " [tool] ", "!"])
     text = "".join(data.draw(st.lists(TEXTS | special, max_size=5)))
@@ -97,7 +99,7 @@ def test_ids_and_texts_are_those_of_the_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_pieces_and_numbers_are_those_of_the_library(pair):
+def test_pieces_and_numbers_equal_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -105,15 +107,15 @@ def test_pieces_and_numbers_are_those_of_the_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_the_file_is_that_of_the_library(pair, tmp_path):
+def test_file_equals_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_declared(tmp_path)).content == codec.content
 
 
-def test_pieces_and_merges_make_the_file_of_the_library():
-    bpe = json.loads(trained().to_str())["model"]
+def test_byte_level_codec_file_equals_library():
+    bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))
     codec = byte_level_codec(tokenizers, BytePairs(list(bpe["vocab"]), merges), "pieces", splitter)
@@ -126,21 +128,21 @@ def test_pieces_and_merges_make_the_file_of_the_library():
 
 
 @pytest.mark.parametrize("merge", [("a", "b"), ("a", " b"), ("#version", "b")])
-def test_merges_of_any_pieces_are_read_again(merge, tmp_path):
+def test_merges_round_trip(merge, tmp_path):
     pairs = BytePairs([*LETTERS, "".join(merge), *sorted({*merge} - {*LETTERS})], [merge])
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
-    again = read_tokenizer_json(tmp_path, read_declared(tmp_path))
-    assert type(again) is BytePairCodec
-    assert again.content == codec.content
+    copy = read_tokenizer_json(tmp_path, read_declared(tmp_path))
+    assert type(copy) is BytePairCodec
+    assert copy.content == codec.content
     library = Tokenizer.from_str(codec.content.decode())
     assert json.loads(library.to_str())["model"]["merges"] == [list(merge)]
 
 
-def test_tokens_added_later_follow_the_vocabulary(tmp_path):
-    library = Tokenizer.from_str(trained().to_str())
-    codec = read(tmp_path, library)
+def test_added_tokens_follow_vocabulary(tmp_path):
+    library = Tokenizer.from_str(train_library().to_str())
+    codec = write_and_read(tmp_path, library)
     codec.add([Special("<later>"), Special("the"), Special("<s>")])
     library.add_special_tokens([AddedToken("<later>"), AddedToken("the"), AddedToken("<s>")])
     text = "the cat<later> in other words<s>"
@@ -151,7 +153,7 @@ def test_tokens_added_later_follow_the_vocabulary(tmp_path):
 
 @st.composite
 def vocabularies(draw):
-    """Pieces of a few bytes, and merges in any order; more than one merge may make a piece."""
+    """Draw pieces of a few bytes, and merges in any order; several merges may form a piece."""
     pieces, merges = list("abcd"), []
     for _ in range(draw(st.integers(0, 25))):
         left, right = draw(st.sampled_from(pieces)), draw(st.sampled_from(pieces))
@@ -162,9 +164,11 @@ def vocabularies(draw):
 
 
 @given(vocabularies(), st.text("abcde", max_size=40), st.booleans())
-def test_merges_are_made_in_the_order_of_the_library(vocabulary, word, whole_words):
+def test_merge_order_equals_library(vocabulary, word, whole_words):
     pieces, merges = vocabulary
-    library = models.BPE({piece: at for at, piece in enumerate(pieces)}, merges, ignore_merges=whole_words)
+    library = models.BPE(
+        {piece: number for number, piece in enumerate(pieces)}, merges, ignore_merges=whole_words
+    )
     pairs = BytePairs(pieces, merges, whole_words)
     expected = [token.id for token in library.tokenize(word)] if word else []
     assert pairs.encode([ord(letter) for letter in word], [0] * len(word), []) == expected
@@ -172,7 +176,7 @@ def test_merges_are_made_in_the_order_of_the_library(vocabulary, word, whole_wor
     assert BytePairs(pieces, [" ".join(merge) for merge in merges]).merges() == pairs.merges()
 
 
-def test_a_long_word_takes_no_square_of_its_length():
+def test_long_word_takes_linear_time():
     pairs = BytePairs(["a", "aa", "aaaa"], [("a", "a"), ("aa", "aa")])
     count = 1 << 20
     assert pairs.encode([97] * count, [0] * count, []) == [2] * (count // 4)
@@ -188,7 +192,7 @@ def test_a_long_word_takes_no_square_of_its_length():
         (["a", "aa"], ["a a", "a a "], "'a a ' is not two pieces"),
     ],
 )
-def test_pieces_and_merges_that_disagree_are_refused(pieces, merges, message):
+def test_inconsistent_pieces_and_merges_are_rejected(pieces, merges, message):
     with pytest.raises(ValueError, match=message):
         BytePairs(pieces, merges)
 
@@ -202,8 +206,8 @@ def test_pieces_and_merges_that_disagree_are_refused(pieces, merges, message):
         lambda model: model.update(vocab=[1]),
     ],
 )
-def test_a_damaged_file_is_named(tmp_path, damage):
-    values = json.loads(trained().to_str())
+def test_damaged_file_is_rejected(tmp_path, damage):
+    values = json.loads(train_library().to_str())
     damage(values["model"])
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
@@ -213,8 +217,8 @@ def test_a_damaged_file_is_named(tmp_path, damage):
 @pytest.mark.parametrize(
     "change", [{"dropout": 0.1}, {"continuing_subword_prefix": "##"}, {"unk_token": "<s>"}]
 )
-def test_other_kinds_stay_with_the_library(tmp_path, change):
-    values = json.loads(trained().to_str())
+def test_other_models_use_library(tmp_path, change):
+    values = json.loads(train_library().to_str())
     values["model"] |= change
     if "continuing_subword_prefix" in change:
         values["model"]["merges"] = []

@@ -1,4 +1,4 @@
-"""SentencePiece in C++: equal to the library `sentencepiece` both ways; damaged models are refused."""
+"""SentencePiece in C++: equal to the library `sentencepiece`; damaged models are rejected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretrained_texts import LINES, ODD, sentencepiece
+from pretrained_texts import LINES, ODD_TEXTS, sentencepiece
 from sentencepiece import SentencePieceProcessor
 
 from uwaga.engine._core import SentencePiece
@@ -40,81 +40,97 @@ SCRIPTS = {
     "wide": (0xFF00, 0xFFEF),
     "any": (0x1, 0xD7FF),
 }
-SPELLED = ["<tag>", "<unk>", "<s>", "</s>", "<0x41>", "▁", " ", "  ", "\t", "\u3000", "ﬁ", "ab", ">>deu<<"]
+SPECIAL_TEXTS = [
+    "<tag>",
+    "<unk>",
+    "<s>",
+    "</s>",
+    "<0x41>",
+    "▁",
+    " ",
+    "  ",
+    "\t",
+    "\u3000",
+    "ﬁ",
+    "ab",
+    ">>deu<<",
+]
 runs = st.one_of(
     *(
         st.text(st.characters(min_codepoint=first, max_codepoint=last), min_size=1, max_size=6)
         for first, last in SCRIPTS.values()
     ),
-    st.sampled_from([*SPELLED, *ODD, *LINES[:50]]),
+    st.sampled_from([*SPECIAL_TEXTS, *ODD_TEXTS, *LINES[:50]]),
 )
 texts = st.lists(runs, max_size=8).map("".join)
 
 
 @cache
-def trained(name: str) -> bytes:
+def trained_model(name: str) -> bytes:
     return sentencepiece(**MODELS[name])
 
 
 NORMAL, UNKNOWN, CONTROL = 1, 2, 3
 
 
-def piece(text: str, kind: int) -> bytes:
-    """The message of a piece with the score 0."""
+def piece_message(text: str, kind: int) -> bytes:
+    """Return the serialised message of a piece with score 0."""
     body = b"\x0a" + bytes((len(text.encode()),)) + text.encode() + bytes((0x15, 0, 0, 0, 0, 0x18, kind))
     return b"\x0a" + bytes((len(body),)) + body
 
 
 @cache
-def both(name: str) -> tuple[SentencePieceProcessor, SentencePiece]:
-    model = trained(name)
+def peer_and_native(name: str) -> tuple[SentencePieceProcessor, SentencePiece]:
+    model = trained_model(name)
     return SentencePieceProcessor(model_proto=model), SentencePiece(model)
 
 
 def check(name: str, text: str) -> None:
-    library, ours = both(name)
+    library, native = peer_and_native(name)
     ids, pieces = library.encode(text), library.encode(text, out_type=str)
-    assert ours.normalise(text) == library.normalize(text)
-    assert [ours.number(piece) for piece in pieces] == [library.piece_to_id(piece) for piece in pieces]
-    assert ours.encode(text) == ids
-    assert ours.pieces(text) == pieces
-    assert ours.decode(ids) == library.decode(ids)
-    assert ours.join(pieces) == library.decode_pieces(pieces)
+    assert native.normalise(text) == library.normalize(text)
+    assert [native.number(piece) for piece in pieces] == [library.piece_to_id(piece) for piece in pieces]
+    assert native.encode(text) == ids
+    assert native.pieces(text) == pieces
+    assert native.decode(ids) == library.decode(ids)
+    assert native.join(pieces) == library.decode_pieces(pieces)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_texts_are_segmented_and_joined_as_by_the_library(name: str) -> None:
-    library, ours = both(name)
-    assert len(ours) == library.get_piece_size()
-    assert ours.symbols == (library.bos_id(), library.eos_id(), library.pad_id(), library.unk_id())
-    every = range(len(ours))
-    assert [ours.piece(number) for number in every] == [library.id_to_piece(number) for number in every]
-    assert [ours.is_control(number) for number in every] == [library.is_control(number) for number in every]
-    assert [ours.is_byte(number) for number in every] == [library.is_byte(number) for number in every]
-    for text in [*LINES, *ODD]:
+def test_texts_equal_library(name: str) -> None:
+    library, native = peer_and_native(name)
+    assert len(native) == library.get_piece_size()
+    assert native.symbols == (library.bos_id(), library.eos_id(), library.pad_id(), library.unk_id())
+    numbers = range(len(native))
+    assert [native.piece(number) for number in numbers] == [library.id_to_piece(number) for number in numbers]
+    assert [native.is_control(number) for number in numbers] == [
+        library.is_control(number) for number in numbers
+    ]
+    assert [native.is_byte(number) for number in numbers] == [library.is_byte(number) for number in numbers]
+    for text in [*LINES, *ODD_TEXTS]:
         check(name, text)
-    assert ours.encode_batch([*LINES, *ODD]) == library.encode([*LINES, *ODD])
+    assert native.encode_batch([*LINES, *ODD_TEXTS]) == library.encode([*LINES, *ODD_TEXTS])
 
 
 @settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(list(MODELS)), text=texts)
-def test_any_text_is_segmented_as_by_the_library(name: str, text: str) -> None:
+def test_any_text_equals_library(name: str, text: str) -> None:
     check(name, text)
 
 
 @settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(list(MODELS)), seed=st.integers(0, 2**32), count=st.integers(0, 12))
-def test_any_ids_are_joined_as_by_the_library(name: str, seed: int, count: int) -> None:
-    library, ours = both(name)
+def test_any_ids_equal_library(name: str, seed: int, count: int) -> None:
+    library, native = peer_and_native(name)
     random = Random(seed)
-    ids = [random.randrange(len(ours)) for _ in range(count)]
-    assert ours.decode(ids) == library.decode(ids)
+    ids = [random.randrange(len(native)) for _ in range(count)]
+    assert native.decode(ids) == library.decode(ids)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_a_hundred_thousand_lines_of_seven_scripts_are_equal(name: str) -> None:
-    library, ours = both(name)
+def test_hundred_thousand_lines_equal_library(name: str) -> None:
+    library, native = peer_and_native(name)
     random = Random(7)
     spans = list(SCRIPTS.values())
     lines = []
@@ -124,25 +140,29 @@ def test_a_hundred_thousand_lines_of_seven_scripts_are_equal(name: str) -> None:
             "".join(chr(random.randint(first, last)) for _ in range(random.randint(1, 7)))
             for _ in range(random.randint(1, 9))
         )
-        lines.append(" ".join([*words, random.choice([*SPELLED, *LINES, ""])]))
+        lines.append(" ".join([*words, random.choice([*SPECIAL_TEXTS, *LINES, ""])]))
     ids = library.encode(lines)
-    assert [ours.encode(line) for line in lines] == ids
-    assert [ours.decode(row) for row in ids] == library.decode(ids)
+    assert [native.encode(line) for line in lines] == ids
+    assert [native.decode(row) for row in ids] == library.decode(ids)
 
 
-def test_without_a_prefix_no_space_is_added() -> None:
+def test_encode_without_prefix() -> None:
     no_prefix = b"\x1a\x02\x18\x00"  # normalizer_spec.add_dummy_prefix = false; a later field wins
     model = sentencepiece()
-    bare, ours = SentencePieceProcessor(model_proto=model + no_prefix), SentencePiece(model)
-    assert ours.encode("cats here", prefix=False) == bare.encode("cats here")
-    assert ours.normalise("cats here", prefix=False) == bare.normalize("cats here")
+    library, native = SentencePieceProcessor(model_proto=model + no_prefix), SentencePiece(model)
+    assert native.encode("cats here", prefix=False) == library.encode("cats here")
+    assert native.normalise("cats here", prefix=False) == library.normalize("cats here")
 
 
-def test_ids_outside_the_vocabulary_are_refused() -> None:
-    _, ours = both("unigram")
-    for wrong in (-1, len(ours)):
-        for call, number in ((ours.decode, [wrong]), (ours.piece, wrong), (ours.is_control, wrong)):
-            with pytest.raises(IndexError, match=f"no piece has the id {wrong}"):
+def test_ids_outside_vocabulary_are_rejected() -> None:
+    _, native = peer_and_native("unigram")
+    for invalid in (-1, len(native)):
+        for call, number in (
+            (native.decode, [invalid]),
+            (native.piece, invalid),
+            (native.is_control, invalid),
+        ):
+            with pytest.raises(IndexError, match=f"no piece has the id {invalid}"):
                 call(number)
 
 
@@ -152,40 +172,43 @@ def test_ids_outside_the_vocabulary_are_refused() -> None:
         (lambda: b"", "no unknown symbol"),
         (lambda: b"not a model", "damaged"),
         (lambda: b"\x0a\xff\xff\xff\xff\x7f", "damaged"),
-        (lambda: trained("unigram")[:-3], "damaged"),
-        (lambda: trained("unigram") + b"\x12\x02\x18\x05", "algorithm is unknown"),
-        (lambda: trained("unigram") + piece("the", NORMAL) + piece("the", NORMAL), "is there twice"),
-        (lambda: trained("unigram") + 2 * piece("<more>", CONTROL), "is there twice"),
-        (lambda: trained("unigram") + piece("", NORMAL), "is empty"),
-        (lambda: trained("unigram") + piece("<more>", UNKNOWN), "two unknown symbols"),
-        (lambda: piece("<unk>", UNKNOWN), "no pieces"),
-        (lambda: trained("unigram") + b"\x1a\x06\x12\x04\xff\xff\xff\xff", "character map is damaged"),
+        (lambda: trained_model("unigram")[:-3], "damaged"),
+        (lambda: trained_model("unigram") + b"\x12\x02\x18\x05", "algorithm is unknown"),
+        (
+            lambda: trained_model("unigram") + piece_message("the", NORMAL) + piece_message("the", NORMAL),
+            "is there twice",
+        ),
+        (lambda: trained_model("unigram") + 2 * piece_message("<more>", CONTROL), "is there twice"),
+        (lambda: trained_model("unigram") + piece_message("", NORMAL), "is empty"),
+        (lambda: trained_model("unigram") + piece_message("<more>", UNKNOWN), "two unknown symbols"),
+        (lambda: piece_message("<unk>", UNKNOWN), "no pieces"),
+        (lambda: trained_model("unigram") + b"\x1a\x06\x12\x04\xff\xff\xff\xff", "character map is damaged"),
     ],
 )
-def test_a_damaged_or_unknown_model_is_refused(model: Callable[[], bytes], message: str) -> None:
+def test_damaged_or_unknown_model_is_rejected(model: Callable[[], bytes], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SentencePiece(model())
 
 
-def test_a_control_symbol_may_be_spelt_as_a_normal_piece() -> None:
-    _, before = both("unigram")
+def test_control_symbol_spelt_like_normal_piece() -> None:
+    _, before = peer_and_native("unigram")
     spelt = before.pieces(LINES[0])[0]
-    model = trained("unigram") + piece(spelt, CONTROL)
-    library, ours = SentencePieceProcessor(model_proto=model), SentencePiece(model)
-    assert ours.number(spelt) == library.piece_to_id(spelt) == len(before)
-    assert ours.encode(LINES[0]) == library.encode(LINES[0])
-    assert ours.pieces(LINES[0]) == library.encode(LINES[0], out_type=str)
+    model = trained_model("unigram") + piece_message(spelt, CONTROL)
+    library, native = SentencePieceProcessor(model_proto=model), SentencePiece(model)
+    assert native.number(spelt) == library.piece_to_id(spelt) == len(before)
+    assert native.encode(LINES[0]) == library.encode(LINES[0])
+    assert native.pieces(LINES[0]) == library.encode(LINES[0], out_type=str)
 
 
 @settings(max_examples=80, deadline=None)
 @given(name=st.sampled_from(["unigram", "bpe of bytes"]), seed=st.integers(0, 2**32), text=texts)
-def test_a_mutated_model_is_refused_or_segments_the_text(name: str, seed: int, text: str) -> None:
+def test_mutated_model_is_rejected_or_segments_text(name: str, seed: int, text: str) -> None:
     random = Random(seed)
-    model = bytearray(trained(name))
+    model = bytearray(trained_model(name))
     for _ in range(random.randint(1, 30)):
         model[random.randrange(len(model))] = random.randrange(256)
     try:
-        ours = SentencePiece(bytes(model[: random.randint(1, len(model))] if seed % 3 == 0 else model))
-        ours.decode(ours.encode(text))
+        native = SentencePiece(bytes(model[: random.randint(1, len(model))] if seed % 3 == 0 else model))
+        native.decode(native.encode(text))
     except ValueError:
         pass

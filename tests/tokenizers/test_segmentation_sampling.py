@@ -1,4 +1,4 @@
-"""Drawn segmentations: by the published distribution and the seed alone (Kudo 2018; Provilkov 2020)."""
+"""Sampled segmentations: the published distributions (Kudo 2018; Provilkov 2020), determined by the seed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MARK = "\u2581"
 
 @pytest.fixture(scope="module", params=["unigram", "bpe"])
 def tokeniser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokeniser:
-    choice = TextSettings(kind=request.param, size=310, normalisation="identity")
-    return train_tokeniser(LINES, choice, tmp_path_factory.mktemp("drawn") / request.param)
+    text_settings = TextSettings(kind=request.param, size=310, normalisation="identity")
+    return train_tokeniser(LINES, text_settings, tmp_path_factory.mktemp("drawn") / request.param)
 
 
 def table(scores: dict[str, float], kind: int, *user: str) -> PieceTable:
@@ -46,73 +46,75 @@ def segmentations(text: str, scores: dict[str, float]) -> Iterator[tuple[str, ..
         yield ()
     for end in range(1, len(text) + 1):
         if text[:end] in scores:
-            for rest in segmentations(text[end:], scores):
-                yield text[:end], *rest
+            for remainder in segmentations(text[end:], scores):
+                yield text[:end], *remainder
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_a_unigram_model_is_sampled_by_the_power_of_its_probabilities(alpha: float) -> None:
+def test_unigram_distribution(alpha: float) -> None:
     scores = {MARK: -2.0, "a": -1.0, "b": -1.5, "ab": -2.2, "ba": -2.4, f"{MARK}a": -2.0, "aba": -3.0}
     text = f"{MARK}abab"
-    every = list(segmentations(text, scores))
-    weights = [math.exp(alpha * sum(scores[piece] for piece in pieces)) for pieces in every]
+    all_segmentations = list(segmentations(text, scores))
+    weights = [math.exp(alpha * sum(scores[piece] for piece in pieces)) for pieces in all_segmentations]
     sampler, random, draws = PieceSampler(table(scores, UNIGRAM), alpha), Random(1), 20_000
     pieces = ("<unk>", *scores)
-    found = Counter(tuple(pieces[one] for one in sampler.draw(text, random)) for _ in range(draws))
-    assert set(found) <= set(every)
-    for segmentation, weight in zip(every, weights, strict=True):
+    counts = Counter(tuple(pieces[number] for number in sampler.draw(text, random)) for _ in range(draws))
+    assert set(counts) <= set(all_segmentations)
+    for segmentation, weight in zip(all_segmentations, weights, strict=True):
         share = weight / sum(weights)
         # five standard deviations of a binomial
-        assert abs(found[segmentation] / draws - share) < 5 * math.sqrt(share * (1 - share) / draws) + 1e-9
+        assert abs(counts[segmentation] / draws - share) < 5 * math.sqrt(share * (1 - share) / draws) + 1e-9
 
 
-def test_a_merge_is_dropped_as_often_as_asked_for() -> None:
+def test_bpe_dropout_distribution() -> None:
     merges = {"ab": 0.0, "abc": -1.0, "bc": -2.0, "a": -3.0, "b": -4.0, "c": -5.0}
     sampler, random, draws, drop = PieceSampler(table(merges, BPE), 0.3), Random(2), 20_000, 0.3
     pieces = ("<unk>", *merges)
-    found = Counter(tuple(pieces[one] for one in sampler.draw("abc", random)) for _ in range(draws))
-    # ab is merged first; only where it is dropped may bc be
+    counts = Counter(tuple(pieces[number] for number in sampler.draw("abc", random)) for _ in range(draws))
+    # ab is merged first; bc may be merged only if that is dropped
     shares = {
         ("abc",): (1 - drop) ** 2,
         ("ab", "c"): (1 - drop) * drop,
         ("a", "bc"): drop * (1 - drop) ** 1,
         ("a", "b", "c"): drop**2,
     }
-    del shares["a", "bc"]  # and then a with bc, as far as that is not dropped
-    whole = drop * (1 - drop)
-    shares["abc",] += whole * (1 - drop)
-    shares["a", "bc"] = whole * drop
+    del shares["a", "bc"]  # then a is merged with bc, unless that is dropped
+    share_of_bc = drop * (1 - drop)
+    shares["abc",] += share_of_bc * (1 - drop)
+    shares["a", "bc"] = share_of_bc * drop
     assert sum(shares.values()) == pytest.approx(1)
     for segmentation, share in shares.items():
-        assert abs(found[segmentation] / draws - share) < 5 * math.sqrt(share * (1 - share) / draws)
+        assert abs(counts[segmentation] / draws - share) < 5 * math.sqrt(share * (1 - share) / draws)
 
 
-def test_without_chance_it_is_the_best_segmentation(tokeniser: Tokeniser) -> None:
+def test_deterministic_sampling_equals_encode(tokeniser: Tokeniser) -> None:
     kind = read_pieces(tokeniser.model_bytes).kind
     texts = [*LINES[:50], "  two  spaces ", "unknown: \u65e5\u672c", f"a {MARK} mark{MARK}", ""]
     certain = 0.0 if kind == BPE else 1e4
     assert tokeniser.sample(texts, certain, 1) == [tokeniser.encode(text) for text in texts]
 
 
-def test_all_merges_dropped_leave_characters() -> None:
+def test_dropping_all_merges_leaves_characters() -> None:
     sampler = PieceSampler(table({"ab": 0.0, "a": -1.0, "b": -2.0}, BPE), 1.0)
     assert sampler.draw("abab", Random(1)) == [2, 3, 2, 3]
 
 
-def test_unknown_characters_side_by_side_are_one() -> None:
+def test_adjacent_unknown_characters_are_joined() -> None:
     for kind in (UNIGRAM, BPE):
         sampler = PieceSampler(table({"a": -1.0, MARK: -1.0}, kind), 0.0)
         assert sampler.draw(f"{MARK}axyaz", Random(1)) == [2, 1, 0, 1, 0]
 
 
-def test_user_defined_pieces_stay_whole() -> None:
+def test_user_defined_pieces_are_not_split() -> None:
     for kind in (UNIGRAM, BPE):
-        made = table({"a": -1.0, "b": -1.0, "aa": -5.0, "<x>": -1.0, "<": -9, "x": -9, ">": -9}, kind, "<x>")
-        sampler = PieceSampler(made, 50.0 if kind == UNIGRAM else 0.0)
+        pieces = table(
+            {"a": -1.0, "b": -1.0, "aa": -5.0, "<x>": -1.0, "<": -9, "x": -9, ">": -9}, kind, "<x>"
+        )
+        sampler = PieceSampler(pieces, 50.0 if kind == UNIGRAM else 0.0)
         assert 4 in sampler.draw("aa<x>b", Random(1))
 
 
-def test_pieces_beyond_a_word_are_found() -> None:
+def test_pieces_across_words() -> None:
     scores = {MARK: -3.0, "a": -3.0, f"a{MARK}a": -1.0}
     sampler = PieceSampler(table(scores, UNIGRAM), 1e4)
     assert sampler.draw(f"{MARK}a{MARK}a", Random(1)) == [1, 3]
@@ -126,10 +128,10 @@ print(Tokeniser.load(Path(sys.argv[1])).sample(["the quick brown fox again"] * 2
 """
 
 
-def test_another_process_draws_the_same(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_samples_equal_in_other_process(tokeniser: Tokeniser, tmp_path: Path) -> None:
     file = tmp_path / "model.spm"
     file.write_bytes(tokeniser.model_bytes)
-    told = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", DRAW, str(file)],
             capture_output=True,
@@ -139,7 +141,7 @@ def test_another_process_draws_the_same(tokeniser: Tokeniser, tmp_path: Path) ->
         ).stdout
         for number in range(2)
     }
-    assert told == {f"{tokeniser.sample(['the quick brown fox again'] * 20, 0.3, 7)}\n"}
+    assert outputs == {f"{tokeniser.sample(['the quick brown fox again'] * 20, 0.3, 7)}\n"}
 
 
 TRAIN = """
@@ -153,8 +155,8 @@ print(hashlib.sha256(made.model_bytes).hexdigest())
 """
 
 
-def test_another_process_learns_the_same_from_a_sample_of_lines(tmp_path: Path) -> None:
-    told = {
+def test_training_equals_in_other_process(tmp_path: Path) -> None:
+    digests = {
         subprocess.run(
             [sys.executable, "-c", TRAIN, str(tmp_path / str(number))],
             capture_output=True,
@@ -163,16 +165,16 @@ def test_another_process_learns_the_same_from_a_sample_of_lines(tmp_path: Path) 
         ).stdout
         for number in range(3)
     }
-    assert len(told) == 1
+    assert len(digests) == 1
 
 
-def test_the_table_is_what_the_library_says(tokeniser: Tokeniser) -> None:
-    made = read_pieces(tokeniser.model_bytes)
-    assert list(made.pieces) == tokeniser.pieces(range(tokeniser.size))
-    assert made.types.count(PieceType.byte) == 256
+def test_piece_table_equals_library(tokeniser: Tokeniser) -> None:
+    pieces = read_pieces(tokeniser.model_bytes)
+    assert list(pieces.pieces) == tokeniser.pieces(range(tokeniser.size))
+    assert pieces.types.count(PieceType.byte) == 256
 
 
 @pytest.mark.parametrize("cut", [b"\x0a", b"\x0a\x05ab", b"\x0b", b"\xff" * 12])
-def test_other_bytes_are_refused(cut: bytes) -> None:
+def test_invalid_bytes_are_rejected(cut: bytes) -> None:
     with pytest.raises(ValueError, match=r"truncated|wire|ten bytes"):
         read_pieces(cut)

@@ -1,4 +1,4 @@
-"""Sentences: joined they are the line, in a linear number of steps; each language has its full stops."""
+"""Sentences join to the line, are split in linear time, and follow the full stops of each language."""
 
 import re
 import sys
@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from uwaga.tokenizers import abbreviations, sentences
 from uwaga.tokenizers.sentences import split_sentences
 
-LANGUAGES = [*abbreviations.LANGUAGES, *abbreviations.SIMILAR, "zh", "ja", "th", "src", "pt_BR", "deu_Latn"]
+LANGUAGES = [
+    *abbreviations.LANGUAGES,
+    *abbreviations.SIMILAR_LANGUAGES,
+    "zh",
+    "ja",
+    "th",
+    "src",
+    "pt_BR",
+    "deu_Latn",
+]
 
 CASES = {
     "en": """
@@ -135,7 +144,7 @@ def test_sentences_of_languages(language, marked):
     assert split_sentences(marked.replace("|", ""), language) == marked.split("|")
 
 
-def test_texts_without_capitals_are_split_too():
+def test_texts_without_capitals():
     assert split_sentences("hi. how are you? fine, e.g. ok. bye", "en") == [
         "hi. ",
         "how are you? ",
@@ -145,7 +154,7 @@ def test_texts_without_capitals_are_split_too():
     assert split_sentences("Hi. how are you", "en") == ["Hi. how are you"]
 
 
-def test_nothing_and_spaces():
+def test_empty_texts_and_spaces():
     assert split_sentences("", "en") == []
     assert split_sentences("  ", "en") == ["  "]
     assert split_sentences(" A. B.", "en") == [" A. B."]
@@ -161,15 +170,15 @@ PIECES = [
 @settings(deadline=None, max_examples=400)
 @example("B\u00a0.", "en")
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(), st.sampled_from(LANGUAGES))
-def test_joined_they_are_the_line(line, language):
-    found = split_sentences(line, language)
-    assert "".join(found) == line
-    assert all(found)
-    assert not any(one[:1].isspace() for one in found[1:])
+def test_sentences_join_to_line(line, language):
+    parts = split_sentences(line, language)
+    assert "".join(parts) == line
+    assert all(parts)
+    assert not any(part[:1].isspace() for part in parts[1:])
 
 
-def steps(line, language):
-    """Lines of Python that are run, and characters that are matched."""
+def count_steps(line, language):
+    """Return the number of executed lines of Python and matched characters."""
     count = 0
 
     def trace(frame, event, argument):
@@ -179,13 +188,13 @@ def steps(line, language):
         count += 1
         return trace
 
-    matched = sum(len(one[0]) for one in sentences._ends("").finditer(line))
-    before = sys.gettrace()
+    matched = sum(len(match[0]) for match in sentences._end_pattern("").finditer(line))
+    previous = sys.gettrace()
     sys.settrace(trace)
     try:
         split_sentences(line, language)
     finally:
-        sys.settrace(before)
+        sys.settrace(previous)
     return count + matched
 
 
@@ -213,46 +222,50 @@ def steps(line, language):
         "(a. B ",
     ],
 )
-def test_twice_the_line_takes_twice_the_steps(part):
+def test_steps_are_linear(part):
     split_sentences(part, "en")
-    once, twice = (steps(part * many, "en") for many in (400, 800))
-    assert twice <= 2.02 * once
+    single, double = (count_steps(part * count, "en") for count in (400, 800))
+    assert double <= 2.02 * single
 
 
-def unbounded(tree):
-    """The kinds of a parsed pattern's unbounded repeats."""
+def unbounded_repeats(tree):
+    """Yield the kinds of the unbounded repeats of a parsed pattern."""
     for name, value in tree:
         if str(name).endswith("_REPEAT") and value[1] == re._constants.MAXREPEAT:
             yield str(name)
         for part in value if isinstance(value, (tuple, list)) else ():
             for inner in part if isinstance(part, list) else [part]:
                 if isinstance(inner, re._parser.SubPattern):
-                    yield from unbounded(inner)
+                    yield from unbounded_repeats(inner)
 
 
-def test_patterns_read_a_bounded_number_of_characters_and_the_scanner_never_goes_back():
-    patterns = {name: one.pattern for name, one in vars(sentences).items() if isinstance(one, re.Pattern)}
-    found = {name: set(unbounded(re._parser.parse(pattern))) for name, pattern in patterns.items()}
-    assert found.pop("ELLIPSIS") == {"POSSESSIVE_REPEAT"}  # of marks that the scanner has read
-    assert len(found) > 5
-    assert not any(found.values()), found
-    assert set(unbounded(re._parser.parse(sentences._ends("").pattern))) == {"POSSESSIVE_REPEAT"}
+def test_patterns_are_bounded():
+    patterns = {
+        name: value.pattern for name, value in vars(sentences).items() if isinstance(value, re.Pattern)
+    }
+    repeats = {name: set(unbounded_repeats(re._parser.parse(pattern))) for name, pattern in patterns.items()}
+    assert repeats.pop("ELLIPSIS") == {"POSSESSIVE_REPEAT"}  # of marks that the scanner has read
+    assert len(repeats) > 5
+    assert not any(repeats.values()), repeats
+    assert set(unbounded_repeats(re._parser.parse(sentences._end_pattern("").pattern))) == {
+        "POSSESSIVE_REPEAT"
+    }
 
 
 @pytest.mark.parametrize("block", [(0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F), (0xFF00, 0xFFEF)])
-def test_closing_signs_after_a_mark_are_part_of_the_sentence(block):
+def test_closing_punctuation(block):
     closing = [chr(code) for code in range(*block) if unicodedata.category(chr(code)) in ("Pe", "Pf")]
     assert closing
-    for sign in closing:
-        parts = [f"A man sleeps.{sign} ", "A dog runs."]
-        assert split_sentences("".join(parts), "en") == parts, ascii(sign)
+    for character in closing:
+        parts = [f"A man sleeps.{character} ", "A dog runs."]
+        assert split_sentences("".join(parts), "en") == parts, ascii(character)
 
 
 @pytest.mark.parametrize("language", abbreviations.LANGUAGES)
-def test_lists_are_in_the_form_that_is_looked_up(language):
+def test_abbreviation_lists_are_normalised(language):
     stops = abbreviations.LANGUAGES[language]
-    for one in stops.known | stops.starters:
-        assert one == one.lower()
-        assert not one.endswith(".")
-        assert len(one) < sentences.LONGEST
+    for abbreviation in stops.known | stops.starters:
+        assert abbreviation == abbreviation.lower()
+        assert not abbreviation.endswith(".")
+        assert len(abbreviation) < sentences.MAX_ABBREVIATION_CHARACTERS
     assert not stops.starters & {"i.e", "dr", "prof"}

@@ -1,4 +1,4 @@
-"""What happens to a text before the model sees it."""
+"""Options for the preparation of texts."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from uwaga.settings.text_options import TextOptions
 
 
 @pytest.mark.parametrize("value", [-1, True, 1.0, "5", None])
-def test_split_above_is_a_number_of_tokens(value: object) -> None:
+def test_invalid_split_above_is_rejected(value: object) -> None:
     with pytest.raises(SettingsError, match="split_above must be a whole number, 0 or more"):
         TextOptions(split_above=value)  # type: ignore[arg-type]
     assert TextOptions() == TextOptions(split_above=1, lower_capitals=False)

@@ -1,4 +1,4 @@
-"""Tags and placeholders in texts, and how they are carried over to a translation."""
+"""Tags and placeholders in texts, and their transfer to a translation."""
 
 from uwaga.markup.inline import Inline, Tag, plain_text
 

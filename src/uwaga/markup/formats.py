@@ -1,4 +1,4 @@
-"""The formats that a string may have."""
+"""The formats of strings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def read_fragment(
     ignored: frozenset[str] = frozenset(),
     outline: XmlOutline | None = None,
 ) -> Fragment:
-    """Read a string in a format; the module of the format is imported now.
+    """Read a string in a format, whose module is imported on demand.
 
     Args:
         text: the string.
         format: its format; ``text`` has no markup.
         ignored: for html and xml, names of elements that are never translated, in lower case.
-        outline: for xml, which elements separate texts; None where the string is one text.
+        outline: for xml, which elements separate texts; None if the string is a single text.
     """
     if format == "html":
         from uwaga.markup.html import read_html

@@ -1,7 +1,7 @@
-"""HTML, a page or a fragment: blocks as texts with inline tags, and the attributes that people read.
+"""HTML pages and fragments: blocks as texts with inline tags, and attributes with text for readers.
 
-No tree is built, and malformed HTML is accepted: every tag comes back as it was written. Runs of white space
-are one space, as in a browser. Scanning takes time linear in the length of the text, whatever it is.
+No tree is built, and malformed HTML is accepted: every tag is written back unchanged. Runs of white space are
+collapsed to a space, as in a browser. Scanning takes linear time for any text.
 """
 
 from __future__ import annotations
@@ -11,59 +11,59 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from uwaga.markup.inline import Inline, Tag, check_tags, joined, plain_text
-from uwaga.markup.units import Fragment, Piece, escaping, text_unit, unpaired_void, writer
+from uwaga.markup.inline import Inline, Tag, check_tag_count, join_parts, plain_text
+from uwaga.markup.units import Fragment, Piece, make_escape, make_writer, text_unit, void_unpaired_tags
 from uwaga.markup.xml import ATTRIBUTE, html_attributes
 
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
 
-INLINE = frozenset(
+INLINE_ELEMENTS = frozenset(
     "a abbr acronym b bdi bdo big br cite data del dfn em font i img ins label mark nobr q ruby rb rp rt s "
     "small span strike strong sub sup time u wbr".split()
 )
-"""Elements inside sentences; all others separate texts."""
-BLOCKS = frozenset(
+"""Elements within sentences; all others separate texts."""
+BLOCK_ELEMENTS = frozenset(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset "
     "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p "
     "section select summary table tbody td tfoot th thead title tr ul".split()
 )
-"""Elements that separate texts in messages; all others are inside sentences."""
-NUMBERED = re.compile(r"[a-z]+[0-9]+")
-"""The name of no element but a heading: tools write it for a tag, which is then inside a sentence."""
-VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-KEPT = frozenset("code kbd samp var tt math svg object canvas".split())
-"""Elements inside a sentence that are never translated."""
-RAW = frozenset("script style xmp textarea noembed noframes plaintext".split())
-"""Elements that are never translated and whose content is no markup."""
-SKIPPED = RAW | frozenset("pre template listing".split())
+"""Elements that separate texts in messages; all others are within sentences."""
+NUMBERED_NAME = re.compile(r"[a-z]+[0-9]+")
+"""The name of a heading, or of a placeholder element of a tool, which is within a sentence."""
+VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+UNTRANSLATED_INLINE = frozenset("code kbd samp var tt math svg object canvas".split())
+"""Elements within sentences that are never translated."""
+RAW_ELEMENTS = frozenset("script style xmp textarea noembed noframes plaintext".split())
+"""Elements that are never translated and whose content is not markup."""
+UNTRANSLATED_BLOCKS = RAW_ELEMENTS | frozenset("pre template listing".split())
 """Elements between texts that are never translated."""
-READ = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
-"""Attributes that people read."""
-META = frozenset(
+TEXT_ATTRIBUTES = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
+"""Attributes with text for readers."""
+TEXT_META_NAMES = frozenset(
     "description keywords abstract subject og:title og:description og:site_name og:image:alt twitter:title "
     "twitter:description twitter:image:alt dc.title dc.description application-name "
     "apple-mobile-web-app-title".split()
 )
-"""Names of ``meta`` elements whose content people read."""
-BUTTONS = frozenset(("submit", "button", "reset"))
+"""Names of ``meta`` elements with text for readers."""
+BUTTON_TYPES = frozenset(("submit", "button", "reset"))
 
-START = re.compile(r"<(/?)([A-Za-z][^\s/<>]*)")
-MESSAGE_START = re.compile(rf"{START.pattern[:-1]}|\d+(?=\s*/?>))")
-"""The start of a tag in a message, where tags may have numbers for names."""
+TAG_START = re.compile(r"<(/?)([A-Za-z][^\s/<>]*)")
+MESSAGE_TAG_START = re.compile(rf"{TAG_START.pattern[:-1]}|\d+(?=\s*/?>))")
+"""The start of a tag in a message, where the name may be a number."""
 DECLARATION = re.compile(r"<[!?][^<>]*>")
-REST = re.compile(r"[^<>]*>?")
+TAG_REST = re.compile(r"[^<>]*>?")
 UNQUOTED = re.compile(r"[^\"'<>]*")
-SPACES = re.compile(r"[ \t\r\n\f]+")
-NAME = re.compile(r"</?\s*([^\s/>]*)")
-NO_CLASS = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
-ENDLESS_NUMBER = re.compile(r"&#\d{1000,};?")
+WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
+TAG_NAME = re.compile(r"</?\s*([^\s/>]*)")
+UNTRANSLATED_CLASS = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
+LONG_REFERENCE = re.compile(r"&#\d{1000,};?")
 """A character reference that is too long for Python's ``html.unescape``."""
 
 TokenKind = Literal["open", "close", "empty", "raw", "other"]
 
 
 class Token(NamedTuple):
-    """A tag, comment or declaration; a ``raw`` token is a whole element, and ``inner`` ends its first tag."""
+    """A tag, comment or declaration; a ``raw`` token is an entire element, and its tag ends at ``inner``."""
 
     kind: TokenKind
     name: str
@@ -90,286 +90,303 @@ def html_pieces(
     Args:
         text: the page or fragment.
         ignored: names of further elements that are never translated, in lower case.
-        message: whether it is a message of a program, in which unknown elements, such as ``<0>``, are inside
-            sentences, and white space counts.
+        message: whether it is a message of a program, in which unknown elements, such as ``<0>``, are within
+            sentences, and white space is significant.
     """
-    return _Page(text, ignored, message).pieces()
+    return _HtmlReader(text, ignored, message).pieces()
 
 
 def unescape(raw: str) -> str:
     """Replace character references as a browser does."""
     if "&" not in raw:
         return raw
-    return html.unescape(ENDLESS_NUMBER.sub("\ufffd", raw) if "&#" in raw else raw)
+    return html.unescape(LONG_REFERENCE.sub("\ufffd", raw) if "&#" in raw else raw)
 
 
-class _Page:
-    """The parts of the block that is open, and where it began."""
+class _HtmlReader:
+    """Reads the blocks of a page; holds the parts and the start of the current block."""
 
     def __init__(self, text: str, ignored: frozenset[str], message: bool) -> None:
-        self._text, self._ignored, self._message = text, ignored | KEPT | SKIPPED, message
+        self._text, self._ignored, self._message = (
+            text,
+            ignored | UNTRANSLATED_INLINE | UNTRANSLATED_BLOCKS,
+            message,
+        )
         self._parts: list[str | Tag] = []
-        self._words: list[str] = []  # as they are written
-        self._inner: dict[str, list[Piece]] = {}
-        self._begun = 0
+        self._raw_words: list[str] = []  # as they are written
+        self._attribute_pieces: dict[str, list[Piece]] = {}
+        self._block_start = 0
 
     def pieces(self) -> Iterator[Piece]:
-        text, at = self._text, 0
-        closes: dict[int, Token] | None = None
+        text, position = self._text, 0
+        closing_tags: dict[int, Token] | None = None
         for token in self._tokens():
-            if token.start < at:
+            if token.start < position:
                 continue
-            self._add_words(at, token.start)
-            raw, at = text[token.start : token.end], token.end
-            last = token if token.kind == "raw" else None
-            if token.kind == "open" and self._untranslated(token):
-                if closes is None:  # tags before the first such element close none of them
-                    closes = _closing_tags(self._tokens(token.start), self._untranslated)
-                last = closes.get(token.start)
-            if last is not None:
-                at = last.end
-                raw = text[token.start : at]
-                if token.name in KEPT or self._inside(token.name):
-                    inside = text[token.inner : last.start]
-                    self._parts.append(Tag("kept", raw, "" if "<" in inside else unescape(inside)))
+            self._add_words(position, token.start)
+            raw, position = text[token.start : token.end], token.end
+            closing_token = token if token.kind == "raw" else None
+            if token.kind == "open" and self._starts_untranslated(token):
+                if closing_tags is None:  # tags before the first such element cannot close one
+                    closing_tags = _closing_tags(self._tokens(token.start), self._starts_untranslated)
+                closing_token = closing_tags.get(token.start)
+            if closing_token is not None:
+                position = closing_token.end
+                raw = text[token.start : position]
+                if token.name in UNTRANSLATED_INLINE or self._is_inline(token.name):
+                    content = text[token.inner : closing_token.start]
+                    self._parts.append(Tag("kept", raw, "" if "<" in content else unescape(content)))
                 else:
                     yield from self._block(token.start)
                     yield raw
-                    self._begun = at
-            elif token.kind == "other" or self._inside(token.name):
+                    self._block_start = position
+            elif token.kind == "other" or self._is_inline(token.name):
                 self._add_tag(token, raw)
             else:
                 yield from self._block(token.start)
-                yield from _with_attributes(token, raw)
-                self._begun = at
-        self._add_words(at, len(text))
+                yield from _tag_pieces(token, raw)
+                self._block_start = position
+        self._add_words(position, len(text))
         yield from self._block(len(text))
 
-    def _inside(self, name: str) -> bool:
-        """Return whether an element is inside sentences."""
-        if self._message or NUMBERED.fullmatch(name):
-            return name not in BLOCKS | SKIPPED
-        return name in INLINE
+    def _is_inline(self, name: str) -> bool:
+        """Return whether an element is within sentences."""
+        if self._message or NUMBERED_NAME.fullmatch(name):
+            return name not in BLOCK_ELEMENTS | UNTRANSLATED_BLOCKS
+        return name in INLINE_ELEMENTS
 
     def _tokens(self, position: int = 0) -> Iterator[Token]:
-        return html_tokens(self._text, MESSAGE_START if self._message else START, position)
+        return html_tokens(self._text, MESSAGE_TAG_START if self._message else TAG_START, position)
 
-    def _untranslated(self, token: Token) -> bool:
-        """Return whether an opening tag begins an element that is not translated."""
-        return token.name in self._ignored or _is_untranslated(self._text[token.start : token.end])
+    def _starts_untranslated(self, token: Token) -> bool:
+        """Return whether an opening tag starts an element that is not translated."""
+        return token.name in self._ignored or _has_untranslated_attribute(self._text[token.start : token.end])
 
     def _add_words(self, start: int, end: int) -> None:
         if start < end:
             raw = self._text[start:end]
-            self._words.append(raw)
+            self._raw_words.append(raw)
             words = unescape(raw)
-            self._parts.append(words if self._message else SPACES.sub(" ", words))
+            self._parts.append(words if self._message else WHITE_SPACE.sub(" ", words))
 
     def _add_tag(self, token: Token, raw: str) -> None:
-        check_tags(len(self._parts) // 2)
+        check_tag_count(len(self._parts) // 2)
         if token.kind in ("open", "close"):
             self._parts.append(Tag("open" if token.kind == "open" else "close", raw))
         else:
             self._parts.append(Tag("void", raw, "\n" if token.name == "br" else ""))
-        if raw not in self._inner:
-            pieces = list(_with_attributes(token, raw))
+        if raw not in self._attribute_pieces:
+            pieces = list(_tag_pieces(token, raw))
             if pieces != [raw]:
-                self._inner[raw] = pieces
+                self._attribute_pieces[raw] = pieces
 
     def _block(self, end: int) -> Iterator[Piece]:
-        raw = self._text[self._begun : end]
+        raw = self._text[self._block_start : end]
         if raw:
-            write = writer(escaping("".join(self._words), unescape))
-            yield text_unit(raw, matched(joined(self._parts)), write, self._inner)
-        self._parts, self._words, self._inner = [], [], {}
+            write = make_writer(make_escape("".join(self._raw_words), unescape))
+            yield text_unit(raw, match_tags(join_parts(self._parts)), write, self._attribute_pieces)
+        self._parts, self._raw_words, self._attribute_pieces = [], [], {}
 
 
-def html_tokens(text: str, start: re.Pattern[str] = START, position: int = 0) -> Iterator[Token]:
+def html_tokens(text: str, start: re.Pattern[str] = TAG_START, position: int = 0) -> Iterator[Token]:
     """Yield the tags, comments and declarations of a text, in order.
 
-    A tag that is never closed ends before the next ``<``. An element of :data:`RAW` is one token up to its
-    closing tag, or to the end of the text.
+    A tag without ``>`` ends before the next ``<``. An element of :data:`RAW_ELEMENTS` is one token, up to its
+    closing tag or the end of the text.
 
     Args:
         text: the text.
         start: the pattern of the start of a tag.
-        position: where to begin, outside tags.
+        position: the start of the scan, outside tags.
     """
     finder = _Finder(text)
     ends = _TagEnds(text, finder)
-    at = text.find("<", position)
-    while at >= 0:
-        token = _token(text, at, start, finder, ends)
+    index = text.find("<", position)
+    while index >= 0:
+        token = _token(text, index, start, finder, ends)
         if token is not None:
             yield token
-        at = text.find("<", at + 1 if token is None else token.end)
+        index = text.find("<", index + 1 if token is None else token.end)
 
 
-def _token(text: str, at: int, begin: re.Pattern[str], finder: _Finder, ends: _TagEnds) -> Token | None:
-    if text.startswith("<!--", at):
-        end = finder.end_of("-->", at + 2)
-        return _other(at, len(text) if end is None else end)
-    if text.startswith("<![CDATA[", at) and (end := finder.end_of("]]>", at)) is not None:
-        return _other(at, end)
-    if text[at + 1 : at + 2] in ("!", "?"):
-        declaration = DECLARATION.match(text, at)
-        return None if declaration is None else _other(at, declaration.end())
-    start = begin.match(text, at)
-    if start is None:
-        # A slash begins what a browser takes for a comment; anything else is text.
-        return _other(at, _rest(text, at)) if text.startswith("</", at) else None
-    name = start[2].lower()
-    if start[1]:
-        end = _rest(text, start.end() - 1)
-        return Token("close", name, at, end, end) if text[end - 1] == ">" else _other(at, end)
-    end = ends.find(start.end())
+def _token(
+    text: str, position: int, start_pattern: re.Pattern[str], finder: _Finder, ends: _TagEnds
+) -> Token | None:
+    if text.startswith("<!--", position):
+        end = finder.find_end("-->", position + 2)
+        return _other_token(position, len(text) if end is None else end)
+    if text.startswith("<![CDATA[", position) and (end := finder.find_end("]]>", position)) is not None:
+        return _other_token(position, end)
+    if text[position + 1 : position + 2] in ("!", "?"):
+        declaration = DECLARATION.match(text, position)
+        return None if declaration is None else _other_token(position, declaration.end())
+    match = start_pattern.match(text, position)
+    if match is None:
+        # A browser treats "</" without a name as a comment; anything else is text.
+        return _other_token(position, _tag_end(text, position)) if text.startswith("</", position) else None
+    name = match[2].lower()
+    if match[1]:
+        end = _tag_end(text, match.end() - 1)
+        return (
+            Token("close", name, position, end, end) if text[end - 1] == ">" else _other_token(position, end)
+        )
+    end = ends.find(match.end())
     if end is None:
-        return _other(at, _rest(text, start.end() - 1))
-    if name in VOID or text[end - 2] == "/":
-        return Token("empty", name, at, end, end)
-    if name in RAW:
-        return Token("raw", name, at, finder.end_of_element(name, end), end)
-    return Token("open", name, at, end, end)
+        return _other_token(position, _tag_end(text, match.end() - 1))
+    if name in VOID_ELEMENTS or text[end - 2] == "/":
+        return Token("empty", name, position, end, end)
+    if name in RAW_ELEMENTS:
+        return Token("raw", name, position, finder.find_element_end(name, end), end)
+    return Token("open", name, position, end, end)
 
 
-def _other(start: int, end: int) -> Token:
+def _other_token(start: int, end: int) -> Token:
     return Token("other", "", start, end, end)
 
 
-def _rest(text: str, at: int) -> int:
-    rest = REST.match(text, at + 1)
-    assert rest is not None
-    return rest.end()
+def _tag_end(text: str, position: int) -> int:
+    match = TAG_REST.match(text, position + 1)
+    assert match is not None
+    return match.end()
 
 
 class _Finder:
-    """Finds strings in a text, and remembers which do not occur any more."""
+    """Finds strings in a text, and records those without further occurrences."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._gone: set[str] = set()
+        self._missing: set[str] = set()
 
-    def end_of(self, string: str, at: int) -> int | None:
+    def find_end(self, string: str, position: int) -> int | None:
         """Return the end of the next occurrence, None if there is none."""
-        start = -1 if string in self._gone else self._text.find(string, at)
+        start = -1 if string in self._missing else self._text.find(string, position)
         if start < 0:
-            self._gone.add(string)
+            self._missing.add(string)
             return None
         return start + len(string)
 
-    def end_of_element(self, name: str, at: int) -> int:
-        """Return the end of the next closing tag of a name, or of the text."""
-        close = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(self._text, at)
-        end = None if close is None else self.end_of(">", close.end())
+    def find_element_end(self, name: str, position: int) -> int:
+        """Return the end of the next closing tag of an element, or of the text."""
+        closing_tag = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(self._text, position)
+        end = None if closing_tag is None else self.find_end(">", closing_tag.end())
         return len(self._text) if end is None else end
 
 
 class _TagEnds:
     """Finds the ends of tags, past the quotes of their attributes.
 
-    Positions from which no end is reached are remembered: without that, a text of quotes that are never
-    closed would be scanned again from each of its tags.
+    Positions from which no end is reached are recorded. Otherwise a text with unclosed quotes would be
+    scanned again from each of its tags.
     """
 
     def __init__(self, text: str, finder: _Finder) -> None:
         self._text, self._finder = text, finder
-        self._dead: set[int] = set()
+        self._unclosed: set[int] = set()
 
-    def find(self, at: int) -> int | None:
-        """Return the end of the tag whose name ends at a position; None if the tag is never closed."""
+    def find(self, position: int) -> int | None:
+        """Return the end of the tag whose name ends at a position; None if the tag has no end."""
         visited: list[int] = []
-        while at not in self._dead:
-            visited.append(at)
-            plain = UNQUOTED.match(self._text, at)
-            assert plain is not None
-            stop = plain.end()
-            character = self._text[stop : stop + 1]
+        while position not in self._unclosed:
+            visited.append(position)
+            unquoted = UNQUOTED.match(self._text, position)
+            assert unquoted is not None
+            unquoted_end = unquoted.end()
+            character = self._text[unquoted_end : unquoted_end + 1]
             if character == ">":
-                return stop + 1
+                return unquoted_end + 1
             if not character or character == "<":
                 break
-            end = self._finder.end_of(character, stop + 1)
+            end = self._finder.find_end(character, unquoted_end + 1)
             if end is None:
                 break
-            at = end
-        self._dead.update(visited)
+            position = end
+        self._unclosed.update(visited)
         return None
 
 
-def _closing_tags(tokens: Iterable[Token], is_chosen: Callable[[Token], bool]) -> dict[int, Token]:
-    """Return the tags that close the chosen opening tags, by the places of these."""
-    closes: dict[int, Token] = {}
-    opened: dict[str, list[int]] = {}
+def _closing_tags(tokens: Iterable[Token], is_relevant: Callable[[Token], bool]) -> dict[int, Token]:
+    """Return the tags that close the relevant opening tags, by the positions of the opening tags."""
+    closing_tags: dict[int, Token] = {}
+    open_tags: dict[str, list[int]] = {}
     for token in tokens:
         if token.kind == "open":
-            opened.setdefault(token.name, []).append(token.start if is_chosen(token) else -1)
-        elif token.kind == "close" and opened.get(token.name):
-            start = opened[token.name].pop()
+            open_tags.setdefault(token.name, []).append(token.start if is_relevant(token) else -1)
+        elif token.kind == "close" and open_tags.get(token.name):
+            start = open_tags[token.name].pop()
             if start >= 0:
-                closes[start] = token
-    return closes
+                closing_tags[start] = token
+    return closing_tags
 
 
-def matched(parts: Sequence[str | Tag]) -> Inline:
-    """Return the same parts, in which opening and closing tags that make no pair of one name are void.
+def match_tags(parts: Sequence[str | Tag]) -> Inline:
+    """Return the parts with opening and closing tags that do not pair by name turned into void tags.
 
-    A closing tag ends the nearest open tag of its name; tags opened between the two have no end.
+    A closing tag closes the nearest open tag of its name; tags opened in between remain unpaired.
     """
     paired: set[int] = set()
-    opened: list[tuple[int, str]] = []
+    open_tags: list[tuple[int, str]] = []
     counts: dict[str, int] = {}
-    for at, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if not isinstance(part, Tag) or part.kind not in ("open", "close"):
             continue
-        match = NAME.match(part.raw)
+        match = TAG_NAME.match(part.raw)
         name = match[1].lower() if match else ""
         if part.kind == "open":
-            opened.append((at, name))
+            open_tags.append((index, name))
             counts[name] = counts.get(name, 0) + 1
         elif counts.get(name):
-            while opened:
-                start, other = opened.pop()
-                counts[other] -= 1
-                if other == name:
-                    paired |= {start, at}
+            while open_tags:
+                start, other_name = open_tags.pop()
+                counts[other_name] -= 1
+                if other_name == name:
+                    paired |= {start, index}
                     break
-    return unpaired_void(parts, paired)
+    return void_unpaired_tags(parts, paired)
 
 
-def _is_untranslated(raw: str) -> bool:
-    """Return whether a tag says that its content is not to be translated."""
+def _has_untranslated_attribute(raw: str) -> bool:
+    """Return whether the attributes of a tag mark its content as untranslated."""
     if "translate" not in raw:
         return False
     values = html_attributes(raw)
-    return values.get("translate", "").lower() == "no" or bool(NO_CLASS.search(values.get("class", "")))
+    return values.get("translate", "").lower() == "no" or bool(
+        UNTRANSLATED_CLASS.search(values.get("class", ""))
+    )
 
 
-def _with_attributes(token: Token, raw: str) -> Iterator[Piece]:
-    """Yield a tag, the attributes of which that people read are units."""
-    at = 0
-    seen = set[str]()
-    names = _read_names(token, raw)
+def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:
+    """Yield the pieces of a tag, in which attributes with text for readers are units."""
+    position = 0
+    processed = set[str]()
+    names = _text_attributes(token, raw)
     for attribute in ATTRIBUTE.finditer(raw) if names else ():
         name, group = attribute[1].lower(), attribute.lastindex
-        if name not in names or name in seen or group not in (2, 3):
+        if name not in names or name in processed or group not in (2, 3):
             continue
-        seen.add(name)
+        processed.add(name)
         value = attribute[group]
         quotes = {'"': "&quot;"} if group == 2 else {"'": "&#39;"}
-        escape = escaping(value, unescape, quotes)
-        yield raw[at : attribute.start(group)]
-        yield text_unit(value, (unescape(value),), lambda made, escape=escape: escape(plain_text(made)))  # type: ignore[misc]
-        at = attribute.end(group)
-    yield raw[at:]
+        escape = make_escape(value, unescape, quotes)
+        yield raw[position : attribute.start(group)]
+        yield text_unit(value, (unescape(value),), lambda inline, escape=escape: escape(plain_text(inline)))  # type: ignore[misc]
+        position = attribute.end(group)
+    yield raw[position:]
 
 
-def _read_names(token: Token, raw: str) -> frozenset[str]:
-    """Return the names of a tag's attributes that people read."""
-    if token.kind not in ("open", "empty") or "=" not in raw or token.name == "link" or _is_untranslated(raw):
+def _text_attributes(token: Token, raw: str) -> frozenset[str]:
+    """Return the names of a tag's attributes with text for readers."""
+    if (
+        token.kind not in ("open", "empty")
+        or "=" not in raw
+        or token.name == "link"
+        or _has_untranslated_attribute(raw)
+    ):
         return frozenset()
     if token.name == "meta":
         values = {name: value.lower() for name, value in html_attributes(raw).items()}
-        return frozenset({"content"} if (values.get("name") or values.get("property")) in META else ())
-    if token.name == "input" and html_attributes(raw).get("type", "").lower() in BUTTONS:
-        return READ | {"value"}
-    return READ
+        return frozenset(
+            {"content"} if (values.get("name") or values.get("property")) in TEXT_META_NAMES else ()
+        )
+    if token.name == "input" and html_attributes(raw).get("type", "").lower() in BUTTON_TYPES:
+        return TEXT_ATTRIBUTES | {"value"}
+    return TEXT_ATTRIBUTES

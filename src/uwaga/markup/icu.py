@@ -1,7 +1,7 @@
 """ICU messages such as ``{count, plural, one {# file} other {# files}}``; only their branches are translated.
 
 Syntax: https://unicode-org.github.io/icu/userguide/format_parse/messages/. An apostrophe before a brace
-quotes up to the next apostrophe, two apostrophes are one.
+quotes up to the next apostrophe; two apostrophes stand for one.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-HEAD = re.compile(r"\{\s*\w+\s*,\s*(plural|select|selectordinal)\s*,\s*(?:offset:\s*\d+\s*)?")
-BRANCH = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
-END = re.compile(r"\s*\}")
-SIGN = re.compile("[{}']")
-LONGEST = 100_000
-"""Most characters of one branch."""
-DEEPEST = 32
-"""Most braces inside each other in one branch; what is deeper is not read as a message."""
+MESSAGE_HEAD = re.compile(r"\{\s*\w+\s*,\s*(plural|select|selectordinal)\s*,\s*(?:offset:\s*\d+\s*)?")
+BRANCH_START = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
+MESSAGE_END = re.compile(r"\s*\}")
+SYNTAX_CHARACTER = re.compile("[{}']")
+MAX_BRANCH_CHARACTERS = 100_000
+"""Maximum characters of a branch."""
+MAX_BRACE_DEPTH = 32
+"""Maximum depth of nested braces in a branch; deeper text is not read as a message."""
 
 
 @dataclass(frozen=True)
 class IcuMessage:
-    """A parsed message: ``skeleton`` is what surrounds the ``branches``, one part more than these.
+    """A parsed message: its ``branches`` and the parts around them, ``skeleton``, one more than branches.
 
-    ``counts`` is true if a ``#`` in its branches stands for a number.
+    ``counts`` is true if ``#`` in the branches stands for a number.
     """
 
     skeleton: tuple[str, ...]
@@ -39,50 +39,50 @@ class IcuMessage:
 
 def message_end(text: str, start: int) -> int | None:
     """Return the end of the message that begins at a brace; None if there is none."""
-    found = _parsed(text, start)
-    return None if found is None else found[1]
+    parsed = _parse_at(text, start)
+    return None if parsed is None else parsed[1]
 
 
 def parse_message(text: str) -> IcuMessage | None:
-    """Parse a text that is one message with branches; None for any other text."""
-    found = _parsed(text, 0)
-    return found[0] if found is not None and found[1] == len(text) else None
+    """Parse a text that is a single message with branches; return None for any other text."""
+    parsed = _parse_at(text, 0)
+    return parsed[0] if parsed is not None and parsed[1] == len(text) else None
 
 
-def _parsed(text: str, start: int) -> tuple[IcuMessage, int] | None:
-    head = HEAD.match(text, start)
+def _parse_at(text: str, start: int) -> tuple[IcuMessage, int] | None:
+    head = MESSAGE_HEAD.match(text, start)
     if head is None:
         return None
-    at, last = head.end(), start
+    position, previous_end = head.end(), start
     skeleton: list[str] = []
     branches: list[str] = []
-    while branch := BRANCH.match(text, at):
-        end = _closing(text, branch.end())
+    while branch := BRANCH_START.match(text, position):
+        end = _find_closing_brace(text, branch.end())
         if end is None:
             return None
-        skeleton.append(text[last : branch.end()])
+        skeleton.append(text[previous_end : branch.end()])
         branches.append(text[branch.end() : end])
-        last, at = end, end + 1
-    closed = END.match(text, at)
-    if closed is None or not branches:
+        previous_end, position = end, end + 1
+    closing = MESSAGE_END.match(text, position)
+    if closing is None or not branches:
         return None
-    skeleton.append(text[last : closed.end()])
-    return IcuMessage(tuple(skeleton), tuple(branches), head.group(1) != "select"), closed.end()
+    skeleton.append(text[previous_end : closing.end()])
+    return IcuMessage(tuple(skeleton), tuple(branches), head.group(1) != "select"), closing.end()
 
 
-def _closing(text: str, start: int) -> int | None:
-    """Find the brace that closes a branch which begins at ``start``."""
+def _find_closing_brace(text: str, start: int) -> int | None:
+    """Return the position of the brace that closes the branch that begins at ``start``, or None."""
     depth, quoted = 0, False
-    for match in SIGN.finditer(text, start, start + LONGEST):
-        at = match.start()
+    for match in SYNTAX_CHARACTER.finditer(text, start, start + MAX_BRANCH_CHARACTERS):
+        position = match.start()
         if match[0] == "'":
-            quoted = not quoted if quoted or text[at + 1 : at + 2] in ("{", "}") else quoted
+            quoted = not quoted if quoted or text[position + 1 : position + 2] in ("{", "}") else quoted
         elif not quoted and match[0] == "{":
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_BRACE_DEPTH:
                 return None
         elif not quoted:
             if depth == 0:
-                return at
+                return position
             depth -= 1
     return None

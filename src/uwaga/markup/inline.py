@@ -1,4 +1,4 @@
-"""Text with tags inside: what every format is read into and written from."""
+"""Text with tags: the representation that every format is read into and written from."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Literal, TypeGuard
 
 from uwaga.errors import TextTooLongError
 
-MOST_TAGS = 50_000
-"""Tags in one text, such as a paragraph: each takes several hundred bytes while the text is translated."""
+MAX_TAGS = 50_000
+"""Maximum tags of a text, such as a paragraph; a tag takes several hundred bytes during translation."""
 TagKind = Literal["open", "close", "void", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    r"""One tag inside a text.
+    r"""A tag in a text.
 
     Attributes:
-        kind: ``open`` and ``close`` enclose words; a ``close`` ends the nearest ``open`` before it that has
-            no end yet. ``void`` has a place of its own, such as ``<br/>``. ``kept`` is a whole element that
-            is never translated, such as ``<code>ls -l</code>``.
+        kind: ``open`` and ``close`` enclose words; a ``close`` closes the nearest preceding ``open`` that is
+            not yet closed. ``void`` stands alone, such as ``<br/>``. ``kept`` is an entire element that is
+            never translated, such as ``<code>ls -l</code>``.
         raw: the tag as it appears in the document; it is written back unchanged.
         text: the text that it displays: the words of a ``kept`` element, ``"\n"`` for a line break or
-            tab, which ends a segment, otherwise nothing.
+            tab, which ends a segment, otherwise empty.
     """
 
     kind: TagKind
@@ -32,29 +32,29 @@ class Tag:
 
 
 Inline = tuple[str | Tag, ...]
-"""Stretches of plain text, unescaped, with tags between them, in the order of the text."""
+"""Stretches of plain text, unescaped, and tags, in order."""
 
 
-def check_tags(count: int) -> None:
-    """Refuse a text with more than :data:`MOST_TAGS` tags."""
-    if count > MOST_TAGS:
+def check_tag_count(count: int) -> None:
+    """Raise TextTooLongError for a text with more than :data:`MAX_TAGS` tags."""
+    if count > MAX_TAGS:
         raise TextTooLongError(
-            f"a paragraph has more than {MOST_TAGS} tags; divide it, or remove tags that have no effect"
+            f"a paragraph has more than {MAX_TAGS} tags; divide it, or remove tags that have no effect"
         )
 
 
 def is_kept(part: str | Tag) -> TypeGuard[Tag]:
-    """Return True for a tag that is kept as it is, such as a placeholder."""
+    """Return True for a ``kept`` tag, such as a placeholder."""
     return isinstance(part, Tag) and part.kind == "kept"
 
 
 def plain_text(inline: Sequence[str | Tag]) -> str:
-    """Return the text without its tags; untranslated elements as a reader sees them."""
+    """Return the text as displayed: without tags, with the words of untranslated elements."""
     return "".join(part if isinstance(part, str) else part.text for part in inline)
 
 
-def joined(parts: Iterable[str | Tag]) -> Inline:
-    """Build an inline: adjacent stretches of text become one, empty ones are dropped."""
+def join_parts(parts: Iterable[str | Tag]) -> Inline:
+    """Build an inline; adjacent stretches of text are joined, and empty ones dropped."""
     inline: list[str | Tag] = []
     stretch: list[str] = []
     for part in parts:
@@ -72,12 +72,12 @@ def joined(parts: Iterable[str | Tag]) -> Inline:
 
 
 def paired_tags(inline: Sequence[str | Tag]) -> dict[int, int]:
-    """Return the positions of opening tags with those of the tags that close them."""
-    opened: list[int] = []
+    """Return the positions of closing tags by those of their opening tags."""
+    open_tags: list[int] = []
     pairs: dict[int, int] = {}
-    for at, part in enumerate(inline):
+    for index, part in enumerate(inline):
         if isinstance(part, Tag) and part.kind == "open":
-            opened.append(at)
-        elif isinstance(part, Tag) and part.kind == "close" and opened:
-            pairs[opened.pop()] = at
+            open_tags.append(index)
+        elif isinstance(part, Tag) and part.kind == "close" and open_tags:
+            pairs[open_tags.pop()] = index
     return pairs

@@ -1,4 +1,4 @@
-"""Insert the tags of a source into its translation, each exactly once and well nested, for any alignment."""
+"""Insert the tags of a source into its translation, each exactly once and properly nested."""
 
 from __future__ import annotations
 
@@ -7,111 +7,129 @@ from collections.abc import Collection, Sequence
 from itertools import groupby, pairwise
 
 from uwaga.alignment.words import word_spans
-from uwaga.markup.inline import Inline, Tag, joined
-from uwaga.markup.strip_tags import Mark, StrippedText, in_order, tag_tree
-from uwaga.markup.word_ranges import Words, choose_places
+from uwaga.markup.inline import Inline, Tag, join_parts
+from uwaga.markup.strip_tags import Mark, StrippedText, order_marks, tag_tree
+from uwaga.markup.word_ranges import LinkedWords, choose_ranges
 from uwaga.markup.words import is_unspaced, word_links
 from uwaga.results.translation import WordAlignment
 
 
 def insert_tags(
-    stripped: StrippedText, translation: str, alignment: WordAlignment | None, same: Collection[str] = ()
+    stripped: StrippedText,
+    translation: str,
+    alignment: WordAlignment | None,
+    copied_words: Collection[str] = (),
 ) -> Inline:
     """Return the translation with the tags of its source.
 
-    A pair of tags is put around the words aligned with those it encloses in the source; an unpaired tag is
+    A pair of tags is placed around the words aligned with those it encloses in the source; an unpaired tag is
     placed after the words aligned with the text before it. White space next to a tag stays on its side. Tags
-    around the whole text stay there. The text is that of the translation, except for such white space.
+    around the complete text stay there. The text is that of the translation, except for such white space.
 
     Args:
         stripped: the source and its tags.
         translation: the translation of the source.
-        alignment: the alignment of source and translation; any is accepted, and None.
-        same: words that are aligned with themselves alone, each once in both texts.
+        alignment: any alignment of source and translation, or None.
+        copied_words: words that occur once in both texts, each aligned only with itself.
     """
     if not stripped.marks:
         return (translation,) if translation else ()
     sources, targets = word_spans(stripped.text), word_spans(translation)
-    links = word_links(stripped.text, translation, alignment, sources, targets, same)
+    links = word_links(stripped.text, translation, alignment, sources, targets, copied_words)
     root = tag_tree(stripped.marks)
-    choose_places(root, stripped.marks, Words.of(sources, links, len(targets)))
+    choose_ranges(root, stripped.marks, LinkedWords.from_links(sources, links, len(targets)))
     ends = [end for _, end in sources]
-    edges = [0, *(place for span in targets for place in span), len(translation)]
+    edges = [0, *(edge for span in targets for edge in span), len(translation)]
     gaps = [translation[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
     texts = [translation[start:end] for start, end in targets]
     groups = {
         gap: [stripped.marks[number] for number, _ in group]
-        for gap, group in groupby(in_order(root), key=lambda one: one[1])
+        for gap, group in groupby(order_marks(root), key=lambda placed: placed[1])
     }
-    made: list[str | Tag] = []
-    for number, blank in enumerate(gaps):
-        here = groups.get(number, [])
-        if here:
-            sides = texts[number - 1][-1:] if number else "", texts[number][:1] if number < len(texts) else ""
-            own = _own_edges(here, number, len(targets), stripped, sources)
-            places = [bisect_right(ends, mark.at) for mark in here]
-            made += _spaced(here, blank, own, sides, places)
+    parts: list[str | Tag] = []
+    for number, white_space in enumerate(gaps):
+        marks = groups.get(number, [])
+        if marks:
+            neighbours = (
+                texts[number - 1][-1:] if number else "",
+                texts[number][:1] if number < len(texts) else "",
+            )
+            at_edge = _at_source_edge(marks, number, len(targets), stripped, sources)
+            words_before = [bisect_right(ends, mark.position) for mark in marks]
+            parts += _with_spaces(marks, white_space, at_edge, neighbours, words_before)
         else:
-            made.append(blank)
+            parts.append(white_space)
         if number < len(texts):
-            made.append(texts[number])
-    return joined(made)
+            parts.append(texts[number])
+    return join_parts(parts)
 
 
-def _own_edges(
-    here: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
+def _at_source_edge(
+    marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """For each tag, return whether it was at this end of the source too, with the white space there."""
+    """Return for each tag whether it was at the same end of the source, along with the white space there."""
     if not sources or 0 < gap < words:
-        return [False] * len(here)
+        return [False] * len(marks)
     first, last = sources[0][0], sources[-1][1]
-    return [(gap == 0 and mark.at <= first) or (gap == words and mark.at >= last) for mark in here]
+    return [
+        (gap == 0 and mark.position <= first) or (gap == words and mark.position >= last) for mark in marks
+    ]
 
 
-def _spaced(
-    here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[str, str], places: Sequence[int]
+def _with_spaces(
+    marks: Sequence[Mark],
+    white_space: str,
+    at_edge: Sequence[bool],
+    neighbours: tuple[str, str],
+    words_before: Sequence[int],
 ) -> list[str | Tag]:
-    """Return the tags between two words, with white space on the sides where the source had it.
+    """Return the tags between two words, with white space on the same sides as in the source.
 
     Args:
-        here: the tags.
-        blank: the white space of the translation there.
-        own: for each, whether white space at the end of the text belongs to it.
-        sides: the characters on both sides, if any.
-        places: for each tag, the number of words before it in the source. White space around words that are
-            between these tags in the source alone is not repeated.
+        marks: the tags.
+        white_space: the white space of the translation between the words.
+        at_edge: for each tag, whether white space at the end of the text belongs to it.
+        neighbours: the preceding and following character, if any.
+        words_before: for each tag, the number of words before it in the source. White space around words that
+            are between these tags only in the source is not repeated.
     """
-    slots = [""] * (len(here) + 1)
-    for number, (mark, at_edge) in enumerate(zip(here, own, strict=True)):
-        if blank or at_edge:
+    slots = [""] * (len(marks) + 1)
+    for number, (mark, is_at_edge) in enumerate(zip(marks, at_edge, strict=True)):
+        if white_space or is_at_edge:
             slots[number] = slots[number] or mark.left
             slots[number + 1] = mark.right
-    apart = [False, *(one != other for one, other in pairwise(places)), places[0] != places[-1]]
-    for number, parted in enumerate(apart):
-        if parted and any(slots[:number]):
+    word_between = [
+        False,
+        *(count != next_count for count, next_count in pairwise(words_before)),
+        words_before[0] != words_before[-1],
+    ]
+    for number, is_between in enumerate(word_between):
+        if is_between and any(slots[:number]):
             slots[number] = ""
-    if blank and not any(slots) and not any(mark.divides for mark in here):
-        slots[_default(here)] = blank
-    elif blank and any(slots):
-        slots[next(number for number, slot in enumerate(slots) if slot)] = blank
-    for number, mark in enumerate(here):
-        if mark.tag.kind == "kept":  # visible text, which is separate from the words next to it
-            slots[number] = slots[number] or _parting(sides[0] if number == 0 else "")
-            slots[number + 1] = slots[number + 1] or _parting(sides[1] if mark is here[-1] else "")
-    made: list[str | Tag] = [slots[0]]
-    for mark, slot in zip(here, slots[1:], strict=True):
-        made += [mark.tag, slot]
-    return made
+    if white_space and not any(slots) and not any(mark.divides for mark in marks):
+        slots[_default_slot(marks)] = white_space
+    elif white_space and any(slots):
+        slots[next(number for number, slot in enumerate(slots) if slot)] = white_space
+    for number, mark in enumerate(marks):
+        if mark.tag.kind == "kept":  # visible text, separated from the adjacent words
+            slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
+            slots[number + 1] = slots[number + 1] or _separating_space(
+                neighbours[1] if mark is marks[-1] else ""
+            )
+    parts: list[str | Tag] = [slots[0]]
+    for mark, slot in zip(marks, slots[1:], strict=True):
+        parts += [mark.tag, slot]
+    return parts
 
 
-def _parting(side: str) -> str:
-    """Return the space between an untranslated piece and a character."""
-    return " " if side.isalnum() and not is_unspaced(side) else ""
+def _separating_space(character: str) -> str:
+    """Return the space between an untranslated piece and an adjacent character."""
+    return " " if character.isalnum() and not is_unspaced(character) else ""
 
 
-def _default(here: Sequence[Mark]) -> int:
-    """Return where a space goes that no tag had in the source: after closing tags, before opening ones."""
-    for number, mark in enumerate(here):
+def _default_slot(marks: Sequence[Mark]) -> int:
+    """Return the slot of a space that no tag had in the source: after closing and before opening tags."""
+    for number, mark in enumerate(marks):
         if mark.tag.kind == "open":
             return number
-    return len(here)
+    return len(marks)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.markup.icu import message_end
 from uwaga.markup.inline import Inline, Tag
 
@@ -32,12 +32,12 @@ PATH = (
     r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]\w{0,4}(?!\w)|"
     r"(?<!\w)[A-Za-z]:\\[^\s\"<>|]*\w"
 )
-ENDINGS = (
+FILE_EXTENSIONS = (
     "txt|pdf|docx?|xlsx?|pptx?|csv|tsv|jsonl?|ya?ml|xml|html?|md|rst|py|js|ts|css|c|h|cpp|java|go|rs|rb|sh|bat|exe|"
     "dll|so|zip|t?gz|tar|bz2|xz|jpe?g|png|gif|svg|webp|mp[34]|wav|avi|mkv|ini|cfg|toml|conf|log|sql|db|iso|apk|deb|"
     "rpm|po|od[tsp]|epub|srt|vtt|xliff?"
 )
-FILE = rf"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:{ENDINGS})(?!\w)"
+FILE = rf"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:{FILE_EXTENSIONS})(?!\w)"
 IDENTIFIER = (
     r"(?<![\w&#])#(?:[\dA-Fa-f]{3,4}){1,2}(?!\w)|(?<![\w.@#&])[@#][A-Za-z]\w+|(?<![\w-])--[a-z][\w-]*\w|"
     r"(?<![\w.-])(?:[A-Za-z][A-Za-z\d]*+(?>(?:_++[A-Za-z\d]++)+)|"
@@ -47,7 +47,7 @@ IDENTIFIER = (
     r"(?<![\w.@-])(?:[A-Za-z\d-]++\.)+(?:com|org|net|edu|gov|io|dev)(?!\w)|"
     r"(?<![\w+])(?:Ctrl|Alt|Shift|Cmd|Strg)(?:\+\w++)+"
 )
-"""Colours, mentions, options, names in programs, keys, domains, shortcuts."""
+"""Colours, mentions, options, identifiers, keys, domains, shortcuts."""
 THOUSANDS = r"\d{1,3}(?>(?:\.\d{3})+)(?![\d.])"
 CODE = (
     r"(?<![\w.,])\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2}|:\d{1,5})?(?!\w|\.\d)|"
@@ -59,104 +59,113 @@ CODE = (
     r"(?<![\w.,+-])(?:\(\d{2,5}\) ?|0\d{1,4}[ /-]?)\d(?:[ -]?\d){4,12}(?![\w.,-]?\d)(?!\w)|"
     r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
 )
-"""Addresses of networks, versions, dates, telephone numbers, hashes."""
+"""Network addresses, versions, dates, telephone numbers, hashes."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
-LIKELY = re.compile(r"[{%$@/\\#_]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
-"""A part of every placeholder; most texts have none, and are scanned only once."""
-USUAL = "|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE))
-COUNTED = re.compile(
+PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
+"""Occurs in every placeholder; most texts have no match, and are scanned only once."""
+COMMON_PATTERNS = "|".join(
+    (URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
+)
+NUMBER_LIKE = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
-"""A placeholder that begins like a number, or stands for one."""
+"""A placeholder that begins like a number or stands for a number."""
 
-MOST_BROKEN = 16
-"""Unclosed ICU messages in a text after which no more are looked for."""
+MAX_BROKEN_MESSAGES = 16
+"""Maximum unclosed ICU messages in a text; after them, no more messages are searched for."""
 
 
 @dataclass(frozen=True)
 class Placeholders:
-    """The placeholders to keep: the common ones, and matches of the user's regular expressions."""
+    """The placeholders to keep: the common ones and matches of the user's regular expressions."""
 
-    more: tuple[str, ...] = ()
+    extra_patterns: tuple[str, ...] = ()
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The regular expression of all of them, in which the group ``icu`` begins an ICU message."""
-        return re.compile("|".join([*(f"(?:{one})" for one in self.more), f"(?P<icu>{ICU})", USUAL]))
+        """The regular expression of all placeholders; its group ``icu`` is the start of an ICU message."""
+        return re.compile(
+            "|".join(
+                [*(f"(?:{pattern})" for pattern in self.extra_patterns), f"(?P<icu>{ICU})", COMMON_PATTERNS]
+            )
+        )
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.
 
         An ICU message with branches is one placeholder, from brace to brace.
         """
-        if not self.more and LIKELY.search(text) is None:
+        if not self.extra_patterns and PLACEHOLDER_HINT.search(text) is None:
             return (text,) if text else ()
         parts: list[str | Tag] = []
-        at = 0
-        for start, end in self._places(text):
-            parts += [text[at:start]] if start > at else []
+        position = 0
+        for start, end in self._spans(text):
+            parts += [text[position:start]] if start > position else []
             parts.append(Tag("kept", text[start:end], text[start:end]))
-            at = end
-        parts += [text[at:]] if at < len(text) else []
+            position = end
+        parts += [text[position:]] if position < len(text) else []
         return tuple(parts)
 
-    def _places(self, text: str) -> Iterator[tuple[int, int]]:
-        at = broken = 0
-        while found := self.pattern.search(text, at):
-            start, end = found.span()
-            if found.lastgroup == "icu":
-                closed = message_end(text, start) if broken < MOST_BROKEN else None
-                if closed is None:
-                    at, broken = start + 1, broken + 1
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        position = broken = 0
+        while match := self.pattern.search(text, position):
+            start, end = match.span()
+            if match.lastgroup == "icu":
+                icu_end = message_end(text, start) if broken < MAX_BROKEN_MESSAGES else None
+                if icu_end is None:
+                    position, broken = start + 1, broken + 1
                     continue
-                end = closed
+                end = icu_end
             if end > start:
                 yield start, end
-            at = max(end, at + 1)
+            position = max(end, position + 1)
 
 
-COMMON = Placeholders()
+COMMON_PLACEHOLDERS = Placeholders()
 
 
-def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | None:
+def resolve_placeholders(option: bool | Iterable[str] | None) -> Placeholders | None:
     """Return the placeholders to keep.
 
     Args:
-        wanted: True or None for the common placeholders; False for none; regular expressions for more.
+        option: True or None for the common placeholders; False for none; regular expressions for additional
+            ones.
     """
-    if wanted is None or wanted is True:
-        return COMMON
-    if wanted is False:
+    if option is None or option is True:
+        return COMMON_PLACEHOLDERS
+    if option is False:
         return None
-    if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
+    if isinstance(option, str | bytes) or not isinstance(option, Iterable):
         raise SettingsError(
-            f"placeholders must be True, False or regular expressions in a list, not {shown(wanted)}"
+            f"placeholders must be True, False or regular expressions in a list, not {quoted(option)}"
         )
-    more = []
-    for one in wanted:
+    patterns = []
+    for pattern in option:
         try:
-            empty = re.compile(one).fullmatch("")
-            more.append(re.compile(one).pattern if isinstance(one, str) else "")
+            empty_match = re.compile(pattern).fullmatch("")
+            patterns.append(re.compile(pattern).pattern if isinstance(pattern, str) else "")
         except (re.error, TypeError) as error:
-            raise SettingsError(f"placeholders: {shown(one)} is not a regular expression: {error}") from None
-        if empty is not None or not isinstance(one, str):
             raise SettingsError(
-                f"placeholders: {shown(one)} must be a string that does not match the empty string"
+                f"placeholders: {quoted(pattern)} is not a regular expression: {error}"
+            ) from None
+        if empty_match is not None or not isinstance(pattern, str):
+            raise SettingsError(
+                f"placeholders: {quoted(pattern)} must be a string that does not match the empty string"
             )
-    kept = Placeholders(tuple(more))
+    placeholders = Placeholders(tuple(patterns))
     try:
-        _ = kept.pattern  # compiles them
+        _ = placeholders.pattern  # compiles them
     except re.error as error:
         raise SettingsError(f"placeholders: the patterns cannot be combined: {error}") from None
-    return kept
+    return placeholders
 
 
 def is_quantity(text: str) -> bool:
-    """Return whether a text is a number with a unit, which models often copy."""
+    """Return whether a text is a number with a unit, which models usually copy."""
     return re.fullmatch(NUMBER, text) is not None
 
 
-def is_counted(text: str) -> bool:
+def is_number_like(text: str) -> bool:
     """Return whether a placeholder looks like a number."""
-    return COUNTED.match(text) is not None
+    return NUMBER_LIKE.match(text) is not None

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 from uwaga.markup.inline import Tag, paired_tags
 
-SEPARATES = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
+SEPARATING_TAG = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
 """A void tag that separates words."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A tag and its place in the text without tags: before the character ``at``.
+    """A tag and its position in the text without tags: before the character ``position``.
 
-    ``left`` and ``right`` are the white space between it and its neighbours: a word, another tag or the end
-    of the text. ``divides`` is true if it alone separates two words, and a space replaces it.
+    ``left`` and ``right`` are the white space between the tag and its neighbours: a word, another tag or the
+    end of the text. ``divides`` is true if only the tag separates two words, and a space replaces it.
     """
 
     tag: Tag
-    at: int
+    position: int
     left: str
     right: str
     divides: bool = False
@@ -36,12 +36,12 @@ class StrippedText:
 
 
 def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
-    """Strip all tags from a text, untranslated pieces too.
+    """Strip all tags from a text, including untranslated pieces.
 
-    Where a line break or an image alone separates two words, a space replaces it.
+    A line break or image that alone separates two words is replaced by a space.
 
     Args:
-        inline: the text with its tags; it may have adjacent stretches of text.
+        inline: the text with its tags; stretches of text may be adjacent.
     """
     stretches, tags = _alternating(inline)
     texts: list[str] = [stretches[0]]
@@ -50,7 +50,7 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     spaced = not stretches[0] or stretches[0][-1].isspace()  # whether the text so far ends in white space
     for tag, before, after in zip(tags, stretches, stretches[1:], strict=False):
         divides = not spaced and not after[:1].isspace() and separates(tag)
-        marks.append(Mark(tag, length, _blank_end(before), _blank_start(after), divides))
+        marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides))
         if divides:
             texts.append(" ")
         texts.append(after)
@@ -61,7 +61,7 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
 
 def separates(tag: Tag) -> bool:
     """Return whether a tag separates words without a space."""
-    return tag.kind == "void" and (tag.text.isspace() or SEPARATES.match(tag.raw) is not None)
+    return tag.kind == "void" and (tag.text.isspace() or SEPARATING_TAG.match(tag.raw) is not None)
 
 
 def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
@@ -77,24 +77,24 @@ def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
     return ["".join(parts) for parts in stretches], tags
 
 
-def _blank_end(text: str) -> str:
+def _trailing_space(text: str) -> str:
     return text[len(text.rstrip()) :]
 
 
-def _blank_start(text: str) -> str:
+def _leading_space(text: str) -> str:
     return text[: len(text) - len(text.lstrip())]
 
 
 @dataclass
 class Node:
-    """A pair of tags, or an unpaired tag; ``opens`` and ``closes`` are numbers of marks.
+    """A pair of tags, or an unpaired tag; ``opening`` and ``closing`` are indices of marks.
 
-    For an unpaired tag both are the same. ``children`` are in order. ``low`` and ``high`` delimit the target
-    words that it is put around, once they are chosen.
+    For an unpaired tag they are equal. ``children`` are in order. ``low`` and ``high`` delimit the target
+    words that the tags enclose, once chosen.
     """
 
-    opens: int
-    closes: int
+    opening: int
+    closing: int
     children: list[Node] = field(default_factory=list)
     low: int = 0
     high: int = 0
@@ -102,47 +102,47 @@ class Node:
     @property
     def paired(self) -> bool:
         """True if this is a pair of tags."""
-        return self.closes > self.opens
+        return self.closing > self.opening
 
 
 def tag_tree(marks: Sequence[Mark]) -> Node:
-    """Build the tree of all tags; its root is not a tag (``opens`` is -1).
+    """Build the tree of all tags; its root is not a tag (``opening`` is -1).
 
-    A closing tag ends the nearest opening tag before it that has no end yet. Tags without a partner are
+    A closing tag closes the nearest preceding opening tag that is not yet closed. Tags without a partner are
     unpaired.
     """
-    mates = paired_tags([mark.tag for mark in marks])
-    closing = set(mates.values())
+    partners = paired_tags([mark.tag for mark in marks])
+    closing = set(partners.values())
     root = Node(-1, len(marks))
     path = [root]
     for number in range(len(marks)):
         if number in closing:
             path.pop()
             continue
-        node = Node(number, mates.get(number, number))
+        node = Node(number, partners.get(number, number))
         path[-1].children.append(node)
         if node.paired:
             path.append(node)
     return root
 
 
-def in_order(root: Node) -> list[tuple[int, int]]:
-    """Return all marks with the number of target words before each, in the order of the translation.
+def order_marks(root: Node) -> list[tuple[int, int]]:
+    """Return all marks in the order of the translation, with the number of target words before each.
 
-    Adjacent pairs share no word. They are ordered by their first word and then by their last, so that empty
+    Adjacent pairs share no words. They are ordered by their first and then by their last word, so that empty
     pairs before a word precede the pair around it.
     """
-    placed: list[tuple[int, int]] = []
-    waiting: list[tuple[int, int] | Node] = [root]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Node):
-            if one.opens >= 0:
-                placed.append((one.opens, one.low))
-            if one.paired and one is not root:
-                waiting.append((one.closes, one.high))
-            inside = sorted(one.children, key=lambda child: (child.low, child.high, child.opens))
-            waiting += reversed(inside)
+    ordered: list[tuple[int, int]] = []
+    stack: list[tuple[int, int] | Node] = [root]
+    while stack:
+        entry = stack.pop()
+        if isinstance(entry, Node):
+            if entry.opening >= 0:
+                ordered.append((entry.opening, entry.low))
+            if entry.paired and entry is not root:
+                stack.append((entry.closing, entry.high))
+            children = sorted(entry.children, key=lambda child: (child.low, child.high, child.opening))
+            stack += reversed(children)
         else:
-            placed.append(one)
-    return placed
+            ordered.append(entry)
+    return ordered

@@ -1,4 +1,4 @@
-"""Symbols that stand for untranslated pieces in a model's input: names and numbers, which models copy."""
+"""Symbols for untranslated pieces in the input of a model: names and numbers, which models copy."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from uwaga.alignment.words import word_spans
-from uwaga.markup.inline import Inline, Tag, is_kept, joined
-from uwaga.markup.placeholders import UNITS, is_counted, is_quantity
+from uwaga.markup.inline import Inline, Tag, is_kept, join_parts
+from uwaga.markup.placeholders import UNITS, is_number_like, is_quantity
 from uwaga.markup.strip_tags import separates
 from uwaga.markup.units import translatable
 from uwaga.markup.words import overlapping
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
-NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
-NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
-"""The words that models copy most often, measured on the bundled model and on Firefox's."""
-WORDS = re.compile(r"\w+")
+COMMON_NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
+COMMON_NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
+"""The words that models copy most often, measured with the bundled model and those of Firefox."""
+WORD = re.compile(r"\w+")
 CANDIDATE = re.compile(
     rf"(?<!\w)[+-]?(?P<number>\d++(?>(?:[.,]\d++)*))(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
 )
-"""Every word that may be a symbol: a number, with its unit where there is one, or letters."""
-ATTEMPTS = 4
-"""Ways to choose symbols: by the kind of the piece, of the other kind, and further ones of both."""
+"""A word that may be a symbol: a number, with a unit if present, or letters."""
+MAX_ATTEMPTS = 4
+"""Choices of symbols: by the kind of the piece, of the other kind, and further ones of both kinds."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """The word that stands for an untranslated piece, and whether the piece touched a word on either side."""
+    """The word that stands for an untranslated piece, and whether the piece touches a word on each side."""
 
     text: str
     tag: Tag
@@ -38,14 +38,14 @@ class Symbol:
 
 
 def find_symbols(symbols: Iterable[Symbol], text: str) -> dict[str, list[Span]]:
-    """Find each symbol where it is a word by itself: ``20`` is not found in ``20.000`` or in ``2020``.
+    """Find symbols as separate words: ``20`` is not found in ``20.000`` or in ``2020``.
 
     Returns:
         the spans of each symbol that occurs, by its text.
     """
-    wanted = {symbol.text for symbol in symbols}
+    symbol_texts = {symbol.text for symbol in symbols}
     spans: dict[str, list[Span]] = {}
-    for match in CANDIDATE.finditer(text) if wanted else ():
+    for match in CANDIDATE.finditer(text) if symbol_texts else ():
         start, end = match.span()
         if match["number"] is None:
             ranges = [(start, end)]
@@ -53,7 +53,7 @@ def find_symbols(symbols: Iterable[Symbol], text: str) -> dict[str, list[Span]]:
             number, stop = match.start("number"), match.end("number")
             ranges = [(start, end), (number, end), (start, stop), (number, stop)]
         for low, high in ranges:
-            if text[low:high] in wanted and _is_word(text, low, high):
+            if text[low:high] in symbol_texts and _is_word(text, low, high):
                 spans.setdefault(text[low:high], []).append((low, high))
                 break
     return spans
@@ -73,70 +73,72 @@ def _in_word(character: str) -> bool:
 
 
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
-    """Choose a symbol for each untranslated piece, all different and none in the text; None if none is left.
+    """Choose a symbol for each untranslated piece, all distinct and not in the text; None if none is left.
 
-    A text without letters beside its untranslated pieces is copied, and needs no symbols.
+    A text without letters besides its untranslated pieces is copied, and needs no symbols.
 
     Args:
         inline: the text.
-        attempt: from 0; each attempt has other symbols.
+        attempt: from 0; each attempt uses different symbols.
     """
     if not translatable(inline):
         return [None for part in inline if is_kept(part)]
     texts = [part if isinstance(part, str) else part.text for part in inline]
-    taken = {word for text in texts for word in WORDS.findall(text)}
-    kinds = {True: list(NUMBERS), False: list(NAMES)}
+    used_words = {word for text in texts for word in WORD.findall(text)}
+    symbols_by_kind = {True: list(COMMON_NUMBERS), False: list(COMMON_NAMES)}
     shift = 4 * (attempt // 2)
-    left = {kind: [*every[shift:], *every[:shift]] for kind, every in kinds.items()}
-    chosen: list[str | None] = []
-    own_texts = Counter(part.text for part in inline if isinstance(part, Tag))
+    available = {kind: [*symbols[shift:], *symbols[:shift]] for kind, symbols in symbols_by_kind.items()}
+    choices: list[str | None] = []
+    tag_texts = Counter(part.text for part in inline if isinstance(part, Tag))
     plain = " ".join(part for part in inline if isinstance(part, str))
-    outside = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
+    other_words = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
     for part in inline:
         if is_kept(part):
-            alone = own_texts[part.text] == 1 and part.text not in outside
-            if attempt == 0 and alone and is_quantity(part.text):
-                chosen.append(part.text)
+            is_unique = tag_texts[part.text] == 1 and part.text not in other_words
+            if attempt == 0 and is_unique and is_quantity(part.text):
+                choices.append(part.text)
                 continue
-            own = left[is_counted(part.text) != (attempt % 2 == 1)]
-            other = left[is_counted(part.text) == (attempt % 2 == 1)]
-            free = next((one for one in (*own, *other) if one not in taken), None)
-            if free is not None:
-                taken.add(free)
-            chosen.append(free)
-    return chosen
+            preferred = available[is_number_like(part.text) != (attempt % 2 == 1)]
+            alternatives = available[is_number_like(part.text) == (attempt % 2 == 1)]
+            symbol = next(
+                (candidate for candidate in (*preferred, *alternatives) if candidate not in used_words), None
+            )
+            if symbol is not None:
+                used_words.add(symbol)
+            choices.append(symbol)
+    return choices
 
 
-def substitute(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, tuple[Symbol, ...]]:
-    """Return the text with symbols for untranslated pieces, and the symbols; a piece without one stays a tag.
+def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, tuple[Symbol, ...]]:
+    """Return the text with symbols for untranslated pieces, and the symbols; pieces without one stay tags.
 
     Args:
         inline: the text.
-        symbols: one, or None, for each untranslated piece.
+        symbols: a symbol or None for each untranslated piece.
     """
     parts: list[str | Tag] = []
-    used: list[Symbol] = []
-    choice = iter(symbols)
+    inserted: list[Symbol] = []
+    remaining = iter(symbols)
     touched_left = _touched(inline, last=True)
     touched_right = _touched(inline[::-1], last=False)[::-1]
     for part, left, right in zip(inline, touched_left, touched_right, strict=True):
-        symbol = next(choice) if is_kept(part) else None
+        symbol = next(remaining) if is_kept(part) else None
         if symbol is None or isinstance(part, str):
             parts.append(part)
             continue
-        used.append(Symbol(symbol, part, left, right))
-        apart = left and not (parts and isinstance(parts[-1], str) and parts[-1].endswith(" "))
-        parts.append((" " if apart else "") + symbol + (" " if right else ""))
-    return joined(parts), tuple(used)
+        inserted.append(Symbol(symbol, part, left, right))
+        needs_space = left and not (parts and isinstance(parts[-1], str) and parts[-1].endswith(" "))
+        parts.append((" " if needs_space else "") + symbol + (" " if right else ""))
+    return join_parts(parts), tuple(inserted)
 
 
-def missing(symbols: Sequence[Symbol], translation: str) -> list[int]:
-    """Return the numbers of the symbols that do not occur in a translation exactly once."""
+def missing_symbols(symbols: Sequence[Symbol], translation: str) -> list[int]:
+    """Return the indices of the symbols that do not occur in a translation exactly once."""
     spans = find_symbols(symbols, translation)
     return [number for number, symbol in enumerate(symbols) if len(spans.get(symbol.text, ())) != 1]
 
 
-def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
+def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
     """Replace the symbols in a translation with the pieces that they stand for.
 
     Args:
@@ -145,47 +147,45 @@ def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
     """
     if not symbols:
         return inline
-    by_text = {one.text: one for one in symbols}
+    by_text = {symbol.text: symbol for symbol in symbols}
     parts: list[str | Tag] = []
     for part in inline:
         if isinstance(part, Tag):
             parts.append(part)
             continue
-        at = 0
-        for start, after in sorted(span for own in find_symbols(symbols, part).values() for span in own):
-            symbol = by_text[part[start:after]]
-            before = part[at:start]
-            beside = before[-2:-1].isalnum() or (before == " " and bool(parts) and isinstance(parts[-1], Tag))
-            if symbol.touches_left and beside:
+        position = 0
+        for start, end in sorted(span for spans in find_symbols(symbols, part).values() for span in spans):
+            symbol = by_text[part[start:end]]
+            before = part[position:start]
+            follows_word = before[-2:-1].isalnum() or (
+                before == " " and bool(parts) and isinstance(parts[-1], Tag)
+            )
+            if symbol.touches_left and follows_word:
                 before = before.rstrip(" ")
-            if (
-                symbol.touches_right
-                and part[after : after + 1] == " "
-                and part[after + 1 : after + 2].isalnum()
-            ):
-                after += 1
+            if symbol.touches_right and part[end : end + 1] == " " and part[end + 1 : end + 2].isalnum():
+                end += 1
             parts += [before, symbol.tag]
-            at = after
-        parts.append(part[at:])
-    return joined(parts)
+            position = end
+        parts.append(part[position:])
+    return join_parts(parts)
 
 
 def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
-    """Return for each part whether a word or an untranslated piece comes right before it.
+    """Return for each part whether a word or an untranslated piece immediately precedes it.
 
     Args:
-        parts: in the order in which they are passed.
-        last: which end of a text is passed last: its last character or its first.
+        parts: in forward or reverse order.
+        last: True if the order is forward, so that the last character of a text is next to the next part.
     """
-    touched, now = list[bool](), False
+    touched, touches = list[bool](), False
     for part in parts:
-        touched.append(now)
+        touched.append(touches)
         if isinstance(part, str):
-            now = _in_word(part[-1 if last else 0]) if part else now
+            touches = _in_word(part[-1 if last else 0]) if part else touches
         elif part.kind == "kept":
-            now = True
+            touches = True
         elif separates(part):
-            now = False
+            touches = False
     return touched
 
 
@@ -194,85 +194,93 @@ def realign(
     source: tuple[str, str],
     target: tuple[str, str],
     symbols: Sequence[Symbol],
-    kept: Sequence[str],
+    inserted: Sequence[str],
 ) -> WordAlignment | None:
-    """Return the links between the words of the final texts; None if these do not match the texts before.
+    """Return the alignment of the final texts; None if they do not match the texts with symbols.
 
     Args:
         alignment: the alignment of the texts with symbols.
-        source: the source with symbols, and without.
-        target: the translation with symbols, and without.
-        symbols: the symbols in both.
-        kept: pieces that only the final texts have.
+        source: the source with and without symbols.
+        target: the translation with and without symbols.
+        symbols: the symbols in both texts.
+        inserted: pieces that occur only in the final texts.
     """
-    sides, symbol_words = [], list[dict[str, range]]()
+    texts, symbol_words = [], list[dict[str, range]]()
     for (before, after), spans in ((source, alignment.source), (target, alignment.target)):
-        at_symbols = {text: found[0] for text, found in find_symbols(symbols, before).items()}
-        positions = _map_characters(before, after, symbols, at_symbols, kept)
+        symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
+        positions = _map_characters(before, after, symbols, symbol_spans, inserted)
         if positions is None:
             return None
         words = word_spans(after)
         starts = [start for start, _ in words]
-        moved = [[place for place in positions[start:end] if place is not None] for start, end in spans]
-        owners = [overlapping(words, starts, own[0][0], own[-1][1]) if own else range(0) for own in moved]
-        sides.append((tuple(words), owners))
+        final_spans = [[span for span in positions[start:end] if span is not None] for start, end in spans]
+        word_ranges = [
+            overlapping(words, starts, word_spans_[0][0], word_spans_[-1][1]) if word_spans_ else range(0)
+            for word_spans_ in final_spans
+        ]
+        texts.append((tuple(words), word_ranges))
         symbol_words.append(
             {
-                text: overlapping(words, starts, *place)
-                for text, (start, _) in at_symbols.items()
-                if (place := positions[start]) is not None
+                text: overlapping(words, starts, *span)
+                for text, (start, _) in symbol_spans.items()
+                if (span := positions[start]) is not None
             }
         )
-    both = [text for text in symbol_words[0] if text in symbol_words[1]]
-    taken = [{word for text in both for word in own[text]} for own in symbol_words]
-    (sources, ours), (targets, theirs) = (
-        (words, [[word for word in own if word not in gone] for own in owners])
-        for (words, owners), gone in zip(sides, taken, strict=True)
+    common = [text for text in symbol_words[0] if text in symbol_words[1]]
+    symbol_indices = [{word for text in common for word in ranges[text]} for ranges in symbol_words]
+    (sources, source_words), (targets, target_words) = (
+        (words, [[word for word in word_range if word not in excluded] for word_range in word_ranges])
+        for (words, word_ranges), excluded in zip(texts, symbol_indices, strict=True)
     )
-    links = {(one, two) for here, there in alignment.links for one in ours[here] for two in theirs[there]}
-    chances = [
-        ((one, two), chance)
-        for here, there, chance in alignment.likely
-        for one in ours[here]
-        for two in theirs[there]
+    links = {
+        (source_word, target_word)
+        for i, j in alignment.links
+        for source_word in source_words[i]
+        for target_word in target_words[j]
+    }
+    probabilities = [
+        ((source_word, target_word), probability)
+        for i, j, probability in alignment.likely
+        for source_word in source_words[i]
+        for target_word in target_words[j]
     ]
-    for text in both:
+    for text in common:
         pairs = list(zip(symbol_words[0][text], symbol_words[1][text], strict=False))
         links.update(pairs)
-        chances += [(pair, 1.0) for pair in pairs] if alignment.likely else []
-    return WordAlignment(sources, targets, tuple(sorted(links)), noisy_or(chances))
+        probabilities += [(pair, 1.0) for pair in pairs] if alignment.likely else []
+    return WordAlignment(sources, targets, tuple(sorted(links)), noisy_or(probabilities))
 
 
 def _map_characters(
     before: str,
     after: str,
     symbols: Sequence[Symbol],
-    at_symbols: Mapping[str, Span],
-    kept: Sequence[str],
+    symbol_spans: Mapping[str, Span],
+    inserted: Sequence[str],
 ) -> list[Span | None] | None:
     """Return for each character of ``before`` its span in ``after``; None for white space.
 
-    Returns None where ``after`` is not ``before`` with the symbols replaced and the kept pieces inserted.
+    Return None if ``after`` is not ``before`` with the symbols replaced and the pieces inserted.
     """
     replaced = {
-        at_symbols[one.text][0]: (at_symbols[one.text][1], one.tag.text)
-        for one in symbols
-        if one.text in at_symbols
+        symbol_spans[symbol.text][0]: (symbol_spans[symbol.text][1], symbol.tag.text)
+        for symbol in symbols
+        if symbol.text in symbol_spans
     }
-    pieces, lengths = frozenset(kept), sorted({len(one) for one in kept if one})
+    pieces, lengths = frozenset(inserted), sorted({len(piece) for piece in inserted if piece})
     positions: list[Span | None] = []
-    at = to = 0
-    while at < len(before):
-        if before[at].isspace():
+    i = j = 0
+    while i < len(before):
+        if before[i].isspace():
             positions.append(None)
-            at += 1
+            i += 1
             continue
-        end, text = replaced.get(at, (at + 1, before[at]))
-        while not after.startswith(text, to):
-            skipped = next((length for length in lengths if after[to : to + length] in pieces), 0)
-            if not skipped and not after[to : to + 1].isspace():
+        end, text = replaced.get(i, (i + 1, before[i]))
+        while not after.startswith(text, j):
+            skipped = next((length for length in lengths if after[j : j + length] in pieces), 0)
+            if not skipped and not after[j : j + 1].isspace():
                 return None
-            to += skipped or 1
-        positions += [(to, to + len(text))] * (end - at)
-        at, to = end, to + len(text)
+            j += skipped or 1
+        positions += [(j, j + len(text))] * (end - i)
+        i, j = end, j + len(text)
     return positions

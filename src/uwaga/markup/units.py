@@ -1,7 +1,7 @@
 """A document in pieces: text that is copied, and units of text that are translated.
 
-The readers of all formats yield pieces, which together are the whole document. A string in a format
-(:class:`Fragment`) is read by the same readers.
+The readers of all formats yield pieces, which together are the complete document. The same readers read a
+string in a format (:class:`Fragment`).
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from uwaga.markup.inline import Inline, Tag, joined, paired_tags
+from uwaga.markup.inline import Inline, Tag, join_parts, paired_tags
 
 Write = Callable[[Sequence[Inline]], str]
-"""Writes the translations of a unit's texts, in their order, as the format does."""
+"""Writes the translations of a unit's texts, in order, in the document's format."""
 Escape = Callable[[str], str]
-"""Writes plain text as a format does."""
+"""Escapes plain text for a format."""
 
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
-"""Characters that neither XML nor HTML can write."""
+"""Characters that are invalid in XML and HTML."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Texts that stand in one place of a document and are written together.
+    """Texts in one place of a document that are written together.
 
     Attributes:
-        inlines: the texts, in the order of the document.
-        write: returns the replacement when they are translated.
-        raw: the original text, which stays if no translation differs from its text; None where the
-            translation stands next to its source, and is always written.
+        inlines: the texts, in document order.
+        write: returns the replacement for the translated texts.
+        raw: the original text, which is copied if no translation differs from its text; None if the
+            translation is next to its source, and always written.
     """
 
     inlines: tuple[Inline, ...]
@@ -53,34 +53,34 @@ class Fragment:
 
     @classmethod
     def plain(cls, text: str) -> Fragment:
-        """Return a text without a format, all of which is translated; blanks at its ends are dropped."""
-        return cls((Unit(((text,),), lambda made: BLANK_ENDS.sub("", "".join(map(_raw, made[0])))),))
+        """Return a text without markup; spaces and tabs at its ends are dropped."""
+        return cls((Unit(((text,),), lambda inlines: BLANK_ENDS.sub("", "".join(map(_raw, inlines[0])))),))
 
     @property
     def inlines(self) -> list[Inline]:
         """The texts to translate."""
         return [inline for piece in self.pieces if isinstance(piece, Unit) for inline in piece.inlines]
 
-    def written(self, inlines: Sequence[Inline]) -> str:
-        """Return the string with other texts in the places of :attr:`inlines`."""
-        return "".join(all_written(self.pieces, inlines))
+    def write(self, inlines: Sequence[Inline]) -> str:
+        """Return the string with other texts in place of :attr:`inlines`."""
+        return "".join(write_pieces(self.pieces, inlines))
 
 
-def written(unit: Unit, made: Sequence[Inline]) -> str:
-    """Return the text that replaces a unit once its texts are translated."""
-    if unit.raw is not None and tuple(made) == unit.inlines:
+def write_unit(unit: Unit, inlines: Sequence[Inline]) -> str:
+    """Return the text of a unit with translated texts."""
+    if unit.raw is not None and tuple(inlines) == unit.inlines:
         return unit.raw
-    return unit.write(made)
+    return unit.write(inlines)
 
 
-def all_written(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator[str]:
-    """Yield each piece as it is written with other texts; ``inlines`` are those of all units, in order."""
-    made = iter(inlines)
+def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator[str]:
+    """Yield the text of each piece with translated texts; ``inlines`` are those of all units, in order."""
+    remaining = iter(inlines)
     for piece in pieces:
         if isinstance(piece, str):
             yield piece
         else:
-            yield written(piece, [next(made) for _ in piece.inlines])
+            yield write_unit(piece, [next(remaining) for _ in piece.inlines])
 
 
 def _raw(part: str | Tag) -> str:
@@ -92,23 +92,23 @@ def translatable(inline: Inline) -> bool:
     return any(isinstance(part, str) and any(map(str.isalpha, part)) for part in inline)
 
 
-def trimmed(inline: Inline) -> tuple[str, Inline, str]:
+def trim(inline: Inline) -> tuple[str, Inline, str]:
     """Split a text into the white space before it, the text, and the white space after it."""
     parts = list(inline)
     before = after = ""
     if parts and isinstance(parts[0], str):
-        bare = parts[0].lstrip()
-        before, parts[0] = parts[0][: len(parts[0]) - len(bare)], bare
+        stripped = parts[0].lstrip()
+        before, parts[0] = parts[0][: len(parts[0]) - len(stripped)], stripped
     if parts and isinstance(parts[-1], str):
-        bare = parts[-1].rstrip()
-        after, parts[-1] = parts[-1][len(bare) :], bare
-    return before, joined(parts), after
+        stripped = parts[-1].rstrip()
+        after, parts[-1] = parts[-1][len(stripped) :], stripped
+    return before, join_parts(parts), after
 
 
-def peeled(inline: Inline) -> tuple[Inline, Inline, Inline]:
+def peel(inline: Inline) -> tuple[Inline, Inline, Inline]:
     """Split a text into its leading part, the text itself, and its trailing part.
 
-    White space, void tags and pairs of tags around the whole text are outside.
+    White space, void tags and pairs of tags around the complete text are split off.
     """
     before: list[str | Tag] = []
     after: list[str | Tag] = []
@@ -128,27 +128,27 @@ def peeled(inline: Inline) -> tuple[Inline, Inline, Inline]:
             low, high = low + 1, high - 1
         else:
             break
-    start, core, end = trimmed(inline[low:high])
-    return joined((*before, start)), core, joined((end, *reversed(after)))
+    start, core, end = trim(inline[low:high])
+    return join_parts((*before, start)), core, join_parts((end, *reversed(after)))
 
 
 def _is_outside(part: str | Tag) -> bool:
     return part.isspace() if isinstance(part, str) else part.kind == "void"
 
 
-def balanced(inline: Inline) -> Inline:
-    """Return the same text, in which opening and closing tags without a partner are void."""
+def balance_tags(inline: Inline) -> Inline:
+    """Return the text with opening and closing tags without a partner turned into void tags."""
     pairs = paired_tags(inline)
-    return unpaired_void(inline, {*pairs, *pairs.values()})
+    return void_unpaired_tags(inline, {*pairs, *pairs.values()})
 
 
-def unpaired_void(parts: Sequence[str | Tag], paired: set[int]) -> Inline:
-    """Return the same parts; opening and closing tags at other positions than these become void."""
+def void_unpaired_tags(parts: Sequence[str | Tag], paired: set[int]) -> Inline:
+    """Return the parts with opening and closing tags at other than the given positions made void."""
     return tuple(
         Tag("void", part.raw, part.text)
-        if isinstance(part, Tag) and part.kind in ("open", "close") and at not in paired
+        if isinstance(part, Tag) and part.kind in ("open", "close") and index not in paired
         else part
-        for at, part in enumerate(parts)
+        for index, part in enumerate(parts)
     )
 
 
@@ -158,58 +158,59 @@ def text_unit(
     write: Callable[[Inline], str],
     inner: Mapping[str, Sequence[Piece]] | None = None,
 ) -> Piece:
-    r"""Build the unit of a text; what has no letter is copied.
+    r"""Build the unit of a text; a text without letters is copied.
 
-    A line break or tab inside the text (a void tag that is read as ``"\n"``) ends a segment: the unit has one
-    text for each line. A text of several links and nothing else has one for each link. White space and tags
-    around a line or link stay outside.
+    A line break or tab inside the text (a void tag with the text ``"\n"``) ends a segment: the unit has a
+    text for each line. A text that consists of several links has a text for each link. White space and tags
+    around a line or link are not part of its text.
 
     Args:
-        raw: the text as it stands in the document.
+        raw: the text as it appears in the document.
         inline: the text.
-        write: writes an inline as the format does.
-        inner: by how a tag is written, the pieces of which it consists, where it holds texts of its own, such
-            as the title of a link.
+        write: writes an inline in the document's format.
+        inner: the pieces of tags that contain texts, such as the title of a link, by the raw tag.
     """
-    layout, lines = _lines(inline)
+    layout, lines = _split_lines(inline)
     inner = inner or {}
     units = [piece for pieces in inner.values() for piece in pieces if isinstance(piece, Unit)]
     inlines = (*lines, *(text for unit in units for text in unit.inlines))
     if not inlines:
         return raw
 
-    def put(made: Sequence[Inline]) -> str:
-        rest = iter(made[len(lines) :])
-        tags = {key: "".join(all_written(pieces, rest)) for key, pieces in inner.items()}
-        parts = (part for slot in layout for part in (made[slot] if isinstance(slot, int) else (slot,)))
+    def write_lines(translations: Sequence[Inline]) -> str:
+        inner_translations = iter(translations[len(lines) :])
+        tags = {key: "".join(write_pieces(pieces, inner_translations)) for key, pieces in inner.items()}
+        parts = (
+            part for slot in layout for part in (translations[slot] if isinstance(slot, int) else (slot,))
+        )
         return write(
-            joined(
+            join_parts(
                 Tag(part.kind, tags.get(part.raw, part.raw), part.text) if isinstance(part, Tag) else part
                 for part in parts
             )
         )
 
-    return Unit(inlines, put, raw)
+    return Unit(inlines, write_lines, raw)
 
 
-def _lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
+def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
     """Split a text at its line breaks, or into its links.
 
     Returns:
-        the parts of the text, with the number of a line in place of its words; and the lines.
+        the parts of the text, with the index of a line in place of its words; and the lines.
     """
     layout: list[str | Tag | int] = []
     lines: list[Inline] = []
-    before, core, after = peeled(inline)
+    before, core, after = peel(inline)
     stretch: list[str | Tag] = []
     cuts = _link_cuts(core)
-    whole = not cuts and not any(_is_break(part) for part in core)
-    for at, part in enumerate((*core, None)):
+    is_single = not cuts and not any(_is_break(part) for part in core)
+    for index, part in enumerate((*core, None)):
         if part is not None and not _is_break(part):
             stretch.append(part)
-            if at not in cuts:
+            if index not in cuts:
                 continue
-        start, line, end = ((), core, ()) if whole else peeled(balanced(tuple(stretch)))
+        start, line, end = ((), core, ()) if is_single else peel(balance_tags(tuple(stretch)))
         if translatable(line):
             layout += [*start, len(lines), *end]
             lines.append(line)
@@ -221,18 +222,18 @@ def _lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
 
 
 def _link_cuts(inline: Inline) -> set[int]:
-    """Return the parts after which to cut a text of several links and nothing else (a navigation bar)."""
+    """Return the indices of the parts after which to cut a text of links only, such as a navigation bar."""
     pairs = paired_tags(inline)
-    cuts, links, at, outside = set[int](), 0, 0, list[str | Tag]()
-    while at < len(inline):
-        part, end = inline[at], pairs.get(at)
+    cuts, links, index, outside = set[int](), 0, 0, list[str | Tag]()
+    while index < len(inline):
+        part, end = inline[index], pairs.get(index)
         if end is not None and isinstance(part, Tag) and LINK.match(part.raw):
-            cuts |= {at - 1, end}
+            cuts |= {index - 1, end}
             links += 1
-            at = end
+            index = end
         else:
             outside.append(part)
-        at += 1
+        index += 1
     return cuts if links > 1 and not translatable(tuple(outside)) else set()
 
 
@@ -240,37 +241,39 @@ def _is_break(part: str | Tag) -> bool:
     return isinstance(part, Tag) and part.kind == "void" and part.text == "\n"
 
 
-def escaping(raw: str, unescape: Callable[[str], str], more: Mapping[str, str] | None = None) -> Escape:
-    """Return how to escape a translation: as its source is escaped, and with the entities that it uses.
+def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, str] | None = None) -> Escape:
+    """Return a function that escapes a translation like its source, with the entities that the source uses.
 
     Args:
-        raw: the source as it is written.
-        unescape: returns what an entity stands for.
-        more: further characters and their entities, such as the quote inside an attribute.
+        raw: the escaped source.
+        unescape: returns the character of an entity.
+        extra: further characters and their entities, such as the quote inside an attribute.
     """
-    found = [entity for entity in ENTITY.findall(raw) if unescape(entity) != entity]
-    known = frozenset(found)
-    plain = ENTITY.sub(lambda entity: "" if entity[0] in known else entity[0], raw)
-    entities = ESCAPES | dict(more or {})
-    for entity in found:
+    used_entities = [entity for entity in ENTITY.findall(raw) if unescape(entity) != entity]
+    entity_set = frozenset(used_entities)
+    without_entities = ENTITY.sub(lambda entity: "" if entity[0] in entity_set else entity[0], raw)
+    entities = ESCAPES | dict(extra or {})
+    for entity in used_entities:
         character = unescape(entity)
-        if len(character) == 1 and character not in plain:
+        if len(character) == 1 and character not in without_entities:
             entities[character] = entity
-    if ">" in plain:
+    if ">" in without_entities:
         entities.pop(">")
     table = str.maketrans(entities)
-    if "&" not in plain or found:
+    if "&" not in without_entities or used_entities:
         return lambda text: FORBIDDEN.sub("", text).translate(table)
-    bare = str.maketrans({sign: entity for sign, entity in entities.items() if sign != "&"})
+    without_ampersand = str.maketrans(
+        {character: entity for character, entity in entities.items() if character != "&"}
+    )
 
     def escape(text: str) -> str:
         text = FORBIDDEN.sub("", text)
-        written = text.translate(bare)
-        return written if unescape(written) == text else text.translate(table)
+        escaped = text.translate(without_ampersand)
+        return escaped if unescape(escaped) == text else text.translate(table)
 
     return escape
 
 
-def writer(escape: Escape) -> Callable[[Inline], str]:
-    """Return a function that writes an inline: tags as they are, text escaped."""
+def make_writer(escape: Escape) -> Callable[[Inline], str]:
+    """Return a function that writes an inline, with unchanged tags and escaped text."""
     return lambda inline: "".join(part.raw if isinstance(part, Tag) else escape(part) for part in inline)

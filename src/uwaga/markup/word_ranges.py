@@ -1,8 +1,8 @@
-"""Choose the words of a translation that each pair of tags is put around, and the places of unpaired tags.
+"""Choose the words of a translation that each pair of tags encloses, and the positions of unpaired tags.
 
-A pair is put around the run of words with the fewest expected errors, missing words and extra words, given
-the probability that each pair of words is linked. A pair inside another is limited to the words of that one;
-of adjacent pairs that compete for the same words, the one with the higher gain comes first.
+A pair encloses the run of words with the fewest expected errors, missing words and extra words, given the
+probability that each pair of words is linked. A nested pair is limited to the words of its parent; of
+adjacent pairs that compete for the same words, the one with the higher gain takes precedence.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from uwaga.markup.strip_tags import Mark, Node
-from uwaga.markup.words import LINKED, Links, overlapping
+from uwaga.markup.words import LINK_THRESHOLD, Links, overlapping
 from uwaga.results.translation import Span
 
-UNLINKED = 0.05
-"""Cost of a word without links inside a pair: low, but no reason to include it."""
+UNLINKED_COST = 0.05
+"""Cost of an unlinked word inside a pair: low, but enough not to include it without need."""
 
-DEEPEST = 32
-"""Most pairs inside each other; a deeper one is put around all words of the pair around it."""
+MAX_PAIR_DEPTH = 32
+"""Maximum depth of nested pairs; a deeper pair encloses all words of its parent."""
 
 
-TOO_MANY = 1.5
-"""Cost of a word of other pairs, relative to leaving out a word of this pair."""
+EXTRA_WORD_COST = 1.5
+"""Cost of including a word of other pairs, relative to omitting a word of this pair."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """The words of a source and the links to those of its translation.
+class LinkedWords:
+    """The words of a source and their links to the words of its translation.
 
-    ``starts`` are the first characters of ``spans``. ``partners`` are for each target word the source words
-    that it may be linked to, and how likely. ``linked`` (target words + 1) counts the linked words before
-    each, and ``costs`` sums what those before each cost where they belong to others. ``ends`` and ``begins``
-    are for each source word where the translation of the nearest linked word ends or begins: of that word or
-    one before it, and of that word or one after it.
+    ``starts`` are the start offsets of ``spans``. ``partners`` are for each target word the source words that
+    it may be linked to, with probabilities. ``linked`` (target words + 1) counts the linked words before
+    each, and ``costs`` sums the costs of the words before each if they belong to other pairs. ``ends`` and
+    ``begins`` are for each source word the end of the translation of the nearest linked word up to it, and
+    the start of the translation of the nearest linked word from it on.
     """
 
     spans: Sequence[Span]
@@ -48,22 +48,28 @@ class Words:
     begins: Sequence[int | None]
 
     @classmethod
-    def of(cls, spans: Sequence[Span], links: Links, targets: int) -> Words:
-        """Build it from the source words, their links, and the number of target words."""
+    def from_links(cls, spans: Sequence[Span], links: Links, targets: int) -> LinkedWords:
+        """Build the words from the source words, their links, and the number of target words."""
         partners: list[list[tuple[int, float]]] = [[] for _ in range(targets)]
-        for word, own in enumerate(links):
-            for other, chance in own.items():
-                partners[other].append((word, chance))
-        taken = [any(chance >= LINKED for _, chance in one) for one in partners]
-        costs = [_cost(_meant(one)) for one in partners]
-        sums = list(accumulate(taken, initial=0)), list(accumulate(costs, initial=0.0))
-        sure = [[other for other, chance in own.items() if chance >= LINKED] for own in links]
-        ends = _carried([own[-1] + 1 if own else None for own in sure])
-        begins = _carried([own[0] if own else None for own in reversed(sure)])[::-1]
+        for word, word_links in enumerate(links):
+            for target, probability in word_links.items():
+                partners[target].append((word, probability))
+        is_linked = [
+            any(probability >= LINK_THRESHOLD for _, probability in word_partners)
+            for word_partners in partners
+        ]
+        costs = [_extra_word_cost(_link_probability(word_partners)) for word_partners in partners]
+        sums = list(accumulate(is_linked, initial=0)), list(accumulate(costs, initial=0.0))
+        certain = [
+            [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
+            for word_links in links
+        ]
+        ends = _fill_forward([linked[-1] + 1 if linked else None for linked in certain])
+        begins = _fill_forward([linked[0] if linked else None for linked in reversed(certain)])[::-1]
         return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
-        """Return the words that have a character between two positions."""
+        """Return the words that overlap the characters between two positions."""
         return overlapping(self.spans, self.starts, start, end) if end > start else range(0)
 
     def cost(self, low: int, high: int) -> float:
@@ -71,34 +77,40 @@ class Words:
         return self.costs[high] - self.costs[low]
 
 
-def _carried(values: Iterable[int | None]) -> list[int | None]:
-    """Return the same values, each None replaced by the value before it."""
-    carried, last = list[int | None](), None
+def _fill_forward(values: Iterable[int | None]) -> list[int | None]:
+    """Return the values with each None replaced by the preceding value."""
+    filled, last = list[int | None](), None
     for value in values:
         last = last if value is None else value
-        carried.append(last)
-    return carried
+        filled.append(last)
+    return filled
 
 
-def _cost(others: float) -> float:
-    """Return the cost of another word inside a pair; ``others`` is the probability that it has an owner."""
-    return TOO_MANY * others + UNLINKED * (1.0 - others)
+def _extra_word_cost(probability: float) -> float:
+    """Return the cost of an extra word inside a pair, given the probability that it belongs to another."""
+    return EXTRA_WORD_COST * probability + UNLINKED_COST * (1.0 - probability)
 
 
-def _meant(partners: Sequence[tuple[int, float]], own: range | None = None, *, others: bool = False) -> float:
-    """Return how likely a target word is linked to some source words (or all), or to the others.
+def _link_probability(
+    partners: Sequence[tuple[int, float]], source_words: range | None = None, *, others: bool = False
+) -> float:
+    """Return the probability that a target word is linked to the given source words (or any), or to others.
 
-    Several certain links of one word share it: none of them is more important than the others.
+    Several certain links of a word share it equally.
     """
-    mine = [chance for word, chance in partners if own is None or (word in own) is not others]
-    certain = sum(chance >= 1.0 for _, chance in partners)
-    missed = 1.0 - sum(chance >= 1.0 for chance in mine) / max(certain, 1)
-    for chance in mine:
-        missed *= 1.0 if chance >= 1.0 else 1.0 - chance
-    return 1.0 - missed
+    selected = [
+        probability
+        for word, probability in partners
+        if source_words is None or (word in source_words) is not others
+    ]
+    certain = sum(probability >= 1.0 for _, probability in partners)
+    unlinked = 1.0 - sum(probability >= 1.0 for probability in selected) / max(certain, 1)
+    for probability in selected:
+        unlinked *= 1.0 if probability >= 1.0 else 1.0 - probability
+    return 1.0 - unlinked
 
 
-def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
+def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None:
     """Choose ``low`` and ``high`` of every node.
 
     Args:
@@ -107,152 +119,167 @@ def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
         words: the words of the text and its translation.
     """
     root.low, root.high = 0, len(words.partners)
-    waiting = [(root, range(len(words.spans)), 0)]
-    while waiting:
-        parent, around, level = waiting.pop()
-        inside = {
-            child.opens: words.inside(marks[child.opens].at, marks[child.closes].at)
+    stack = [(root, range(len(words.spans)), 0)]
+    while stack:
+        parent, outer, level = stack.pop()
+        child_words = {
+            child.opening: words.inside(marks[child.opening].position, marks[child.closing].position)
             for child in parent.children
             if child.paired
         }
-        taken = _pairs(parent, around, inside, words, level)
+        occupied = _choose_pairs(parent, outer, child_words, words, level)
         for child in parent.children:
-            if child.opens not in taken.nodes:
-                child.low = child.high = _alone(child, marks, inside, words, parent, taken)
-        waiting += [(child, inside[child.opens], level + 1) for child in parent.children if child.children]
+            if child.opening not in occupied.nodes:
+                child.low = child.high = _place_without_words(
+                    child, marks, child_words, words, parent, occupied
+                )
+        stack += [
+            (child, child_words[child.opening], level + 1) for child in parent.children if child.children
+        ]
 
 
 @dataclass
-class _Taken:
-    """The taken words, as disjoint ascending ranges; ``nodes`` are the numbers of the pairs around them."""
+class _Occupied:
+    """The occupied words, as disjoint ascending ranges; ``nodes`` are the opening marks of their pairs."""
 
     lows: list[int]
     highs: list[int]
-    opens: list[int]
+    opening: list[int]
     nodes: set[int]
 
     def add(self, node: Node) -> None:
-        at = bisect_left(self.lows, node.low)
-        self.lows.insert(at, node.low)
-        self.highs.insert(at, node.high)
-        self.opens.insert(at, node.opens)
-        self.nodes.add(node.opens)
+        index = bisect_left(self.lows, node.low)
+        self.lows.insert(index, node.low)
+        self.highs.insert(index, node.high)
+        self.opening.insert(index, node.opening)
+        self.nodes.add(node.opening)
 
     def holds(self, word: int) -> bool:
-        at = bisect_right(self.lows, word) - 1
-        return at >= 0 and word < self.highs[at]
+        index = bisect_right(self.lows, word) - 1
+        return index >= 0 and word < self.highs[index]
 
-    def begins(self, place: int) -> bool:
-        """Return whether a pair begins at a place."""
-        at = bisect_left(self.lows, place)
-        return at < len(self.lows) and self.lows[at] == place
+    def begins(self, position: int) -> bool:
+        """Return whether a pair begins at a position."""
+        index = bisect_left(self.lows, position)
+        return index < len(self.lows) and self.lows[index] == position
 
     def gap(self, word: int) -> int:
-        """Return the number of the gap between pairs that a free word is in."""
+        """Return the index of the gap between pairs that contains a free word."""
         return bisect_right(self.lows, word)
 
-    def beside(self, place: int, number: int) -> int:
-        """Move a place out of any pair, to the side of it that the tag was on in the source."""
-        at = bisect_right(self.lows, place) - 1
-        if at < 0 or place >= self.highs[at]:
-            return place
-        return self.lows[at] if number < self.opens[at] else self.highs[at]
+    def beside(self, position: int, number: int) -> int:
+        """Move a position out of any pair, to the side that the tag was on in the source."""
+        index = bisect_right(self.lows, position) - 1
+        if index < 0 or position >= self.highs[index]:
+            return position
+        return self.lows[index] if number < self.opening[index] else self.highs[index]
 
 
-def _pairs(parent: Node, around: range, inside: dict[int, range], words: Words, level: int) -> _Taken:
-    """Choose the words of the pairs inside another."""
-    taken = _Taken([], [], [], set())
-    wanted: list[tuple[float, Node, dict[int, float]]] = []
+def _choose_pairs(
+    parent: Node, outer: range, child_words: dict[int, range], words: LinkedWords, level: int
+) -> _Occupied:
+    """Choose the words of the pairs within their parent."""
+    occupied = _Occupied([], [], [], set())
+    candidates: list[tuple[float, Node, dict[int, float]]] = []
     for child in parent.children:
-        own = inside.get(child.opens, range(0))
-        if not own:
+        pair_words = child_words.get(child.opening, range(0))
+        if not pair_words:
             continue
-        if own == around or level > DEEPEST:
+        if pair_words == outer or level > MAX_PAIR_DEPTH:
             child.low, child.high = parent.low, parent.high
-            taken.add(child)
-            return taken
-        gains = _gains(own, words, parent.low, parent.high)
+            occupied.add(child)
+            return occupied
+        gains = _gains(pair_words, words, parent.low, parent.high)
         if gains:
-            wanted.append((_best_run(gains, words, taken)[0], child, gains))
-    for _, child, gains in sorted(wanted, key=lambda one: (-one[0], one[1].opens)):
-        free = {word: gain for word, gain in gains.items() if not taken.holds(word)}
+            candidates.append((_best_run(gains, words, occupied)[0], child, gains))
+    for _, child, gains in sorted(candidates, key=lambda candidate: (-candidate[0], candidate[1].opening)):
+        free = {word: gain for word, gain in gains.items() if not occupied.holds(word)}
         if not free:
             continue
-        _, child.low, child.high = _best_run(free, words, taken)
-        _reach_ends(child, parent, inside[child.opens], around, words, taken)
-        taken.add(child)
-    return taken
+        _, child.low, child.high = _best_run(free, words, occupied)
+        _extend_to_ends(child, parent, child_words[child.opening], outer, words, occupied)
+        occupied.add(child)
+    return occupied
 
 
-def _gains(own: range, words: Words, low: int, high: int) -> dict[int, float]:
+def _gains(pair_words: range, words: LinkedWords, low: int, high: int) -> dict[int, float]:
     """Return the gain of each target word that may belong to a pair: the probability that it does, minus the
-    cost of its belonging to others alone.
+    expected cost if it belongs only to others.
     """
-    found = {other for word in own for other in words.links[word] if low <= other < high}
+    candidates = {target for word in pair_words for target in words.links[word] if low <= target < high}
     gains = {}
-    for other in sorted(found):
-        wanted = _meant(words.partners[other], own)
-        others = _meant(words.partners[other], own, others=True)
-        gains[other] = wanted - (1.0 - wanted) * _cost(others)
+    for target in sorted(candidates):
+        probability = _link_probability(words.partners[target], pair_words)
+        other_probability = _link_probability(words.partners[target], pair_words, others=True)
+        gains[target] = probability - (1.0 - probability) * _extra_word_cost(other_probability)
     return gains
 
 
-def _best_run(gains: dict[int, float], words: Words, taken: _Taken) -> tuple[float, int, int]:
+def _best_run(gains: dict[int, float], words: LinkedWords, occupied: _Occupied) -> tuple[float, int, int]:
     """Return gain, start and end of the run of words with the highest gain; the longest in a tie."""
     best = (float("-inf"), 0, 0)
     run = (0.0, -1, -1)
     gap = -1
     for word, gain in gains.items():
-        here = taken.gap(word)
-        longer = run[0] - words.cost(run[2], word) if run[1] >= 0 and here == gap else float("-inf")
-        run = (longer + gain, run[1], word + 1) if longer >= 0 else (gain, word, word + 1)
-        gap = here
+        word_gap = occupied.gap(word)
+        extended = run[0] - words.cost(run[2], word) if run[1] >= 0 and word_gap == gap else float("-inf")
+        run = (extended + gain, run[1], word + 1) if extended >= 0 else (gain, word, word + 1)
+        gap = word_gap
         if run[0] > best[0] or (run[0] == best[0] and run[2] - run[1] > best[2] - best[1]):
             best = run
     return best
 
 
-def _reach_ends(child: Node, parent: Node, own: range, around: range, words: Words, taken: _Taken) -> None:
-    """Extend a pair to the start or end of the pair around it, if both start or end together in the source
-    and only words without links are in between.
+def _extend_to_ends(
+    child: Node, parent: Node, pair_words: range, outer: range, words: LinkedWords, occupied: _Occupied
+) -> None:
+    """Extend a pair to the start or end of its parent if both start or end together in the source and only
+    unlinked words are in between.
     """
     low, high = parent.low, parent.high
-    if own[0] == around[0] and words.linked[child.low] == words.linked[low]:
-        child.low = low if taken.gap(low) == taken.gap(child.low) and not taken.holds(low) else child.low
-    if own[-1] == around[-1] and words.linked[child.high] == words.linked[high]:
-        same = high > child.high and taken.gap(high - 1) == taken.gap(child.high - 1)
-        child.high = high if same and not taken.holds(high - 1) else child.high
+    if pair_words[0] == outer[0] and words.linked[child.low] == words.linked[low]:
+        child.low = (
+            low if occupied.gap(low) == occupied.gap(child.low) and not occupied.holds(low) else child.low
+        )
+    if pair_words[-1] == outer[-1] and words.linked[child.high] == words.linked[high]:
+        extends = high > child.high and occupied.gap(high - 1) == occupied.gap(child.high - 1)
+        child.high = high if extends and not occupied.holds(high - 1) else child.high
 
 
-def _alone(
-    node: Node, marks: Sequence[Mark], inside: dict[int, range], words: Words, parent: Node, taken: _Taken
+def _place_without_words(
+    node: Node,
+    marks: Sequence[Mark],
+    child_words: dict[int, range],
+    words: LinkedWords,
+    parent: Node,
+    occupied: _Occupied,
 ) -> int:
-    """Return the place of a tag around no word; a pair whose words are taken goes next to their owner."""
-    for word in inside.get(node.opens, ()):
-        for other in words.links[word]:
-            if taken.holds(other):
-                return taken.beside(other, node.opens)
-    place = _between(marks[node.opens].at, words, parent)
-    return place if taken.begins(place) else taken.beside(place, node.opens)
+    """Return the position of a tag without words; a pair whose words are occupied goes next to their pair."""
+    for word in child_words.get(node.opening, ()):
+        for target in words.links[word]:
+            if occupied.holds(target):
+                return occupied.beside(target, node.opening)
+    position = _position_between_words(marks[node.opening].position, words, parent)
+    return position if occupied.begins(position) else occupied.beside(position, node.opening)
 
 
-def _between(at: int, words: Words, parent: Node) -> int:
-    """Return the place of a tag by its neighbours: after the translation of the word before it, or before
-    that of the next word, if it touches that one only.
+def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> int:
+    """Return the position of a tag by its neighbours: after the translation of the preceding word, or before
+    that of the following word if it touches only that one.
     """
     spans, starts = words.spans, words.starts
-    after = bisect_left(starts, at)  # the first word behind it
+    after = bisect_left(starts, offset)  # the first word after it
     before = after - 1
     ends = words.ends[before] if before >= 0 else None
     begins = words.begins[after] if after < len(spans) else None
-    places = [place for place in (ends, begins) if place is not None]
-    if before < 0 or not places:
+    neighbours = [position for position in (ends, begins) if position is not None]
+    if before < 0 or not neighbours:
         return parent.low if before < 0 else parent.high
     if after >= len(spans):
         return parent.high
-    inside = [min(max(place, parent.low), parent.high) for place in places]
-    if len(inside) == 2 and inside[0] != inside[1]:
-        glued = spans[before][1] == at
-        follows = spans[after][0] == at
-        return inside[0] if glued or not follows else inside[1]
-    return inside[0]
+    limited = [min(max(position, parent.low), parent.high) for position in neighbours]
+    if len(limited) == 2 and limited[0] != limited[1]:
+        touches_previous = spans[before][1] == offset
+        touches_next = spans[after][0] == offset
+        return limited[0] if touches_previous or not touches_next else limited[1]
+    return limited[0]

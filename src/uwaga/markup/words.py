@@ -1,4 +1,4 @@
-"""Word links for placing tags: a tag goes between words, never inside one."""
+"""Word links for the placement of tags, which go between words, never inside a word."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from uwaga.results.translation import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 Links = tuple[dict[int, float], ...]
-"""For each source word the target words that it may be linked to, ascending, and the probabilities."""
-LINKED = 0.5
-"""The probability from which a pair of words counts as linked."""
+"""For each source word, the probabilities of its links by target word, ascending."""
+LINK_THRESHOLD = 0.5
+"""Minimum probability of a pair of words that counts as linked."""
 
 
 def is_unspaced(character: str) -> bool:
@@ -22,13 +22,13 @@ def is_unspaced(character: str) -> bool:
 
 
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
-    """Return which spans overlap another one; if that is empty, the span around it.
+    """Return the indices of the spans that overlap another; if that is empty, of the span around it.
 
     Args:
-        spans: rising and apart.
-        starts: their first characters.
-        start: the start of the other.
-        end: the end of the other.
+        spans: ascending, without overlaps.
+        starts: their start offsets.
+        start: the start of the other span.
+        end: the end of the other span.
     """
     first = max(bisect_right(starts, start) - 1, 0)
     if first < len(spans) and spans[first][1] <= start:
@@ -42,87 +42,92 @@ def word_links(
     alignment: WordAlignment | None,
     sources: Sequence[Span],
     targets: Sequence[Span],
-    same: Collection[str] = (),
+    copied_words: Collection[str] = (),
 ) -> Links:
-    """Convert an alignment to links between these words, and guess missing links where that is easy.
+    """Convert an alignment to links between these words, and add obvious missing links.
 
-    Unlinked words that occur once in each text and are equal are linked. Without an alignment, words are
-    linked in order.
+    Equal unlinked words that occur once in each text are linked. Without an alignment, words are linked in
+    order.
 
     Args:
         source: a text.
         target: its translation.
         alignment: the alignment of the two, if known.
         sources: the words of the source.
-        targets: those of the target.
-        same: words that are aligned with themselves alone, each once in both texts.
+        targets: the words of the target.
+        copied_words: words that occur once in both texts, each aligned only with itself.
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
-        ours = _projected(alignment.source, sources), _projected(alignment.target, targets)
-        for (one, other), chance in alignment.chances.items():
-            for word in ours[0][one]:
-                for there in ours[1][other]:
-                    links[word][there] = max(chance, links[word].get(there, 0.0))
-    _bind(same, source, target, sources, targets, links)
-    linked = {other for one in links for other, chance in one.items() if chance >= LINKED}
-    free = {
-        source[slice(*sources[word])]: word
-        for word, own in enumerate(links)
-        if not any(chance >= LINKED for chance in own.values())
+        projected = _project(alignment.source, sources), _project(alignment.target, targets)
+        for (i, j), probability in alignment.link_probabilities.items():
+            for word in projected[0][i]:
+                for partner in projected[1][j]:
+                    links[word][partner] = max(probability, links[word].get(partner, 0.0))
+    _link_copied_words(copied_words, source, target, sources, targets, links)
+    linked_targets = {
+        partner
+        for partners in links
+        for partner, probability in partners.items()
+        if probability >= LINK_THRESHOLD
     }
-    twice = _repeated([source[slice(*span)] for span in sources])
-    twice |= _repeated([target[slice(*span)] for span in targets])
-    for other, span in enumerate(targets):
+    unlinked_sources = {
+        source[slice(*sources[word])]: word
+        for word, partners in enumerate(links)
+        if not any(probability >= LINK_THRESHOLD for probability in partners.values())
+    }
+    repeated = _find_repeated([source[slice(*span)] for span in sources])
+    repeated |= _find_repeated([target[slice(*span)] for span in targets])
+    for j, span in enumerate(targets):
         text = target[slice(*span)]
-        if other not in linked and text in free and text not in twice:
-            links[free[text]][other] = 1.0
+        if j not in linked_targets and text in unlinked_sources and text not in repeated:
+            links[unlinked_sources[text]][j] = 1.0
     if not any(links) and targets:
         for word in range(len(sources)):
             links[word][word * len(targets) // len(sources)] = 1.0
-    return tuple(dict(sorted(one.items())) for one in links)
+    return tuple(dict(sorted(partners.items())) for partners in links)
 
 
-def _bind(
-    same: Collection[str],
+def _link_copied_words(
+    copied_words: Collection[str],
     source: str,
     target: str,
     sources: Sequence[Span],
     targets: Sequence[Span],
     links: Sequence[dict[int, float]],
 ) -> None:
-    """Link each of these words with itself alone, if it occurs once in both texts."""
-    if not same:
+    """Link each of these words only with itself, if it occurs once in both texts."""
+    if not copied_words:
         return
-    here, there = _positions(source, sources), _positions(target, targets)
+    source_positions, target_positions = _positions(source, sources), _positions(target, targets)
     pairs = {
-        here[text][0]: there[text][0]
-        for text in same
-        if len(here.get(text, ())) == len(there.get(text, ())) == 1
+        source_positions[text][0]: target_positions[text][0]
+        for text in copied_words
+        if len(source_positions.get(text, ())) == len(target_positions.get(text, ())) == 1
     }
-    taken = frozenset(pairs.values())
-    for word, own in enumerate(links):
-        for other in [other for other in own if other in taken or word in pairs]:
-            del own[other]
+    copied_targets = frozenset(pairs.values())
+    for word, partners in enumerate(links):
+        for partner in [partner for partner in partners if partner in copied_targets or word in pairs]:
+            del partners[partner]
         if word in pairs:
-            own[pairs[word]] = 1.0
+            partners[pairs[word]] = 1.0
 
 
 def _positions(text: str, spans: Sequence[Span]) -> dict[str, list[int]]:
-    """Return the numbers of the words of a text, by the words."""
+    """Return the indices of the words of a text by word."""
     numbers: dict[str, list[int]] = {}
     for number, (start, end) in enumerate(spans):
         numbers.setdefault(text[start:end], []).append(number)
     return numbers
 
 
-def _projected(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
+def _project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
     starts = [start for start, _ in words]
     return [overlapping(words, starts, start, end) if end > start else range(0) for start, end in spans]
 
 
-def _repeated(words: Sequence[str]) -> set[str]:
-    seen, twice = set[str](), set[str]()
+def _find_repeated(words: Sequence[str]) -> set[str]:
+    seen, repeated = set[str](), set[str]()
     for word in words:
-        (twice if word in seen else seen).add(word)
-    return twice
+        (repeated if word in seen else seen).add(word)
+    return repeated

@@ -1,4 +1,4 @@
-"""Lay out words in lines: within a width, or so that the lines are about equally long."""
+"""Lay out words in lines: within a width, or in lines of about equal length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def fill(words: Sequence[str], width: int) -> list[str]:
-    """Join words with single spaces into lines that are no longer than ``width`` where the words allow it."""
+    """Join words with single spaces into lines of at most ``width`` characters, if no word is longer."""
     lines: list[list[str]] = []
     length = 0
     for word in words:
@@ -20,7 +20,7 @@ def fill(words: Sequence[str], width: int) -> list[str]:
 
 
 def balance(text: str, count: int) -> list[str]:
-    """Break a text into at most ``count`` lines whose longest is as short as possible.
+    """Break a text into at most ``count`` lines, the longest of which is as short as possible.
 
     A text without spaces, as in Chinese, is cut between characters.
     """
@@ -29,7 +29,7 @@ def balance(text: str, count: int) -> list[str]:
         return [text]
     if len(words) == 1 and len(text) > 12 and not text.isascii():
         size = -(-len(text) // count)
-        return [text[at : at + size] for at in range(0, len(text), size)]
+        return [text[start : start + size] for start in range(0, len(text), size)]
     longest = max(map(len, words))
     low, high = longest, min(len(text), -(-len(text) // count) + longest)
     while low < high:

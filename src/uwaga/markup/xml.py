@@ -1,7 +1,7 @@
-"""XML by its tokens, without a tree, so that every byte outside the texts stays as it is.
+"""XML tokens, without a tree, so that every byte outside the texts stays unchanged.
 
-The text must be well-formed; :func:`uwaga.documents.encodings.xml_text` and
-:func:`uwaga.markup.xml_text.check_xml` make sure of that.
+The text must be well-formed, as checked by :func:`uwaga.documents.encodings.xml_text` and
+:func:`uwaga.markup.xml_text.check_xml`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from html.entities import name2codepoint
 from typing import Literal, NamedTuple
 
-from uwaga.markup.inline import Inline, Tag, check_tags, joined
-from uwaga.markup.units import FORBIDDEN, Piece, writer
+from uwaga.markup.inline import Inline, Tag, check_tag_count, join_parts
+from uwaga.markup.units import FORBIDDEN, Piece, make_writer
 
 ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
-"""The name of an attribute, and its value in double quotes, in single quotes or in none."""
+"""The name of an attribute, and its value in double quotes, in single quotes or without quotes."""
 TOKEN = re.compile(
     r"(?P<comment><!--.*?-->)|(?P<cdata><!\[CDATA\[.*?\]\]>)"
     r"|(?P<other><\?.*?\?>|<!(?>(?:[^\[>\"']++|\"[^\"]*+\"|'[^']*+'|\[.*?\]\s*(?=>))*)>)"
@@ -30,7 +30,7 @@ Treatment = Literal["pair", "void", "kept"]
 
 
 class Token(NamedTuple):
-    """A tag, or the text between two; ``start`` and ``end`` are its place in the document."""
+    """A tag, or the text between tags, at ``start`` to ``end`` in the document."""
 
     kind: TokenKind
     name: str
@@ -48,16 +48,16 @@ class Element(NamedTuple):
     end: int
 
     def tag(self, text: str) -> str:
-        """Return the opening tag, as it is written."""
+        """Return the raw opening tag."""
         return text[self.start : self.inner]
 
     def content(self, text: str) -> str:
-        """Return the content, as it is written."""
+        """Return the raw content."""
         return text[self.inner : self.inner_end]
 
 
 def attributes(tag: str) -> dict[str, str]:
-    """Return the attributes of a tag, as they are written; the first of those with one name."""
+    """Return the raw values of a tag's attributes by name; the first value of a repeated name."""
     values: dict[str, str] = {}
     for name, double, single, bare in ATTRIBUTE.findall(tag):
         values.setdefault(name, double or single or bare)
@@ -65,7 +65,7 @@ def attributes(tag: str) -> dict[str, str]:
 
 
 def html_attributes(tag: str) -> dict[str, str]:
-    """Return the attributes of a tag of HTML, their names in lower case."""
+    """Return the attributes of an HTML tag by name in lower case."""
     values: dict[str, str] = {}
     for name, value in attributes(tag).items():
         values.setdefault(name.lower(), value)
@@ -77,41 +77,41 @@ def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[To
 
     Args:
         text: the document.
-        start: where the part begins.
-        end: where it ends; None for the end of the document.
+        start: start of the part.
+        end: end of the part; None for the end of the document.
     """
     stop = len(text) if end is None else end
-    at = start
+    position = start
     for match in TOKEN.finditer(text, start, stop):
-        if match.start() > at:
-            yield Token("text", "", at, match.start())
-        at = match.end()
+        if match.start() > position:
+            yield Token("text", "", position, match.start())
+        position = match.end()
         kind = match.lastgroup or "other"
-        if kind == "open" and text[at - 2] == "/":
-            yield Token("empty", match["open"].rstrip("/"), match.start(), at)
+        if kind == "open" and text[position - 2] == "/":
+            yield Token("empty", match["open"].rstrip("/"), match.start(), position)
         elif kind in ("open", "close"):
-            yield Token(kind, match[kind], match.start(), at)  # type: ignore[arg-type]
+            yield Token(kind, match[kind], match.start(), position)  # type: ignore[arg-type]
         else:
-            yield Token(kind, "", match.start(), at)  # type: ignore[arg-type]
-    if at < stop:
-        yield Token("text", "", at, stop)
+            yield Token(kind, "", match.start(), position)  # type: ignore[arg-type]
+    if position < stop:
+        yield Token("text", "", position, stop)
 
 
 def elements(text: str, names: Collection[str], start: int = 0, end: int | None = None) -> Iterator[Element]:
     """Yield the outermost elements of these names in a part of a document, in order."""
     depth = 0
-    opened: Token | None = None
+    outermost: Token | None = None
     for token in xml_tokens(text, start, end):
-        if opened is None:
+        if outermost is None:
             if token.name in names and token.kind == "open":
-                opened, depth = token, 1
+                outermost, depth = token, 1
             elif token.name in names and token.kind == "empty":
                 yield Element(token.name, token.start, token.end, token.end, token.end)
-        elif token.name == opened.name and token.kind in ("open", "close"):
+        elif token.name == outermost.name and token.kind in ("open", "close"):
             depth += 1 if token.kind == "open" else -1
             if not depth:
-                yield Element(opened.name, opened.start, opened.end, token.start, token.end)
-                opened = None
+                yield Element(outermost.name, outermost.start, outermost.end, token.start, token.end)
+                outermost = None
 
 
 def content_pieces(
@@ -121,19 +121,19 @@ def content_pieces(
     start: int = 0,
     end: int | None = None,
 ) -> Iterator[Piece]:
-    """Yield the pieces of a part of a document: all text outside the outermost elements of these names, and
-    what ``read`` returns for the content of each.
+    """Yield the pieces of a part of a document: the text outside the outermost elements of these names, and
+    for the content of each the pieces from ``read``.
     """
-    at = start
-    for one in elements(text, names, start, end):
-        yield text[at : one.inner]
-        yield from read(one)
-        at = one.inner_end
-    yield text[at : len(text) if end is None else end]
+    position = start
+    for element in elements(text, names, start, end):
+        yield text[position : element.inner]
+        yield from read(element)
+        position = element.inner_end
+    yield text[position : len(text) if end is None else end]
 
 
-def child(text: str, parent: Element, *names: str) -> Element | None:
-    """Return the first of the outermost elements of these names inside another."""
+def find_child(text: str, parent: Element, *names: str) -> Element | None:
+    """Return the first outermost element of these names inside a parent, or None."""
     return next(elements(text, names, parent.inner, parent.inner_end), None)
 
 
@@ -142,23 +142,23 @@ def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Tr
 
     Args:
         text: the document.
-        start: where the part begins.
-        end: where it ends.
-        treat: returns for a tag, and how it is written, how to read its element: as a pair of tags around
-            words, as one void tag with all its content, or as one kept tag with all its content.
+        start: start of the part.
+        end: end of the part.
+        treat: returns for a tag and its raw text how to read its element: as a pair of tags around words, a
+            void tag with its content, or as a kept tag with its content.
     """
-    check_tags(text.count("<", start, end) // 2)
+    check_tag_count(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []
     skipped: tuple[Token, str, int] | None = None
     for token in xml_tokens(text, start, end):
         raw = text[token.start : token.end]
         if skipped is not None:
-            first, how, depth = skipped
+            first, treatment, depth = skipped
             if token.name == first.name and token.kind in ("open", "close"):
                 depth += 1 if token.kind == "open" else -1
-            skipped = (first, how, depth) if depth else None
+            skipped = (first, treatment, depth) if depth else None
             if not depth:
-                parts.append(_whole(text[first.start : token.end], how))
+                parts.append(_element_tag(text[first.start : token.end], treatment))
         elif token.kind == "text":
             parts.append(unescape(raw))
         elif token.kind == "cdata":
@@ -166,20 +166,20 @@ def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Tr
         elif token.kind == "close":
             parts.append(Tag("close", raw))
         elif token.kind in ("open", "empty"):
-            how = treat(token, raw)
+            treatment = treat(token, raw)
             if token.kind == "empty":
-                parts.append(_whole(raw, how))
-            elif how == "pair":
+                parts.append(_element_tag(raw, treatment))
+            elif treatment == "pair":
                 parts.append(Tag("open", raw))
             else:
-                skipped = (token, how, 1)
+                skipped = (token, treatment, 1)
         else:
             parts.append(Tag("void", raw))
-    return joined(parts)
+    return join_parts(parts)
 
 
-def _whole(raw: str, how: str) -> Tag:
-    if how != "kept":
+def _element_tag(raw: str, treatment: str) -> Tag:
+    if treatment != "kept":
         return Tag("void", raw)
     inner = raw[raw.find(">") + 1 : raw.rfind("<")] if not raw.endswith("/>") else ""
     return Tag("kept", raw, "" if "<" in inner else unescape(inner))
@@ -187,11 +187,11 @@ def _whole(raw: str, how: str) -> Tag:
 
 def write_xml(inline: Inline) -> str:
     """Write an inline as XML."""
-    return writer(escape)(inline)
+    return make_writer(escape)(inline)
 
 
-def resolve(name: str) -> str | None:
-    """Return the character that a predefined entity of XML or HTML stands for, None for other entities."""
+def resolve_entity(name: str) -> str | None:
+    """Return the character of a predefined entity of XML or HTML, None for other entities."""
     if name in PREDEFINED:
         return PREDEFINED[name]
     code = name2codepoint.get(name)
@@ -199,12 +199,12 @@ def resolve(name: str) -> str | None:
 
 
 def unescape(raw: str) -> str:
-    """Replace character references; unknown entities stay as they are."""
+    """Replace character references; unknown entities stay unchanged."""
 
     def character(match: re.Match[str]) -> str:
         decimal, hexadecimal, name = match.groups()
         if name:
-            return resolve(name) or match[0]
+            return resolve_entity(name) or match[0]
         code = int(decimal) if decimal else int(hexadecimal, 16)
         return chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else match[0]
 
@@ -212,11 +212,11 @@ def unescape(raw: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text for XML or HTML; characters that XML cannot write are dropped."""
+    """Escape a text for XML or HTML; characters that are invalid in XML are dropped."""
     text = FORBIDDEN.sub("", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escape_attribute(text: str, quote: str = '"') -> str:
-    """Escape a text for the value of an attribute in these quotes."""
+    """Escape a text for an attribute value in these quotes."""
     return escape(text).replace(quote, "&quot;" if quote == '"' else "&#39;")

@@ -1,10 +1,10 @@
 """XML in a string, such as a segment of XLIFF, or a document whose elements separate its texts.
 
-Without an outline the string is one text, and all its elements are inline. With one, an element that holds
-words next to its children, such as a paragraph, is a text with everything in it, and the elements around it
-form the outline. The caller may name elements of either kind.
+Without an outline the string is a single text, and all its elements are inline. With an outline, an element
+that contains words next to its children, such as a paragraph, is a text with all its content, and the
+elements around it form the outline. The caller may name elements of either kind.
 
-The string is checked first. Declared entities and external documents are refused, never followed.
+The string is checked first. Declared entities and external documents are rejected, never followed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from xml.parsers import expat
 
-from uwaga.errors import DataError, SettingsError, shown
-from uwaga.markup.inline import Inline, Tag, joined
-from uwaga.markup.units import Fragment, Piece, escaping, text_unit, writer
+from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.markup.inline import Inline, Tag, join_parts
+from uwaga.markup.units import Fragment, Piece, make_escape, make_writer, text_unit
 from uwaga.markup.xml import unescape, xml_tokens
 from uwaga.settings.options import check_flag
 
-CODES = frozenset(("ph", "bpt", "ept", "it", "sub"))
-"""Elements of XLIFF 1.2 and TMX that hold the markup of another format."""
-PROTECTED = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
-DOCUMENT = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
-"""The beginning of a whole document; other instructions may stand in a fragment."""
-ROOT = "fragment"
-LINES = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)\s*")
+CODE_ELEMENTS = frozenset(("ph", "bpt", "ept", "it", "sub"))
+"""Elements of XLIFF 1.2 and TMX that contain markup of another format."""
+UNTRANSLATED_ATTRIBUTE = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
+DOCUMENT_START = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
+"""The beginning of a complete document; other instructions may occur in a fragment."""
+ROOT_NAME = "fragment"
+LINE_BREAK = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)\s*")
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class XmlOutline:
     """Which elements separate texts.
 
     Attributes:
-        detect: detect them by where words stand; if false, only those in ``splitting`` do.
-        splitting: elements that always separate texts: their content is apart from what is around them.
-        non_splitting: elements that never do.
+        detect: detect them by the positions of words; if false, only those in ``splitting`` separate texts.
+        splitting: elements that always separate texts.
+        non_splitting: elements that never separate texts.
         lines: whether a line break inside a text ends a sentence; if not, it is a space.
     """
 
@@ -51,12 +51,14 @@ class XmlOutline:
         check_flag("detect", self.detect)
         check_flag("lines", self.lines)
         for name in ("splitting", "non_splitting"):
-            given: object = getattr(self, name)
-            if not isinstance(given, frozenset) or not all(isinstance(one, str) for one in given):
-                raise SettingsError(f"{name} must be a frozenset of element names, not {shown(given)}")
-        both = sorted(self.splitting & self.non_splitting)
-        if both:
-            raise SettingsError(f"the element {shown(both[0])} is both in splitting and in non_splitting")
+            value: object = getattr(self, name)
+            if not isinstance(value, frozenset) or not all(isinstance(element, str) for element in value):
+                raise SettingsError(f"{name} must be a frozenset of element names, not {quoted(value)}")
+        conflicts = sorted(self.splitting & self.non_splitting)
+        if conflicts:
+            raise SettingsError(
+                f"the element {quoted(conflicts[0])} is both in splitting and in non_splitting"
+            )
 
     @classmethod
     def of(
@@ -72,12 +74,12 @@ class XmlOutline:
 
 @dataclass
 class _Element:
-    """An element, with the number of its parent."""
+    """An element, with the index of its parent."""
 
     name: str
     parent: int
-    words: bool = False  # directly, or in children that never separate texts
-    some: bool = False  # words anywhere inside
+    has_words: bool = False  # directly, or in non-splitting children
+    has_words_inside: bool = False  # words anywhere inside
     splits: bool = False
     holds_split: bool = False
     mixed: bool = False
@@ -85,31 +87,32 @@ class _Element:
 
 @dataclass
 class _Tree:
-    """The elements of a text in document order; the first is the root around all of it."""
+    """The elements of a text in document order, after the root."""
 
     elements: list[_Element] = field(default_factory=lambda: [_Element("", -1)])
-    of_part: list[int] = field(default_factory=list)
-    """For each part the number of its element: the tag's own, or the one that the words are in."""
+    part_elements: list[int] = field(default_factory=list)
+    """For each part the index of its element: that of the tag, or the one that contains the words."""
 
 
 def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutline | None = None) -> Fragment:
     """Read a string of XML.
 
     Args:
-        text: well-formed content of an element; or a whole document, which may declare its type's name.
-        ignored: names of elements that are never translated, in addition to those whose attributes say so and
+        text: well-formed content of an element, or a complete document, which may declare the name of its
+            type.
+        ignored: names of elements that are never translated, in addition to those with such an attribute and
             the codes of XLIFF.
-        outline: which elements separate texts; None where the string is one text.
+        outline: which elements separate texts; None if the string is a single text.
     """
     check_xml(text)
-    parts = list(_parts(text, ignored))
+    parts = list(_read_parts(text, ignored))
     if outline is None:
         return Fragment(tuple(_pieces(parts, lines=True)))
-    tree = _tree(parts)
-    _decide(tree, outline)
+    tree = _build_tree(parts)
+    _mark_splitting(tree, outline)
     pieces: list[Piece] = []
     stretch: list[_Part] = []
-    for part, number in zip(parts, tree.of_part, strict=True):
+    for part, number in zip(parts, tree.part_elements, strict=True):
         is_tag = isinstance(part.content, Tag) and part.content.kind != "kept" and part.name
         if is_tag and tree.elements[number].splits:
             pieces += [*_pieces(stretch, outline.lines), part.raw]
@@ -120,27 +123,27 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
 
 
 class _Part(NamedTuple):
-    """A stretch of text, or a tag with the name of its element (nothing for comments and the like)."""
+    """A stretch of text, or a tag with the name of its element (empty for comments and instructions)."""
 
     raw: str
     content: str | Tag
     name: str = ""
 
 
-def _parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
+def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
     """Yield the parts of a well-formed string."""
-    ignored |= CODES
-    kept: tuple[int, str] | None = None
+    ignored |= CODE_ELEMENTS
+    untranslated: tuple[int, str] | None = None
     depth = 0
     for token in xml_tokens(text):
         raw = text[token.start : token.end]
-        if kept is not None:
-            if token.name == kept[1] and token.kind in ("open", "close"):
+        if untranslated is not None:
+            if token.name == untranslated[1] and token.kind in ("open", "close"):
                 depth += 1 if token.kind == "open" else -1
             if not depth:
-                raw = text[kept[0] : token.end]
-                yield _Part(raw, Tag("kept", raw), kept[1])
-                kept = None
+                raw = text[untranslated[0] : token.end]
+                yield _Part(raw, Tag("kept", raw), untranslated[1])
+                untranslated = None
         elif token.kind == "text":
             yield _Part(raw, unescape(raw))
         elif token.kind == "cdata":
@@ -149,8 +152,8 @@ def _parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
             yield _Part(raw, Tag("close", raw), token.name)
         elif token.kind != "open":
             yield _Part(raw, Tag("void", raw), token.name)
-        elif token.name.rsplit(":", 1)[-1].lower() in ignored or PROTECTED.search(raw):
-            kept, depth = (token.start, token.name), 1
+        elif token.name.rsplit(":", 1)[-1].lower() in ignored or UNTRANSLATED_ATTRIBUTE.search(raw):
+            untranslated, depth = (token.start, token.name), 1
         else:
             yield _Part(raw, Tag("open", raw), token.name)
 
@@ -159,56 +162,56 @@ def _pieces(parts: Sequence[_Part], lines: bool) -> Iterator[Piece]:
     """Yield the content between two elements that separate texts."""
     raw = "".join(part.raw for part in parts)
     words = "".join(part.raw for part in parts if isinstance(part.content, str))
-    inline: Inline = joined(
-        part.content if lines or isinstance(part.content, Tag) else LINES.sub(" ", part.content)
+    inline: Inline = join_parts(
+        part.content if lines or isinstance(part.content, Tag) else LINE_BREAK.sub(" ", part.content)
         for part in parts
     )
     if raw:
-        yield text_unit(raw, inline, writer(escaping(words, unescape)))
+        yield text_unit(raw, inline, make_writer(make_escape(words, unescape)))
 
 
-def _tree(parts: Sequence[_Part]) -> _Tree:
-    tree, opened = _Tree(), [0]
+def _build_tree(parts: Sequence[_Part]) -> _Tree:
+    tree, open_elements = _Tree(), [0]
     for part in parts:
-        number = opened[-1]
+        number = open_elements[-1]
         words = isinstance(part.content, str) and not part.content.isspace()
         if isinstance(part.content, Tag) and part.name and part.content.kind in ("open", "void"):
             tree.elements.append(_Element(part.name, number))
             number = len(tree.elements) - 1
             if part.content.kind == "open":
-                opened.append(number)
+                open_elements.append(number)
         elif isinstance(part.content, Tag) and part.content.kind == "close":
-            opened.pop()
+            open_elements.pop()
         elif isinstance(part.content, Tag) and part.content.kind == "kept":
             words = bool(part.content.text) and not part.content.text.isspace()
         if words:
-            tree.elements[number].words = True
-        tree.of_part.append(number)
+            tree.elements[number].has_words = True
+        tree.part_elements.append(number)
     return tree
 
 
-def _decide(tree: _Tree, outline: XmlOutline) -> None:
+def _mark_splitting(tree: _Tree, outline: XmlOutline) -> None:
     """Decide which elements separate texts."""
     elements = tree.elements
-    for one in reversed(elements[1:]):  # children come after their parents
-        parent = elements[one.parent]
-        one.some = one.some or one.words
-        parent.some = parent.some or one.some
-        if one.some and one.name in outline.non_splitting:
-            parent.words = True
-    elements[0].mixed = elements[0].words or not outline.detect
-    for one in elements[1:]:
-        inside = elements[one.parent].mixed
-        if one.name in outline.splitting:
-            one.splits, one.mixed = True, one.words or not outline.detect
-        elif one.name in outline.non_splitting:
-            one.mixed = inside or one.words
+    for element in reversed(elements[1:]):  # children come after their parents
+        parent = elements[element.parent]
+        element.has_words_inside = element.has_words_inside or element.has_words
+        parent.has_words_inside = parent.has_words_inside or element.has_words_inside
+        if element.has_words_inside and element.name in outline.non_splitting:
+            parent.has_words = True
+    elements[0].mixed = elements[0].has_words or not outline.detect
+    for element in elements[1:]:
+        parent_mixed = elements[element.parent].mixed
+        if element.name in outline.splitting:
+            element.splits, element.mixed = True, element.has_words or not outline.detect
+        elif element.name in outline.non_splitting:
+            element.mixed = parent_mixed or element.has_words
         else:
-            one.splits = outline.detect and not inside
-            one.mixed = inside or one.words or not outline.detect
-    for one in reversed(elements[1:]):  # an element around one that separates texts does so too
-        one.splits = one.splits or one.holds_split
-        elements[one.parent].holds_split |= one.splits
+            element.splits = outline.detect and not parent_mixed
+            element.mixed = parent_mixed or element.has_words or not outline.detect
+    for element in reversed(elements[1:]):  # the ancestors of a splitting element also split
+        element.splits = element.splits or element.holds_split
+        elements[element.parent].holds_split |= element.splits
 
 
 def check_xml(text: str) -> None:
@@ -224,12 +227,12 @@ def check_xml(text: str) -> None:
 
     parser.StartDoctypeDeclHandler = check_declaration
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    whole = text if DOCUMENT.match(text) else f"<{ROOT}>{text}</{ROOT}>"
+    document = text if DOCUMENT_START.match(text) else f"<{ROOT_NAME}>{text}</{ROOT_NAME}>"
     try:
-        parser.Parse(whole, True)
+        parser.Parse(document, True)
     except expat.ExpatError as error:
         raise DataError(
-            f"not well-formed XML at line {error.lineno}: {expat.ErrorString(error.code)}: {shown(text)}; "
+            f"not well-formed XML at line {error.lineno}: {expat.ErrorString(error.code)}: {quoted(text)}; "
             "use format 'html' for malformed markup"
         ) from None
     except ValueError as error:

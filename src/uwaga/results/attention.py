@@ -36,61 +36,61 @@ class Attentions:
         return all(a is b if a is None or b is None else np.array_equal(a, b) for a, b in pairs)
 
     def __hash__(self) -> int:
-        return hash(tuple(None if each is None else each.shape for each in vars(self).values()))
+        return hash(tuple(None if matrix is None else matrix.shape for matrix in vars(self).values()))
 
     def __bool__(self) -> bool:
         """Return True if any matrix is present."""
-        return any(each is not None for each in vars(self).values())
+        return any(matrix is not None for matrix in vars(self).values())
 
     def __repr__(self) -> str:
-        shapes = [f"{name} {each.shape}" for name, each in vars(self).items() if each is not None]
+        shapes = [f"{name} {matrix.shape}" for name, matrix in vars(self).items() if matrix is not None]
         return f"Attentions({', '.join(shapes)})"
 
     def to_prompt(self, prompt: int) -> Floats:
         """Return the attention of a decoder-only model's steps to its prompt (layers, heads, target, prompt).
 
         Args:
-            prompt: tokens of the prompt; the first step reads the last one.
+            prompt: number of tokens of the prompt; the first step reads the last of them.
         """
         assert self.decoder is not None
         return np.ascontiguousarray(self.decoder[:, :, prompt - 1 :, :prompt])
 
     def to_dict(self) -> dict[str, object]:
         """Return the available matrices by name, as nested lists rounded to six decimals."""
-        present = {name: each for name, each in vars(self).items() if each is not None}
-        return {name: np.round(each.astype(np.float64), 6).tolist() for name, each in present.items()}
+        present = {name: matrix for name, matrix in vars(self).items() if matrix is not None}
+        return {name: np.round(matrix.astype(np.float64), 6).tolist() for name, matrix in present.items()}
 
 
 def select_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
-    """The cross-attention (target, source) of a head, or of None the mean of its layer's heads.
+    """Return the cross-attention (target, source) of a head, or the mean of a layer's heads.
 
-    Heads are added one to the next, as the engine does it, so that the mean has the same bits.
+    Heads are summed in order, as in the engine, so that the mean is bit-identical.
 
     Args:
-        cross: (layers, heads, target, source); None of a model that has none.
-        layer: from 0, or below 0 from the last, as :func:`resolve_layer` has it.
+        cross: (layers, heads, target, source); None for a model without cross-attention.
+        layer: from 0, or negative to count from the last; see :func:`resolve_layer`.
         head: from 0; None for the mean.
 
     Raises:
-        SettingsError: there is no such layer or head.
+        SettingsError: the model has no cross-attention, or no such layer or head.
     """
     if cross is None:
         raise SettingsError("the model has no attention to a source")
     layer = resolve_layer(layer, head, *cross.shape[:2])
     if head is not None:
-        chosen: Floats = np.ascontiguousarray(cross[layer, head])
-        return chosen
+        selected: Floats = np.ascontiguousarray(cross[layer, head])
+        return selected
     total = np.zeros(cross.shape[2:], dtype=np.float32)
-    for each in cross[layer]:
-        total += each
+    for weights in cross[layer]:
+        total += weights
     return total / np.float32(cross.shape[1])
 
 
 def require_cross_attention(cross: Floats | None) -> Floats:
-    """The cross-attention (layers, heads, target, source) of a model that has one.
+    """Return the cross-attention (layers, heads, target, source), which must not be None.
 
     Raises:
-        SettingsError: it has none.
+        SettingsError: the model has no cross-attention.
     """
     if cross is None:
         raise SettingsError("the model has no attention to a source")
@@ -98,10 +98,10 @@ def require_cross_attention(cross: Floats | None) -> Floats:
 
 
 def resolve_layer(layer: int, head: int | None, layers: int, heads: int) -> int:
-    """The layer, from 0, that is meant: below 0 it counts from the last, or is the first of too few.
+    """Return the index of a layer, from 0; a negative layer counts from the last, down to the first.
 
     Raises:
-        SettingsError: the decoder has no such layer or head; names it as it is shown, from 1.
+        SettingsError: the decoder has no such layer or head; the message counts them from 1.
     """
     if layer >= layers:
         raise SettingsError(f"alignment layer {layer + 1} does not exist: the decoder has {layers} layers")

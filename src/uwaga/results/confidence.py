@@ -1,6 +1,6 @@
 """Word probabilities and quality estimates from token probabilities (Fomicheva 2020, section 3.1).
 
-Models give a probability to each subword piece; readers ask about words, so pieces are joined to words here.
+Models assign a probability to each subword piece; here pieces are joined to words.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SPACES = ("▁", "Ġ")
+WORD_PREFIXES = ("▁", "Ġ")
 """Prefixes of a piece that begins a word, in SentencePiece and in byte-level BPE."""
 
-INSIDE = "##"
+CONTINUATION_PREFIX = "##"
 """Prefix of a WordPiece that continues a word."""
 
 START, END = "<s>", "</s>"
@@ -56,58 +56,66 @@ class Confidence:
 
 def word_spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
     """Return the first piece and the end of each word; start and end symbols are words by themselves."""
-    if any(piece.startswith(SPACES) for piece in pieces):
-        starts = [at for at, piece in enumerate(pieces) if piece.startswith(SPACES) or piece in (START, END)]
-    elif any(piece.startswith(INSIDE) for piece in pieces):
-        starts = [at for at, piece in enumerate(pieces) if not piece.startswith(INSIDE)]
+    if any(piece.startswith(WORD_PREFIXES) for piece in pieces):
+        starts = [
+            index
+            for index, piece in enumerate(pieces)
+            if piece.startswith(WORD_PREFIXES) or piece in (START, END)
+        ]
+    elif any(piece.startswith(CONTINUATION_PREFIX) for piece in pieces):
+        starts = [index for index, piece in enumerate(pieces) if not piece.startswith(CONTINUATION_PREFIX)]
     else:
         starts = list(range(len(pieces)))
-    starts = sorted({0, *starts, *(at + 1 for at, piece in enumerate(pieces[:-1]) if piece in (START, END))})
+    starts = sorted(
+        {0, *starts, *(index + 1 for index, piece in enumerate(pieces[:-1]) if piece in (START, END))}
+    )
     return list(zip(starts, [*starts[1:], len(pieces)], strict=True)) if pieces else []
 
 
-def joined(pieces: Sequence[str]) -> str:
+def join_pieces(pieces: Sequence[str]) -> str:
     """Return the text of a word's pieces, ``␣`` if it is only white space."""
-    text = "".join(piece.removeprefix(INSIDE) if at else piece for at, piece in enumerate(pieces))
-    for mark in SPACES:
+    text = "".join(
+        piece.removeprefix(CONTINUATION_PREFIX) if index else piece for index, piece in enumerate(pieces)
+    )
+    for mark in WORD_PREFIXES:
         text = text.replace(mark, " ")
     return text.strip() or "␣"
 
 
-def words_of(
+def words_from_tokens(
     text: str, tokens: Sequence[str], token_scores: Sequence[float], entropies: Sequence[float] = ()
 ) -> tuple[Word, ...]:
-    """Return the words of a translation.
+    """Return the words of a translation with their probabilities.
 
     Args:
-        text: the translation. Words are spelt as in it if it has as many words as its pieces.
-        tokens: its pieces, with the end symbol between two sentences.
+        text: the translation. It provides the spelling of the words if it has as many words as the pieces.
+        tokens: its pieces, with the end symbol between sentences.
         token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
         entropies: in nats, one for each of ``token_scores``, or empty.
     """
     pieces = (*tokens, *[END] * (len(token_scores) - len(tokens)))
     spans = word_spans(pieces)
-    spelt = iter(text.split())
-    count = sum(pieces[start] != END for start, _ in spans)
-    plain = len(text.split()) == count
+    text_words = iter(text.split())
+    word_count = sum(pieces[start] != END for start, _ in spans)
+    same_count = len(text.split()) == word_count
     words = []
     for start, stop in spans:
-        ends = pieces[start] == END
-        shown = END if ends else next(spelt) if plain else joined(pieces[start:stop])
+        is_end = pieces[start] == END
+        spelling = END if is_end else next(text_words) if same_count else join_pieces(pieces[start:stop])
         total = math.fsum(token_scores[start:stop])
         mean = _exp(total / (stop - start))
         entropy = math.fsum(entropies[start:stop]) / (stop - start) if entropies else None
-        words.append(Word(shown, _exp(total), mean, entropy))
+        words.append(Word(spelling, _exp(total), mean, entropy))
     return tuple(words)
 
 
-def confidence_of(
+def estimate_confidence(
     words: Sequence[Word], token_scores: Sequence[float], entropies: Sequence[float] = ()
 ) -> Confidence | None:
-    """Return the quality estimates of a translation, None without tokens, such as for a copied text.
+    """Return the quality estimates of a translation; None if it has no tokens, as for a copied text.
 
     Args:
-        words: from :func:`words_of`.
+        words: from :func:`words_from_tokens`.
         token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
         entropies: in nats, one for each of ``token_scores``, or empty.
     """
@@ -125,22 +133,22 @@ def confidence_of(
 
 
 def _exp(log_prob: float) -> float:
-    """Return the exponential, at most 1: rounding may put a log-probability above 0."""
+    """Return the exponential, at most 1, as a rounded log-probability may exceed 0."""
     return min(1.0, math.exp(log_prob))
 
 
-def in_text(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None]]:
+def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None]]:
     """Split a translation into words, each with its :class:`Word`, and white space, with None.
 
-    If the words of the text differ from those of its pieces, as in a partly copied text, the whole text is
-    one part with None.
+    If the words of the text differ from those of its pieces, as in a partly copied text, the result is the
+    complete text with None.
 
     Args:
         text: the translation.
-        words: from :func:`words_of`.
+        words: from :func:`words_from_tokens`.
     """
-    made = [word for word in words if word.text != END]
-    if text.split() != [word.text for word in made]:
+    spoken = [word for word in words if word.text != END]
+    if text.split() != [word.text for word in spoken]:
         return [(text, None)] if text else []
-    left = iter(made)
-    return [(part, None if part.isspace() else next(left)) for part in re.split(r"(\s+)", text) if part]
+    remaining = iter(spoken)
+    return [(part, None if part.isspace() else next(remaining)) for part in re.split(r"(\s+)", text) if part]

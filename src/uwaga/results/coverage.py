@@ -1,4 +1,4 @@
-"""Numbers of a text that its translation lacks, and what the parts of a text lack together."""
+"""Numbers that are missing from a translation, and the combined coverage of several parts of a text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import chain
 
 from uwaga.results.translation import Coverage
 
-SPELLED_OUT = 12
-"""Numbers up to this one are often words in one language and digits in another, so they are not compared."""
+MAX_SPELLED_OUT = 12
+"""Numbers up to this are often words in one language and digits in the other, so they are not compared."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
-"""A number with the separators of thousands, decimals, and hours and minutes."""
+"""A number with separators of thousands, of decimals, or of hours and minutes."""
 DIGITS = re.compile(r"\d+")
 MILLIONS = re.compile(r"\d{1,3}(?:\D\d{3}){2,}")
 SEPARATOR = re.compile(r"\D")
@@ -20,60 +20,72 @@ ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
 ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
 
-def joined_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
-    """Return what several parts lack together; None if it is unknown for one of them."""
-    known = [None if part is None else tuple(vars(part).values()) for part in parts]
-    if not known or None in known:
+def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
+    """Return the concatenated coverage of several parts; None if it is unknown for any of them."""
+    fields = [None if part is None else tuple(vars(part).values()) for part in parts]
+    if not fields or None in fields:
         return None
-    return Coverage(*(tuple(chain(*every)) for every in zip(*filter(None, known), strict=True)))
+    return Coverage(*(tuple(chain(*values)) for values in zip(*filter(None, fields), strict=True)))
 
 
 def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the numbers of a source that its translation lacks, and those that it adds.
+    """Return the numbers of a source that are missing from its translation, and those that it adds.
 
     Separators are ignored: ``1,000`` is ``1.000``, and ``9:30`` is ``9h30``; ``24,000`` is ``24 mil``, and
-    ``19`` is ``XIX``. Only a last separator unlike those before it starts decimals: ``1,234,567`` is
-    ``1.234.567``, but not ``1.234,567``. Numbers up to :data:`SPELLED_OUT` are not compared.
+    ``19`` is ``XIX``. Of several separators only a last one that differs from the others starts decimals:
+    ``1,234,567`` is ``1.234.567``, but not ``1.234,567``. Numbers up to :data:`MAX_SPELLED_OUT` are not
+    compared.
     """
-    return _lacking(source, target), _lacking(target, source)
+    return _missing_numbers(source, target), _missing_numbers(target, source)
 
 
 def is_small_number(word: str) -> bool:
     """Return True for digits that are often spelled out."""
-    return len(word) <= 2 and word.isdecimal() and int(word) <= SPELLED_OUT
+    return len(word) <= 2 and word.isdecimal() and int(word) <= MAX_SPELLED_OUT
 
 
-def _lacking(text: str, other: str) -> tuple[str, ...]:
-    numbers = [one for one in dict.fromkeys(NUMBER.findall(text)) if not is_small_number(one)]
+def _missing_numbers(text: str, other: str) -> tuple[str, ...]:
+    numbers = [number for number in dict.fromkeys(NUMBER.findall(text)) if not is_small_number(number)]
     if not numbers:
         return ()
-    known = {way for pattern in (NUMBER, DIGITS) for one in pattern.findall(other) for way in _ways(one)}
-    known |= {str(_roman(one)) for one in ROMAN.findall(other)}
+    other_readings = {
+        reading
+        for pattern in (NUMBER, DIGITS)
+        for number in pattern.findall(other)
+        for reading in _readings(number)
+    }
+    other_readings |= {str(_roman_value(number)) for number in ROMAN.findall(other)}
     return tuple(
-        one
-        for one in numbers
-        if not _ways(one) & known
-        and (MILLIONS.fullmatch(one) or not all(_plain(part) in known for part in DIGITS.findall(one)))
+        number
+        for number in numbers
+        if not _readings(number) & other_readings
+        and (
+            MILLIONS.fullmatch(number)
+            or not all(_ascii_digits(part) in other_readings for part in DIGITS.findall(number))
+        )
     )
 
 
-def _ways(number: str) -> set[str]:
-    """Return the digits of a number, those without its thousands, and those with a point before decimals."""
-    plain, separators = _plain(number), SEPARATOR.findall(number)
+def _readings(number: str) -> set[str]:
+    """Return the possible values of a number: all digits, the digits without thousands, and a decimal."""
+    digits, separators = _ascii_digits(number), SEPARATOR.findall(number)
     decimals = len(DIGITS.findall(number)[-1])
-    pointed = f"{plain[:-decimals]}.{plain[-decimals:]}"
+    decimal = f"{digits[:-decimals]}.{digits[-decimals:]}"
     if len(separators) > 1 and separators[-1] not in separators[:-1]:
-        return {pointed}
-    zeros = len(plain) - len(plain.rstrip("0"))
-    whole = {plain, plain[: len(plain) - zeros // 3 * 3]}
-    return whole | {pointed} if len(separators) == 1 else whole
+        return {decimal}
+    zeros = len(digits) - len(digits.rstrip("0"))
+    integers = {digits, digits[: len(digits) - zeros // 3 * 3]}
+    return integers | {decimal} if len(separators) == 1 else integers
 
 
-def _plain(number: str) -> str:
-    """Return the digits of a number in any script as ASCII."""
+def _ascii_digits(number: str) -> str:
+    """Return the digits of a number of any script as ASCII digits."""
     return "".join(str(unicodedata.decimal(letter)) for letter in number if letter.isdecimal())
 
 
-def _roman(numeral: str) -> int:
+def _roman_value(numeral: str) -> int:
     values = [ROMAN_VALUES[letter] for letter in numeral]
-    return sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True))
+    return sum(
+        -value if value < following else value
+        for value, following in zip(values, [*values[1:], 0], strict=True)
+    )

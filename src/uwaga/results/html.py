@@ -23,22 +23,24 @@ figure { margin: 1.5rem 0; } figcaption, .faint { color: var(--faint); }
 svg { width: 100%; height: auto; } svg text { fill: var(--faint); font: 12px system-ui, sans-serif; }
 summary { cursor: pointer; } pre { overflow-x: auto; }
 """
-REPLACED = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF], "\ufffd")
+INVALID_CHARACTERS = dict.fromkeys(
+    [*range(9), 11, 12, *range(14, 32), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF], "\ufffd"
+)
 """Characters that are invalid in HTML."""
 
 
 def escape(text: object) -> str:
-    """Return any text escaped for HTML, with invalid characters replaced."""
-    plain = str(text).encode("utf-8", "replace").decode("utf-8")
-    return _escape(plain.translate(REPLACED).replace("\r", " "), quote=True)
+    """Return a text escaped for HTML, with invalid characters replaced."""
+    valid = str(text).encode("utf-8", "replace").decode("utf-8")
+    return _escape(valid.translate(INVALID_CHARACTERS).replace("\r", " "), quote=True)
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """Return a whole HTML document.
+    """Return a complete HTML document.
 
     Args:
         title: plain text.
-        parts: HTML, made by the functions here and in :mod:`uwaga.results.html`.
+        parts: HTML, from the other functions of this module.
     """
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -52,7 +54,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """Return the heading of a section."""
+    """Return a section heading."""
     return f"<h2>{escape(text)}</h2>"
 
 
@@ -83,8 +85,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f"<table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def shown_number(value: float) -> str:
-    """Return a number as text: counts with thousands separators, others with four digits."""
+def format_number(value: float) -> str:
+    """Format a number: an integer with thousands separators, any other with four significant digits."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
@@ -92,7 +94,7 @@ def shown_number(value: float) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="number">{escape(shown_number(value))}</td>'
+        return f'<td class="number">{escape(format_number(value))}</td>'
     return f"<td>{escape(value)}</td>"
 
 
@@ -100,8 +102,8 @@ WIDTH, HEIGHT = 720, 260
 LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 34
 MAX_POINTS = 600
 TICKS = 5
-LARGEST = 1e300
-"""Largest value drawn; the difference of two such numbers is still finite."""
+MAX_VALUE = 1e300
+"""Largest value in a chart; the difference of two such numbers is still finite."""
 COLOURS = ("--one", "--two", "--three", "--four")
 
 Point = tuple[float, float]
@@ -109,35 +111,35 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """A line: its name and its points ``(x, y)``; those not finite or beyond 1e300 are left out."""
+    """A line: its name and its points ``(x, y)``; points that are not finite or beyond 1e300 are omitted."""
 
     name: str
     points: Sequence[Point]
 
 
-def chart(title: str, series: Sequence[Series], across: str = "step") -> str:
+def chart(title: str, series: Sequence[Series], x_label: str = "step") -> str:
     """Return a figure with a line for each series; an empty string if none has points.
 
     Args:
         title: caption, plain text.
         series: at most four.
-        across: label of the horizontal axis.
+        x_label: label of the horizontal axis.
     """
-    drawn = [(each.name, _thinned(_finite(each.points))) for each in series]
-    drawn = [(name, points) for name, points in drawn if points]
-    if not drawn:
+    lines = [(line.name, _thin(_finite(line.points))) for line in series]
+    lines = [(name, points) for name, points in lines if points]
+    if not lines:
         return ""
-    every = [point for _, points in drawn for point in points]
-    values, decimals = _ticks(min(y for _, y in every), max(y for _, y in every))
-    left, right = min(x for x, _ in every), max(x for x, _ in every)
-    across_scale = _Scale(left, right, LEFT, WIDTH - RIGHT)
-    up_scale = _Scale(values[0], values[-1], HEIGHT - BOTTOM, TOP)
-    parts = [_grid(values, decimals, up_scale), _axis(left, right, across, across_scale)]
-    for colour, (name, points) in zip(COLOURS, drawn, strict=False):
-        parts.append(_line(name, points, colour, across_scale, up_scale))
+    all_points = [point for _, points in lines for point in points]
+    values, decimals = _ticks(min(y for _, y in all_points), max(y for _, y in all_points))
+    left, right = min(x for x, _ in all_points), max(x for x, _ in all_points)
+    x_scale = _Scale(left, right, LEFT, WIDTH - RIGHT)
+    y_scale = _Scale(values[0], values[-1], HEIGHT - BOTTOM, TOP)
+    parts = [_grid(values, decimals, y_scale), _axis(left, right, x_label, x_scale)]
+    for colour, (name, points) in zip(COLOURS, lines, strict=False):
+        parts.append(_line(name, points, colour, x_scale, y_scale))
     legend = ", ".join(
         f'<span style="color:var({colour})">{escape(name)}</span>'
-        for colour, (name, _) in zip(COLOURS, drawn, strict=False)
+        for colour, (name, _) in zip(COLOURS, lines, strict=False)
     )
     return (
         f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'
@@ -155,23 +157,25 @@ class _Scale:
     start: float
     end: float
 
-    def at(self, value: float) -> float:
+    def map(self, value: float) -> float:
         span = self.last - self.first
         share = (value - self.first) / span if span else 0.5
         return round(self.start + share * (self.end - self.start), 1)
 
 
 def _finite(points: Sequence[Point]) -> list[Point]:
-    return [(x, y) for x, y in points if abs(x) <= LARGEST and abs(y) <= LARGEST]
+    return [(x, y) for x, y in points if abs(x) <= MAX_VALUE and abs(y) <= MAX_VALUE]
 
 
-def _thinned(points: list[Point]) -> list[Point]:
+def _thin(points: list[Point]) -> list[Point]:
     """Average consecutive points so that at most :data:`MAX_POINTS` remain."""
     size = math.ceil(len(points) / MAX_POINTS)
     if size <= 1:
         return points
-    heaps = [points[start : start + size] for start in range(0, len(points), size)]
-    return [(sum(x for x, _ in heap) / len(heap), sum(y for _, y in heap) / len(heap)) for heap in heaps]
+    groups = [points[start : start + size] for start in range(0, len(points), size)]
+    return [
+        (sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups
+    ]
 
 
 def _ticks(low: float, high: float) -> tuple[list[float], int]:
@@ -187,34 +191,34 @@ def _ticks(low: float, high: float) -> tuple[list[float], int]:
 def _grid(values: Sequence[float], decimals: int, scale: _Scale) -> str:
     lines = []
     for value in values:
-        place = scale.at(value)
-        shown = f"{value:,.{decimals}f}" if decimals <= 6 else f"{value:.3g}"
+        y = scale.map(value)
+        label = f"{value:,.{decimals}f}" if decimals <= 6 else f"{value:.3g}"
         lines.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place}" y2="{place}" stroke="var(--line)"/>'
-            f'<text x="{LEFT - 6}" y="{place + 4}" text-anchor="end">{shown}</text>'
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}" stroke="var(--line)"/>'
+            f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{label}</text>'
         )
     return "\n".join(lines)
 
 
-def _axis(left: float, right: float, across: str, scale: _Scale) -> str:
-    below = HEIGHT - BOTTOM + 16
+def _axis(left: float, right: float, x_label: str, scale: _Scale) -> str:
+    y = HEIGHT - BOTTOM + 16
     middle = (left + right) / 2
     marks = [(left, "start"), (middle, "middle"), (right, "end")] if right > left else [(left, "start")]
     texts = [
-        f'<text x="{scale.at(value)}" y="{below}" text-anchor="{anchor}">{shown_number(round(value))}</text>'
+        f'<text x="{scale.map(value)}" y="{y}" text-anchor="{anchor}">{format_number(round(value))}</text>'
         for value, anchor in marks
     ]
-    name = f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(across)}</text>'
+    name = f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(x_label)}</text>'
     return "\n".join([*texts, name])
 
 
-def _line(name: str, points: Sequence[Point], colour: str, across: _Scale, up: _Scale) -> str:
-    places = " ".join(f"{across.at(x)},{up.at(y)}" for x, y in points)
+def _line(name: str, points: Sequence[Point], colour: str, x_scale: _Scale, y_scale: _Scale) -> str:
+    coordinates = " ".join(f"{x_scale.map(x)},{y_scale.map(y)}" for x, y in points)
     if len(points) == 1:
         x, y = points[0]
-        dot = f'<circle cx="{across.at(x)}" cy="{up.at(y)}" r="3" fill="var({colour})">'
+        dot = f'<circle cx="{x_scale.map(x)}" cy="{y_scale.map(y)}" r="3" fill="var({colour})">'
         return f"{dot}<title>{escape(name)}</title></circle>"
     return (
-        f'<polyline points="{places}" fill="none" stroke="var({colour})" stroke-width="1.5">'
+        f'<polyline points="{coordinates}" fill="none" stroke="var({colour})" stroke-width="1.5">'
         f"<title>{escape(name)}</title></polyline>"
     )

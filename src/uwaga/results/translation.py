@@ -1,4 +1,4 @@
-"""Results: hypotheses of a search, translations, their word alignments and glossary terms."""
+"""Results: hypotheses of a search, translations, word alignments and glossary terms."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 
 from uwaga.errors import UwagaError
 from uwaga.results.attention import Attentions, Floats
-from uwaga.results.confidence import Confidence, Word, confidence_of, words_of
+from uwaga.results.confidence import Confidence, Word, estimate_confidence, words_from_tokens
 
 
 class JsonRecord:
     """Base of results that convert to JSON."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields as values that JSON has, under the same names."""
+        """Return the fields by name, as JSON-compatible values."""
         raise NotImplementedError
 
     def to_json(self) -> str:
-        """Return :meth:`to_dict` as one line of JSON, with non-ASCII characters unescaped."""
+        """Return :meth:`to_dict` as a line of JSON, with non-ASCII characters unescaped."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
 
@@ -34,18 +34,18 @@ def json_number(value: float) -> float | None:
 
 
 def json_numbers(record: object) -> dict[str, object]:
-    """Return the fields of a record of numbers and strings that are not None, for JSON."""
+    """Return the fields of a record of numbers and strings for JSON, without those that are None."""
     values = {name: value for name, value in vars(record).items() if value is not None}
     return {name: json_number(value) if isinstance(value, float) else value for name, value in values.items()}
 
 
-SHOWN = 60
+MAX_REPR_CHARACTERS = 60
 """Maximum characters of a text in a ``repr``."""
 
 
-def shortened(text: str) -> str:
-    """Return a text cut to the length that a ``repr`` shows."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+def shorten(text: str) -> str:
+    """Return a text, truncated to :data:`MAX_REPR_CHARACTERS`."""
+    return text if len(text) <= MAX_REPR_CHARACTERS else text[: MAX_REPR_CHARACTERS - 1] + "…"
 
 
 def equal_fields(record: object, other: object) -> bool:
@@ -107,8 +107,10 @@ class Coverage(JsonRecord):
         return tuple(f"{kind}: {', '.join(map(repr, words))}" for kind, words in kinds if words)
 
     def without(self, words: Container[str]) -> Coverage:
-        """Return the same without some words and numbers."""
-        return Coverage(*(tuple(one for one in every if one not in words) for every in vars(self).values()))
+        """Return the coverage without the given words and numbers."""
+        return Coverage(
+            *(tuple(word for word in values if word not in words) for values in vars(self).values())
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as lists by name."""
@@ -143,19 +145,19 @@ class WordAlignment(JsonRecord):
         return {name: [list(pair) for pair in getattr(self, name)] for name in ("source", "target", "links")}
 
     @property
-    def chances(self) -> dict[tuple[int, int], float]:
-        """Probability of each link: from ``likely``, or 1 for each of ``links`` if that is empty."""
+    def link_probabilities(self) -> dict[tuple[int, int], float]:
+        """Probability of each link: from ``likely``, or 1 for each of ``links`` if ``likely`` is empty."""
         if self.likely:
-            return {(source, target): chance for source, target, chance in self.likely}
+            return {(source, target): probability for source, target, probability in self.likely}
         return dict.fromkeys(self.links, 1.0)
 
 
-def noisy_or(chances: Iterable[tuple[tuple[int, int], float]]) -> tuple[tuple[int, int, float], ...]:
+def noisy_or(probabilities: Iterable[tuple[tuple[int, int], float]]) -> tuple[tuple[int, int, float], ...]:
     """Combine probabilities of links by noisy-or: 1 - Π(1 - p) for each pair, in ascending order of pairs."""
-    missed: dict[tuple[int, int], float] = {}
-    for pair, chance in chances:
-        missed[pair] = missed.get(pair, 1.0) * (1.0 - chance)
-    return tuple((*pair, 1.0 - left) for pair, left in sorted(missed.items()))
+    complements: dict[tuple[int, int], float] = {}
+    for pair, probability in probabilities:
+        complements[pair] = complements.get(pair, 1.0) * (1.0 - probability)
+    return tuple((*pair, 1.0 - complement) for pair, complement in sorted(complements.items()))
 
 
 def without_last_words(text: str, count: int) -> str:
@@ -169,8 +171,8 @@ def without_last_words(text: str, count: int) -> str:
 class DraftUse(NamedTuple):
     """How a search used a draft.
 
-    ``proposed`` tokens were checked, of which the model chose ``accepted`` too; the search took ``passes`` of
-    the model, each of which without a draft decides one token.
+    The search checked ``proposed`` tokens, of which the model also chose ``accepted``, in ``passes`` of the
+    model. Without a draft, each pass decides one token.
     """
 
     proposed: int
@@ -179,7 +181,7 @@ class DraftUse(NamedTuple):
 
     @property
     def share_accepted(self) -> float:
-        """Share of the proposed tokens that the model chose too; 0 if none was proposed."""
+        """Share of the proposed tokens that the model also chose; 0 if none was proposed."""
         return self.accepted / self.proposed if self.proposed else 0.0
 
     @property
@@ -190,8 +192,8 @@ class DraftUse(NamedTuple):
     @classmethod
     def total(cls, parts: Iterable[DraftUse | None]) -> DraftUse | None:
         """Return the sums of the parts that are not None; None if there are none."""
-        used = [part for part in parts if part is not None]
-        return cls(*map(sum, zip(*used, strict=True))) if used else None
+        present = [part for part in parts if part is not None]
+        return cls(*map(sum, zip(*present, strict=True))) if present else None
 
     def to_dict(self) -> dict[str, object]:
         """Return the numbers and shares by name."""
@@ -206,15 +208,16 @@ class Hypothesis:
     Attributes:
         tokens: ids, without start and end symbols.
         score: sum of ``token_scores`` after length normalisation.
-        log_prob: the same sum before it.
+        log_prob: sum of ``token_scores``.
         token_scores: natural log-probabilities of the tokens and, unless ``truncated``, of the end symbol;
-            the last of the tokens may be the end, too (``stops`` of :class:`uwaga.decoder.Symbols`).
-        truncated: True if a length limit cut the hypothesis.
+            the last token may also be an end symbol (``stops`` of :class:`uwaga.decoder.Symbols`).
+        truncated: True if the hypothesis was cut at a length limit.
         attention: (target, source), a row for each entry of ``token_scores``; None if not requested.
         attentions: all attention matrices; None if not requested.
         entropies: in nats, of the distribution at each entry of ``token_scores``; empty if not requested.
         alignment: (tokens, source) attention weights that align each token; None if not requested.
-        link_maps: (heads, tokens, source), the same for each of the heads that align words together.
+        link_maps: (heads, tokens, source), the attention weights of each alignment head; None if not
+            requested.
         draft: how the search used a draft; None if there was none.
     """
 
@@ -249,23 +252,23 @@ class Translation(JsonRecord):
         tokens: subword pieces of the translation.
         token_scores: see :class:`Hypothesis`.
         log_prob: see :class:`Hypothesis`.
-        truncated: True if a length limit cut the translation.
+        truncated: True if the translation was cut at a length limit.
         source_tokens: subword pieces of the source.
         attention: see :class:`Hypothesis`.
-        alternatives: the rest of the n-best list, best first.
+        alternatives: the other translations of the n-best list, best first.
         source: the source text.
-        warnings: why the translation may be bad, or how the text was changed before translation.
-        error: why there is no translation, if the call asked not to raise errors.
+        warnings: reasons why the translation may be bad, or changes to the text before translation.
+        error: the reason why there is no translation, if the call requested that errors are not raised.
         steps: the translation by each model of a chain: the ``text`` of a step is the ``source`` of the next,
-            and each step has its own ``attention``. ``score``, ``tokens`` and their scores are those of the
-            last model, ``source`` and ``source_tokens`` those of the first. Empty for a single model.
+            and each step has an ``attention``. ``score``, ``tokens`` and their scores are those of the last
+            model, ``source`` and ``source_tokens`` those of the first. Empty for a single model.
         entropies: see :class:`Hypothesis`.
         attentions: see :class:`Hypothesis`.
         alignment: links between the words of ``source`` and ``text``; None if not requested.
         terms: glossary terms that occur in the source.
-        coverage: words and numbers that the translation lacks; None if not requested. For a chain, each
-            model's omissions, in the language that it reads.
-        draft: how the sentences with a draft used it, in total; None if there was none.
+        coverage: words and numbers that the translation lacks; None if not requested. For a chain, the
+            omissions of each model, in its source language.
+        draft: how the sentences with a draft used it, in total; None without drafts.
     """
 
     text: str
@@ -297,7 +300,7 @@ class Translation(JsonRecord):
         notes += [f"attention {self.attention.shape}"] if self.attention is not None else []
         notes += [f"{len(self.alternatives)} alternatives"] if self.alternatives else []
         notes += [f"{len(self.steps)} steps"] if self.steps else []
-        return f"Translation({shortened(self.text)!r}, {', '.join(notes)})"
+        return f"Translation({shorten(self.text)!r}, {', '.join(notes)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Translation) and equal_fields(self, other)
@@ -312,18 +315,18 @@ class Translation(JsonRecord):
     @property
     def words(self) -> tuple[Word, ...]:
         """Words of the translation with their probabilities, ends of sentences included."""
-        return words_of(self.text, self.tokens, self.token_scores, self.entropies)
+        return words_from_tokens(self.text, self.tokens, self.token_scores, self.entropies)
 
     @property
     def confidence(self) -> Confidence | None:
-        """Quality estimates of the whole text; None if it was copied rather than translated."""
-        return confidence_of(self.words, self.token_scores, self.entropies)
+        """Quality estimates of the complete text; None if it was copied rather than translated."""
+        return estimate_confidence(self.words, self.token_scores, self.entropies)
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks.
 
-        It shows the text with improbable words coloured, the score, warnings and alternatives, and the
-        attention if there is any; for a chain of models, each step with its own. All text is escaped.
+        It shows the text with improbable words coloured, the score, warnings, alternatives and, if present,
+        the attention; for a chain of models, each step. All text is escaped.
         """
         from uwaga.results.html import details, escape
         from uwaga.results.views import attention_view, coloured_words
@@ -338,8 +341,8 @@ class Translation(JsonRecord):
         parts += [f"<p>⚠ {escape(note)}</p>" for note in notes]
         if self.alternatives:
             rows = "".join(
-                f"<li>{coloured_words(each.text, each.words)} <small>{each.score:.2f}</small></li>"
-                for each in self.alternatives
+                f"<li>{coloured_words(other.text, other.words)} <small>{other.score:.2f}</small></li>"
+                for other in self.alternatives
             )
             parts.append(details(f"{len(self.alternatives)} alternatives", f'<ol start="2">{rows}</ol>'))
         attentions = self.attentions
@@ -355,24 +358,24 @@ class Translation(JsonRecord):
 
     def _figures(self) -> str:
         """Return the score and the quality estimates as text."""
-        figures = [f"score {self.score:.3f}"]
+        notes = [f"score {self.score:.3f}"]
         confidence = self.confidence
         if confidence is not None:
-            figures.append(f"geometric mean token probability {confidence.probability:.2f}")
-            figures.append(f"mean word {confidence.mean_word:.2f}")
-            figures.append(f"lowest word {confidence.lowest_word:.2f}")
-            figures += [f"entropy {confidence.entropy:.2f}"] if confidence.entropy is not None else []
-        figures += ["cut at the length limit"] if self.truncated else []
-        return "; ".join(figures)
+            notes.append(f"geometric mean token probability {confidence.probability:.2f}")
+            notes.append(f"mean word {confidence.mean_word:.2f}")
+            notes.append(f"lowest word {confidence.lowest_word:.2f}")
+            notes += [f"entropy {confidence.entropy:.2f}"] if confidence.entropy is not None else []
+        notes += ["cut at the length limit"] if self.truncated else []
+        return "; ".join(notes)
 
     def to_dict(self, *, confidence: bool = False) -> dict[str, object]:
-        """Return the translation as values that JSON has; optional fields only if they are present.
+        """Return the translation as JSON-compatible values; optional fields only if they are present.
 
         Args:
             confidence: add ``words`` and ``confidence``.
 
         Returns:
-            Fields by name. Numbers are rounded to six decimals; an infinite score (of an impossible token) is
+            Fields by name. Numbers are rounded to six decimals; the infinite score of an impossible token is
             None.
         """
         values: dict[str, object] = {
@@ -391,22 +394,26 @@ class Translation(JsonRecord):
             values["error"] = str(self.error)
         if self.attention is not None:
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
-        values |= _present({"attentions": self.attentions, "alignment": self.alignment})
+        values |= _present_dicts({"attentions": self.attentions, "alignment": self.alignment})
         if self.entropies:
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.terms:
             values["terms"] = [term.to_dict() for term in self.terms]
-        values |= _present({"coverage": self.coverage, "draft": self.draft})
+        values |= _present_dicts({"coverage": self.coverage, "draft": self.draft})
         if confidence:
             values["words"] = [json_numbers(word) for word in self.words]
             values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)
         if self.alternatives:
-            values["alternatives"] = [each.to_dict(confidence=confidence) for each in self.alternatives]
+            values["alternatives"] = [
+                alternative.to_dict(confidence=confidence) for alternative in self.alternatives
+            ]
         if self.steps:
             values["steps"] = [step.to_dict(confidence=confidence) for step in self.steps]
         return values
 
 
-def _present(parts: dict[str, Attentions | WordAlignment | Coverage | DraftUse | None]) -> dict[str, object]:
+def _present_dicts(
+    parts: dict[str, Attentions | WordAlignment | Coverage | DraftUse | None],
+) -> dict[str, object]:
     """Return the parts that are not None as JSON values."""
     return {name: part.to_dict() for name, part in parts.items() if part is not None}

@@ -2,8 +2,8 @@
 
 :func:`attention_view` shows every attention matrix of a sentence in three views, as BertViz does (Vig 2019):
 lines between tokens, a heat map, and all heads of all layers at once. It is self-contained: the weights, in 8
-bits, and the script that draws them (``attention_view.js``) are part of the HTML. Where scripts are blocked,
-a static heat map remains.
+bits, and the script that draws them (``attention_view.js``) are part of the HTML. If scripts are blocked, a
+static heat map remains.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.results.attention import Attentions, Floats
-from uwaga.results.confidence import END, SPACES, START, Word, in_text
+from uwaga.results.confidence import END, START, WORD_PREFIXES, Word, split_words
 from uwaga.results.html import escape
 
 CELL, LETTER, MARGIN = 18, 7, 8
@@ -35,7 +35,7 @@ COLOUR = "#3b82d6"
 """Visible on white and on black."""
 
 
-def still_attention(
+def static_heat_map(
     kind: str, rows: Sequence[str], columns: Sequence[str], weights: NDArray[np.floating]
 ) -> str:
     """Return a heat map of an attention matrix in five shades, as inline SVG without script or style.
@@ -50,12 +50,12 @@ def still_attention(
     top = LETTER * min(MAX_LABEL, max(map(len, columns))) + MARGIN
     width, height = left + CELL * len(columns) + MARGIN, top + CELL * len(rows) + MARGIN
     labels = [
-        f'<text x="{left - 5}" y="{top + CELL * at + 13}" text-anchor="end">{_short(text)}</text>'
-        for at, text in enumerate(rows)
+        f'<text x="{left - 5}" y="{top + CELL * i + 13}" text-anchor="end">{_shorten(text)}</text>'
+        for i, text in enumerate(rows)
     ]
     labels += [
-        f'<text transform="translate({left + CELL * at + 13},{top - 5}) rotate(-90)">{_short(text)}</text>'
-        for at, text in enumerate(columns)
+        f'<text transform="translate({left + CELL * i + 13},{top - 5}) rotate(-90)">{_shorten(text)}</text>'
+        for i, text in enumerate(columns)
     ]
     title = f"{kind} attention, mean of the last layer's heads: rows are queries, columns are keys"
     return (
@@ -68,28 +68,28 @@ def still_attention(
 
 
 def _paths(weights: NDArray[np.floating]) -> list[str]:
-    """Return one path for each shade; adjacent cells of a row are one line, which keeps the SVG small."""
+    """Return a path for each shade; adjacent cells of a row are one line, to keep the SVG small."""
     paths = []
     shade = np.searchsorted(SHADES, weights, side="right")  # (queries, keys): 0 for none
-    for number, least in enumerate(SHADES, start=1):
+    for number, threshold in enumerate(SHADES, start=1):
         runs = []
         for row, selected in enumerate((shade == number).astype(np.int8)):
             edges = np.flatnonzero(np.diff(selected, prepend=0, append=0))
             runs += [f"M{start} {row}.5h{stop - start}" for start, stop in edges.reshape(-1, 2).tolist()]
         if runs:
-            opacity = min(1.0, least + 0.1)
+            opacity = min(1.0, threshold + 0.1)
             paths.append(f'<path stroke-opacity="{opacity:.2f}" d="{"".join(runs)}"/>')
     return paths
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return escape(text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…")
 
 
 LANGUAGES = ("en", "de", "es", "pl", "zh")
 """Languages of the view: English and those of ``attention_phrases.json``."""
 LEVELS = 255
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+ELEMENT_ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
 
 def attention_view(
@@ -108,27 +108,27 @@ def attention_view(
         target_tokens: pieces of the target; the end symbol may be left out.
         name: ``id`` of the ``div``, letters, digits and hyphens, unique in the page; None for a random one.
         language: code of the language of labels and explanations: ``en``, ``de``, ``es``, ``pl`` or ``zh``;
-            None for that of the document (``<html lang>``), English if it has no such language.
+            None for that of the document (``<html lang>``), or English if it is not among these.
 
     Raises:
         SettingsError: the shape of a matrix does not match the tokens, there is no matrix, or the name or
             the language is invalid.
     """
     if language is not None and language not in LANGUAGES:
-        raise SettingsError(f"language {shown(language)}: choose one of {', '.join(LANGUAGES)}")
+        raise SettingsError(f"language {quoted(language)}: choose one of {', '.join(LANGUAGES)}")
     name = f"uwaga-{secrets.token_hex(6)}" if name is None else name
-    if not NAME.fullmatch(name):
-        raise SettingsError(f"name must consist of letters, digits and hyphens, not {shown(name)}")
-    kinds = _kinds(attentions, source_tokens, target_tokens)
+    if not ELEMENT_ID.fullmatch(name):
+        raise SettingsError(f"name must consist of letters, digits and hyphens, not {quoted(name)}")
+    kinds = _present_kinds(attentions, source_tokens, target_tokens)
     data = _view_data(kinds) | {"phrases": _packed_phrases()}
     if language is not None:
         data["language"] = language
     # ASCII JSON without "<" is a JavaScript value that cannot close the script element.
     value = json.dumps(data).replace("<", "\\u003c")
     first = kinds[0]
-    still = still_attention(first.name, first.queries, first.keys, first.weights[-1].mean(axis=0))
+    static = static_heat_map(first.name, first.queries, first.keys, first.weights[-1].mean(axis=0))
     return (
-        f'<div id="{name}" class="uwaga-attention"><div data-still>{still}</div><script>\n'
+        f'<div id="{name}" class="uwaga-attention"><div data-still>{static}</div><script>\n'
         f"(function () {{\n{view_script()}\n"
         f'for (const root of document.querySelectorAll("[id=\\"{name}\\"]:not([data-started])")) {{\n'
         f'  root.dataset.started = "";\n  attentionView(root, {value});\n}}\n}})();\n</script></div>'
@@ -153,33 +153,36 @@ def attention_view_data(
     Raises:
         SettingsError: the shape of a matrix does not match the tokens, or there is no matrix.
     """
-    return _view_data(_kinds(attentions, source_tokens, target_tokens))
+    return _view_data(_present_kinds(attentions, source_tokens, target_tokens))
 
 
 def view_script() -> str:
     """Return JavaScript that defines ``attentionView(root, data)``, which draws the data in an element.
 
-    The view replaces the child of the element that has the attribute ``data-still``.
+    The view replaces the element's child with the attribute ``data-still``.
     """
-    return _file("attention_drawing.js") + _file("attention_view.js")
+    return _read_file("attention_drawing.js") + _read_file("attention_view.js")
 
 
 def view_module() -> str:
-    """Return a JavaScript module: ``attentionView``, its ``style`` sheet, its ``phrases`` by language."""
-    style, phrases = json.dumps(_file("attention_view.css")), _file("attention_phrases.json").rstrip()
+    """Return a JavaScript module: ``attentionView``, its ``style`` sheet and its ``phrases`` by language."""
+    style, phrases = (
+        json.dumps(_read_file("attention_view.css")),
+        _read_file("attention_phrases.json").rstrip(),
+    )
     constants = f"export const style = {style};\nexport const phrases = {phrases};\n"
     return f"{view_script()}\n{constants}export {{ attentionView }};\n"
 
 
 def label(piece: str) -> str:
     """Return a piece without its word-boundary mark, ``␣`` for white space."""
-    for mark in SPACES:
+    for mark in WORD_PREFIXES:
         piece = piece.removeprefix(mark)
     return piece if piece.strip() else "␣"
 
 
-class _Kind(NamedTuple):
-    """One kind of attention, with the labels of its axes."""
+class _AttentionKind(NamedTuple):
+    """A kind of attention, with the labels of its axes."""
 
     name: str
     queries: tuple[str, ...]
@@ -187,7 +190,9 @@ class _Kind(NamedTuple):
     weights: Floats
 
 
-def _kinds(attentions: Attentions, source_tokens: Sequence[str], target_tokens: Sequence[str]) -> list[_Kind]:
+def _present_kinds(
+    attentions: Attentions, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> list[_AttentionKind]:
     """Return the kinds of attention that are present, after checking their shapes."""
     source, target = tuple(map(label, source_tokens)), tuple(map(label, target_tokens))
     kinds = []
@@ -208,14 +213,14 @@ def _kinds(attentions: Attentions, source_tokens: Sequence[str], target_tokens: 
             )
         if kind == "decoder" and source:  # each step reads the token before; a sentence starts after an end
             keys = tuple(START if token == END else token for token in (END, *queries)[:columns])
-        kinds.append(_Kind(kind, queries, keys, weights))
+        kinds.append(_AttentionKind(kind, queries, keys, weights))
     if not kinds:
         raise SettingsError("there is no attention to show: encoder, decoder and cross are all None")
     return kinds
 
 
-def _view_data(kinds: Sequence[_Kind]) -> dict[str, object]:
-    return {"style": _file("attention_view.css"), "kinds": list(map(_packed, kinds))}
+def _view_data(kinds: Sequence[_AttentionKind]) -> dict[str, object]:
+    return {"style": _read_file("attention_view.css"), "kinds": list(map(_pack, kinds))}
 
 
 def _axis_labels(tokens: tuple[str, ...], length: int) -> tuple[str, ...]:
@@ -223,7 +228,7 @@ def _axis_labels(tokens: tuple[str, ...], length: int) -> tuple[str, ...]:
     return (*tokens, END) if length == len(tokens) + 1 else tokens
 
 
-def _packed(kind: _Kind) -> dict[str, object]:
+def _pack(kind: _AttentionKind) -> dict[str, object]:
     levels = np.rint(np.clip(np.nan_to_num(kind.weights), 0.0, 1.0) * LEVELS).astype(np.uint8)
     packed = base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode("ascii")
     layers, heads = kind.weights.shape[:2]
@@ -231,30 +236,30 @@ def _packed(kind: _Kind) -> dict[str, object]:
         "kind": kind.name,
         "layers": layers,
         "heads": heads,
-        "rows": list(map(_shown, kind.queries)),
-        "columns": list(map(_shown, kind.keys)),
+        "rows": list(map(_encodable, kind.queries)),
+        "columns": list(map(_encodable, kind.keys)),
         "weights": packed,
     }
 
 
-def _shown(text: str) -> str:
+def _encodable(text: str) -> str:
     """Return a label without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @cache
 def _packed_phrases() -> str:
-    phrases = json.dumps(json.loads(_file("attention_phrases.json")), ensure_ascii=False)
+    phrases = json.dumps(json.loads(_read_file("attention_phrases.json")), ensure_ascii=False)
     return base64.b64encode(zlib.compress(phrases.encode("utf-8"), 9)).decode("ascii")
 
 
 @cache
-def _file(name: str) -> str:
+def _read_file(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-UNSURE = 0.5
-"""Words with a lower mean piece probability are coloured, more strongly the lower it is."""
+UNSURE_BELOW = 0.5
+"""Words with a lower mean piece probability are coloured, the lower the more strongly."""
 
 
 def coloured_words(text: str, words: Sequence[Word]) -> str:
@@ -262,15 +267,17 @@ def coloured_words(text: str, words: Sequence[Word]) -> str:
 
     Args:
         text: the translation.
-        words: its words, from :func:`uwaga.results.confidence.words_of`.
+        words: its words, from :func:`uwaga.results.confidence.words_from_tokens`.
     """
-    return "".join(escape(part) if word is None else _word(word) for part, word in in_text(text, words))
+    return "".join(
+        escape(part) if word is None else _coloured_word(word) for part, word in split_words(text, words)
+    )
 
 
-def _word(word: Word) -> str:
+def _coloured_word(word: Word) -> str:
     title = f"probability {word.probability:.2f}, mean of its pieces {word.mean:.2f}"
     if word.entropy is not None:
         title += f", entropy {word.entropy:.2f}"
-    doubt = max(0.0, UNSURE - word.mean) / UNSURE
-    back = f' style="background:rgba(235,110,20,{0.55 * doubt:.2f})"' if doubt else ""
-    return f'<span title="{title}"{back}>{escape(word.text)}</span>'
+    doubt = max(0.0, UNSURE_BELOW - word.mean) / UNSURE_BELOW
+    style = f' style="background:rgba(235,110,20,{0.55 * doubt:.2f})"' if doubt else ""
+    return f'<span title="{title}"{style}>{escape(word.text)}</span>'

@@ -1,4 +1,4 @@
-"""Glossaries: terms with their translations, and the search for them in texts."""
+"""Glossaries: terms with their translations, and how they are found in texts."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.settings.options import check_flag
-from uwaga.terms.files import SEPARATOR, Term, forms, read_terms
+from uwaga.terms.files import SEPARATOR, Term, read_terms, split_forms
 
 UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """Characters of scripts without spaces between words; each counts as a word."""
 WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
-SENTENCE_BEGINS = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
-LONGEST_TERM = 1000
+SENTENCE_START = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
+MAX_TERM_CHARACTERS = 1000
 """Maximum characters of a term, and of each form of its translation."""
-END = "\n"
-"""Ends each word of a key; no word has it."""
+WORD_END = "\n"
+"""Terminates each word of a key; it is not part of any word."""
 
 
 @dataclass(frozen=True)
 class Match:
     """A term found in ``text[start:end]``.
 
-    ``lowered``: its first letter is a capital in the text but not in the glossary.
+    ``capitalised``: its first letter is a capital in the text but not in the glossary.
     """
 
     term: Term
     start: int
     end: int
-    lowered: bool
+    capitalised: bool
 
 
 class _Words(NamedTuple):
@@ -50,14 +50,14 @@ class _Words(NamedTuple):
 
 
 class Glossary:
-    """Terms, which are found in texts at word boundaries; longer terms take precedence.
+    """Terms that are found in texts at word boundaries; longer terms take precedence.
 
     A term matches as it is written and, at the beginning of a sentence, also with a capital letter. Any white
     space matches between its words.
 
     Args:
         terms: any number of terms.
-        ignore_case: match upper and lower case alike.
+        ignore_case: ignore the case of letters.
 
     Raises:
         DataError: a term is empty or too long, or two terms contradict each other; names their locations.
@@ -66,23 +66,23 @@ class Glossary:
     def __init__(self, terms: Iterable[Term], ignore_case: bool = False) -> None:
         check_flag("ignore_case", ignore_case)
         self.ignore_case = ignore_case
-        known: dict[str, Term] = {}
+        terms_by_key: dict[str, Term] = {}
         for term in terms:
             key = "".join(self._key(word) for word in WORD.findall(term.source))
             _check(term, key)
-            before = known.setdefault(key, term)
-            if before is not term and set(before.targets) != set(term.targets):
+            previous = terms_by_key.setdefault(key, term)
+            if previous is not term and set(previous.targets) != set(term.targets):
                 raise DataError(
-                    f"the glossary contradicts itself: {shown(term.source)} is {shown(_forms(before))} in "
-                    f"{before.where} and {shown(_forms(term))} in {term.where}; remove one, or give both as "
-                    f"forms of one term, separated by {SEPARATOR}"
+                    f"the glossary contradicts itself: {quoted(term.source)} is "
+                    f"{quoted(_join_forms(previous))} in {previous.where} and {quoted(_join_forms(term))} in "
+                    f"{term.where}; remove one, or give both as forms of one term, separated by {SEPARATOR}"
                 )
-        self.terms: tuple[Term, ...] = tuple(known.values())
+        self.terms: tuple[Term, ...] = tuple(terms_by_key.values())
         # Sorted keys take a fifth of the memory of a trie; keys that begin with a key follow it.
-        self._keys = sorted(known)
-        self._sorted = [known[key] for key in self._keys]
-        self._shorter = _beginnings(self._keys)
-        self._most = max(map(len, self._keys), default=0)
+        self._keys = sorted(terms_by_key)
+        self._sorted = [terms_by_key[key] for key in self._keys]
+        self._prefixes = _longest_prefixes(self._keys)
+        self._max_key_length = max(map(len, self._keys), default=0)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -91,26 +91,27 @@ class Glossary:
         return f"Glossary({len(self)} terms)"
 
     @classmethod
-    def of(cls, given: object, languages: tuple[str, str] | None = None) -> Glossary:
+    def from_argument(cls, value: object, languages: tuple[str, str] | None = None) -> Glossary:
         """Build a glossary from the argument of a call.
 
         Args:
-            given: a glossary, the name of a file, or a mapping from terms to translations: a text with ``|``
+            value: a glossary, the name of a file, or a mapping from terms to translations: a text with ``|``
                 between its forms, or a list of forms; empty or None if the term is not translated.
             languages: codes of source and target, which a TBX file needs.
 
         Raises:
             DataError: a file cannot be read or is damaged, or terms contradict each other.
-            SettingsError: ``given`` is of another type.
+            SettingsError: ``value`` is of another type.
         """
-        if isinstance(given, Glossary):
-            return given
-        if isinstance(given, Mapping):
-            return cls(_from_mapping(given))
-        if isinstance(given, str | PathLike):
-            return cls.read(given, languages)
+        if isinstance(value, Glossary):
+            return value
+        if isinstance(value, Mapping):
+            return cls(_from_mapping(value))
+        if isinstance(value, str | PathLike):
+            return cls.read(value, languages)
         raise SettingsError(
-            f"glossary must be a mapping from terms to translations, a file or a Glossary, not {shown(given)}"
+            "glossary must be a mapping from terms to translations, a file or a Glossary, not "
+            f"{quoted(value)}"
         )
 
     @classmethod
@@ -135,19 +136,19 @@ class Glossary:
         spans = [word.span() for word in WORD.finditer(text)]
         keys = [self._key(text[start:end]) for start, end in spans]
         words = _Words(text, spans, "".join(keys), [0, *accumulate(map(len, keys))])
-        # Only the longest term at each word is queued: a text may contain very many nested terms.
+        # Only the longest term at each word is queued, as a text may contain very many nested terms.
         longest = (self._longest(words, first, len(spans)) for first in range(len(spans)))
         queue = [candidate for candidate in longest if candidate is not None]
         heapify(queue)
-        taken = bytearray(len(spans))
+        occupied = bytearray(len(spans))
         matches = []
         while queue:
-            negated_size, first, term, lowered = heappop(queue)
+            negated_size, first, term, capitalised = heappop(queue)
             end = first - negated_size
-            free = taken.find(1, first, end) - first  # words before the first taken one
+            free = occupied.find(1, first, end) - first  # words before the first occupied one
             if free < 0:
-                taken[first:end] = b"\1" * (end - first)
-                matches.append(Match(term, spans[first][0], spans[end - 1][1], lowered))
+                occupied[first:end] = b"\1" * (end - first)
+                matches.append(Match(term, spans[first][0], spans[end - 1][1], capitalised))
             elif free and (shorter := self._longest(words, first, first + free)) is not None:
                 heappush(queue, shorter)
         return sorted(matches, key=lambda match: match.start)
@@ -157,68 +158,70 @@ class Glossary:
         return [(match.start, match.end) for match in self.find(text)]
 
     def _longest(self, words: _Words, first: int, end: int) -> tuple[int, int, Term, bool] | None:
-        """Return the longest term that begins at word ``first`` and ends before ``end``, as the queue of
-        :meth:`find` sorts it: its negated number of words, ``first``, the term and ``Match.lowered``.
+        """Return the longest term that begins at word ``first`` and ends before ``end``, in the order of the
+        queue of :meth:`find`: its negated number of words, ``first``, the term and ``Match.capitalised``.
         """
         start = words.spans[first][0]
-        begin, limit = words.offsets[first], words.offsets[end]
-        keys = words.keys[begin : min(limit, begin + self._most)]
+        offset, limit = words.offsets[first], words.offsets[end]
+        keys = words.keys[offset : min(limit, offset + self._max_key_length)]
         index = self._index(keys)
         lower = keys[:1].lower() + keys[1:]
         if lower != keys:
             other = self._index(lower)
             longer = other >= 0 and (index < 0 or self._size(other) > self._size(index))
-            if longer and SENTENCE_BEGINS.search(words.text[max(0, start - 9) : start]):
+            if longer and SENTENCE_START.search(words.text[max(0, start - 9) : start]):
                 index = other
         if index < 0:
             return None
-        written, longest = words.text[start], self._sorted[index]
-        lowered = written.isupper() and longest.source[:1] == written.lower()
-        return -self._size(index), first, longest, lowered
+        first_letter, longest = words.text[start], self._sorted[index]
+        capitalised = first_letter.isupper() and longest.source[:1] == first_letter.lower()
+        return -self._size(index), first, longest, capitalised
 
     def _index(self, keys: str) -> int:
-        """Return the index of the longest key with which these keys begin, -1 if there is none."""
+        """Return the index of the longest key that is a prefix of these keys, -1 if there is none."""
         index = bisect_right(self._keys, keys) - 1
         while index >= 0 and not keys.startswith(self._keys[index]):
-            index = self._shorter[index]
+            index = self._prefixes[index]
         return index
 
     def _size(self, index: int) -> int:
-        return self._keys[index].count(END)
+        return self._keys[index].count(WORD_END)
 
     def _key(self, word: str) -> str:
-        return (word.casefold() if self.ignore_case else word) + END
+        return (word.casefold() if self.ignore_case else word) + WORD_END
 
 
-def _beginnings(keys: Sequence[str]) -> array[int]:
-    """Return, for each of sorted keys, the index of the longest other key with which it begins, or -1."""
-    beginnings, nested = array("i"), list[int]()
+def _longest_prefixes(keys: Sequence[str]) -> array[int]:
+    """Return, for each of the sorted keys, the index of the longest other key that is its prefix, or -1."""
+    prefixes, nested = array("i"), list[int]()
     for index, key in enumerate(keys):
         while nested and not key.startswith(keys[nested[-1]]):
             nested.pop()
-        beginnings.append(nested[-1] if nested else -1)
+        prefixes.append(nested[-1] if nested else -1)
         nested.append(index)
-    return beginnings
+    return prefixes
 
 
-def _from_mapping(given: Mapping[object, object]) -> Iterator[Term]:
-    for number, (source, target) in enumerate(given.items(), start=1):
-        where = f"entry {number}"
-        listed = [target] if isinstance(target, str) else [] if target is None else target
-        several: list[Any] = list(listed) if isinstance(listed, Iterable) else [listed]
-        if not isinstance(source, str) or not all(isinstance(one, str) for one in several):
-            raise SettingsError(f"glossary: {where}: {shown(source)} and {shown(target)} must both be texts")
+def _from_mapping(mapping: Mapping[object, object]) -> Iterator[Term]:
+    for number, (source, target) in enumerate(mapping.items(), start=1):
+        location = f"entry {number}"
+        targets = [target] if isinstance(target, str) else [] if target is None else target
+        texts: list[Any] = list(targets) if isinstance(targets, Iterable) else [targets]
+        if not isinstance(source, str) or not all(isinstance(text, str) for text in texts):
+            raise SettingsError(
+                f"glossary: {location}: {quoted(source)} and {quoted(target)} must both be texts"
+            )
         source = " ".join(source.split())
-        found = tuple(dict.fromkeys(form for one in several for form in forms(one)))
-        yield Term(source, found or (source,), where)
+        target_forms = tuple(dict.fromkeys(form for text in texts for form in split_forms(text)))
+        yield Term(source, target_forms or (source,), location)
 
 
 def _check(term: Term, key: str) -> None:
     if not key:
-        raise DataError(f"{term.where}: the term has no words: {shown(term.source)}")
-    if max(map(len, (term.source, *term.targets))) > LONGEST_TERM:
-        raise DataError(f"{term.where}: longer than {LONGEST_TERM} characters: is this a glossary?")
+        raise DataError(f"{term.where}: the term has no words: {quoted(term.source)}")
+    if max(map(len, (term.source, *term.targets))) > MAX_TERM_CHARACTERS:
+        raise DataError(f"{term.where}: longer than {MAX_TERM_CHARACTERS} characters: is this a glossary?")
 
 
-def _forms(term: Term) -> str:
+def _join_forms(term: Term) -> str:
     return SEPARATOR.join(term.targets)

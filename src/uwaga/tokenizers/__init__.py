@@ -1,1 +1,1 @@
-"""Subword tokenisers, normalisation and the surface forms that training may show."""
+"""Subword tokenisers, normalisation, and surface forms of training texts."""

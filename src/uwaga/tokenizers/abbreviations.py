@@ -1,7 +1,7 @@
 """The full stop in each language: abbreviations, words that begin sentences, ordinal numbers.
 
-Listed are abbreviations that come before capital letters and digits, since no sentence begins in lower
-case (rule SB8 of Unicode's Annex 29). Entries are in lower case, without their last full stop.
+The lists contain abbreviations that precede capital letters and digits, as no sentence begins in lower case
+(rule SB8 of Unicode's Annex 29). Entries are in lower case, without their last full stop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FullStops:
         return self.titles | self.numbered | self.final
 
 
-def _stops(
+def _build(
     titles: str = "",
     numbered: str = "",
     final: str = "",
@@ -45,34 +45,34 @@ def _stops(
     marks: str = "",
 ) -> FullStops:
     return FullStops(
-        frozenset((titles + GENERAL).split()),
-        frozenset((numbered + NUMBERED).split()),
-        frozenset((final + FINAL).split()),
+        frozenset((titles + COMMON_TITLES).split()),
+        frozenset((numbered + COMMON_NUMBERED).split()),
+        frozenset((final + COMMON_FINAL).split()),
         frozenset(starters.split()),
         ordinals,
         marks,
     )
 
 
-GENERAL = " dr mr mrs ms mt prof st v vs cf ca e.g i.e"
-NUMBERED = " art cap fig max min n° nº no nr p pp par tab tel vol №"
-FINAL = " corp inc jr ltd sr"
-"""Those of every language: many are written in any Latin script."""
+COMMON_TITLES = " dr mr mrs ms mt prof st v vs cf ca e.g i.e"
+COMMON_NUMBERED = " art cap fig max min n° nº no nr p pp par tab tel vol №"
+COMMON_FINAL = " corp inc jr ltd sr"
+"""Abbreviations of all languages, as many occur in any Latin script."""
 
 LANGUAGES: dict[str, FullStops] = {
-    "": _stops(final="co"),
-    "ar": _stops(titles="د أ م"),
-    "bg": _stops(
+    "": _build(final="co"),
+    "ar": _build(titles="د أ م"),
+    "bg": _build(
         titles="пл г-н г-жа проф д-р инж ул бул гр вж т.е т.нар напр св акад доц",
         numbered="стр чл т гл",
         final="г в",
     ),
-    "ca": _stops(
+    "ca": _build(
         titles="sr sra srta dra d p.ex av pl ptge c mn sta",
         numbered="pàg pàgs núm núms cap art",
         final="ee.uu s.a a.c d.c",
     ),
-    "cs": _stops(
+    "cs": _build(
         titles=(
             "bc mgr ing mudr judr phdr rndr doc mvdr thdr sv p pí např tzn tzv tj resp popř příp ul "
             "arch gen plk por kpt mjr npor rtm pol zn roz nar zem"
@@ -86,7 +86,7 @@ LANGUAGES: dict[str, FullStops] = {
         ),
         ordinals="roman",
     ),
-    "da": _stops(
+    "da": _build(
         titles=(
             "f.eks bl.a bl ca d.v.s dvs fr hr frk sct skt ing cand mag adv kgl jf ifm vedr pga fx "
             "ekskl inkl evt"
@@ -99,7 +99,7 @@ LANGUAGES: dict[str, FullStops] = {
         ),
         ordinals="roman",
     ),
-    "de": _stops(
+    "de": _build(
         titles=(
             "fr hr hrn n dipl ing med jur nat rer univ bspw z.b d.h i.d.r i.a i.v u.u z.t "
             "z.zt z.z s.o s.u v.a o.g m.e evtl ggf bzw vgl sog insb inkl exkl zzgl gem hl kath ev "
@@ -124,10 +124,10 @@ LANGUAGES: dict[str, FullStops] = {
         ),
         ordinals="all",
     ),
-    "el": _stops(
+    "el": _build(
         titles="κ κα κος δρ καθ αρ π.χ δηλ βλ αγ οδ λεωφ", numbered="σελ σ κεφ", final="μ.χ", marks=";\u037e"
     ),
-    "en": _stops(
+    "en": _build(
         titles=(
             "messrs mmes mx rev hon pres gov sen rep gen col maj capt cpt cmdr lt sgt cpl adm brig "
             "supt insp det fr br esq mgr asst assoc dept univ mt viz approx resp ave blvd rd hwy incl "
@@ -151,7 +151,7 @@ LANGUAGES: dict[str, FullStops] = {
             "among until unless"
         ),
     ),
-    "es": _stops(
+    "es": _build(
         titles=(
             "ee rr ff jj sr sres sra sras srta dra dres d dña ud uds vd vds lic ing arq abg gral cnel "
             "cap tte sto sta fr hno excmo excma ilmo av avda c ctra pza pl p.ej ej mons pbro tel atte "
@@ -170,13 +170,13 @@ LANGUAGES: dict[str, FullStops] = {
             "nos su sus mi mis tu al a"
         ),
     ),
-    "fi": _stops(
+    "fi": _build(
         titles="esim ks mm n oik prof toht tri rva hra maist past ent nk ns os puh vrt",
         numbered="s luku art",
         final="e.kr j.kr oy",
         ordinals="roman",
     ),
-    "fr": _stops(
+    "fr": _build(
         titles=(
             "m mm mme mmes mlle mlles me mes mgr pr vve ste sts stes p.ex ex av bd boul fg imp r éd "
             "env gal cdt lt sgt cne réf tél hab adj"
@@ -192,17 +192,17 @@ LANGUAGES: dict[str, FullStops] = {
             "voilà est était y"
         ),
     ),
-    "hi": _stops(titles="डॉ श्री प्रो श्रीमती सु कु पं मो"),
-    "bn": _stops(titles="ডা ডঃ ড মো"),
-    "ml": _stops(titles="ഡോ മി പ്രൊ ശ്രീ"),
-    "hu": _stops(
+    "hi": _build(titles="डॉ श्री प्रो श्रीमती सु कु पं मो"),
+    "bn": _build(titles="ডা ডঃ ড মো"),
+    "ml": _build(titles="ഡോ മി പ്രൊ ശ്രീ"),
+    "hu": _build(
         titles="dr ifj id özv pl ill kb vö ft szt gr br ker",
         numbered="old sz fej köt évf",
         final="rt kft bt zrt",
         ordinals="roman",
     ),
-    "hy": _stops(marks=":"),
-    "it": _stops(
+    "hy": _build(marks=":"),
+    "it": _build(
         titles=(
             "sig sigg sigra sig.ra sig.na sigre dott dottssa dott.ssa ing avv geom rag arch on sen "
             "mons ill egr gent spett dir amm sac p.es es ad.es col gen magg v.le p.za c.so pza ss s.s "
@@ -220,7 +220,7 @@ LANGUAGES: dict[str, FullStops] = {
             "quale quanto si mi ti ci suo sua mio mia nostro c'è"
         ),
     ),
-    "nl": _stops(
+    "nl": _build(
         titles=(
             "dhr mevr mw drs ir mr ing prof bv bijv b.v d.w.z o.a m.n t.a.v i.v.m m.b.t o.l.v z.g nl "
             "resp ca evt incl excl aanw vnw zgn jhr gebr str gem v.d ds"
@@ -234,7 +234,7 @@ LANGUAGES: dict[str, FullStops] = {
             "heeft"
         ),
     ),
-    "pl": _stops(
+    "pl": _build(
         titles=(
             "p prof mgr inż inz lek med hab lic ks bp abp kard św bł gen płk ppłk mjr kpt por ppor "
             "sierż kpr red doc dyr ul al pl os woj pow gm m.in np tzn tzw tj ob zob wg godz zw dn "
@@ -250,7 +250,7 @@ LANGUAGES: dict[str, FullStops] = {
         ),
         ordinals="roman",
     ),
-    "pt": _stops(
+    "pt": _build(
         titles=(
             "sr sra srs sras srta dra drs exmo exma ilmo d eng arq av avda r pça pç cel gen maj sto "
             "sta p.ex ex prof profa aprox depto resp"
@@ -267,7 +267,7 @@ LANGUAGES: dict[str, FullStops] = {
             "também além não sim é são foi era está estão há que quem qual seu sua meu minha ao à"
         ),
     ),
-    "ro": _stops(
+    "ro": _build(
         titles=(
             "dl dlui dna dra d-l d-na d-lui ing av sf str bd bdul acad conf lect univ col gen mr lt "
             "nr al jud com ex"
@@ -275,7 +275,7 @@ LANGUAGES: dict[str, FullStops] = {
         numbered="nr pag pct lit alin cap",
         final="ș.a ş.a s.a s.r.l d.hr î.hr î.e.n e.n",
     ),
-    "ru": _stops(
+    "ru": _build(
         titles=(
             "т.е т.к т.н т.наз т.о напр см ср ул пл пер просп наб акад проф доц канд инж гр г-н "
             "г-жа св пгт ок корп обл респ пос дер оз ред изд сост тов"
@@ -289,7 +289,7 @@ LANGUAGES: dict[str, FullStops] = {
             "их мой моя наш наша все всё каждый был была было были есть"
         ),
     ),
-    "sk": _stops(
+    "sk": _build(
         titles=(
             "bc mgr ing mudr judr phdr rndr doc mvdr sv p pí napr tzn tzv tj resp popr príp ul arch "
             "gen plk por kpt mjr pl nar zn t.j t.zn t.č hl"
@@ -302,13 +302,13 @@ LANGUAGES: dict[str, FullStops] = {
         ),
         ordinals="roman",
     ),
-    "sl": _stops(
+    "sl": _build(
         titles="dr mag ing prof doc g gdč sv npr oz tj t.i ul tel dipl univ inž akad",
         numbered="str št čl odst pogl sl",
         final="d.o.o d.d pr n.št kr",
         ordinals="roman",
     ),
-    "sv": _stops(
+    "sv": _build(
         titles="t.ex bl.a d.v.s dvs s.k f.d fr hr ing jfr kl resp inkl exkl ev ca tel kungl st obs",
         numbered="nr s sid kap avs",
         final="e.kr f.kr kr",
@@ -317,13 +317,13 @@ LANGUAGES: dict[str, FullStops] = {
             "efter före med för till alla nu här detta dessa denna också"
         ),
     ),
-    "tr": _stops(
+    "tr": _build(
         titles="sn av doç uzm op yrd bkz örn mah cad sok apt hz alb gen yzb ör yy",
         numbered="s sf no md",
         final="a.ş ltd şti",
         ordinals="all",
     ),
-    "uk": _stops(
+    "uk": _build(
         titles=(
             "м с чл журн т.зв т.к т.ч напр див пор вул пл пров просп наб акад проф доц канд інж гр "
             "п св ок корп обл ред вид тов"
@@ -338,16 +338,16 @@ LANGUAGES: dict[str, FullStops] = {
         ),
     ),
 }
-SIMILAR = {
+SIMILAR_LANGUAGES = {
     **dict.fromkeys(("no", "nb", "nn"), "da"),
     **dict.fromkeys(("be", "kk", "ky", "tg", "mn"), "ru"),
     **dict.fromkeys(("bs", "hr", "sr"), "sl"),
     **{"mk": "bg", "gl": "pt", "af": "nl", "lb": "de", "ast": "es", "mr": "hi", "ne": "hi", "et": "fi"},
 }
-"""Languages that write full stops as another does."""
+"""Languages with the rules of another language."""
 
 
 def full_stops(language: str) -> FullStops:
-    """Return the rules of a language by its code, such as ``de_AT``; general rules for others."""
+    """Return the rules of a language by its code, such as ``de_AT``; general rules for other languages."""
     base = base_language(language)
-    return LANGUAGES.get(SIMILAR.get(base, base), LANGUAGES[""])
+    return LANGUAGES.get(SIMILAR_LANGUAGES.get(base, base), LANGUAGES[""])

@@ -1,4 +1,4 @@
-"""The tokeniser of a model that chats: from messages to token ids."""
+"""The tokeniser of a chat model: from messages to token ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from uwaga.errors import DataError
 from uwaga.tokenizers.chat_template import ChatTemplate, Message
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.prompt import answer_end
+from uwaga.tokenizers.prompt import find_answer_end
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class ChatTokeniser:
         return self.template.render(chat)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a chat's text, whose special tokens the template has spelt."""
+        """Return the ids of a chat's text, in which the template has spelt the special tokens."""
         return self.inner.encode(text) or [self.inner.symbols.start]
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """The tokens that end the assistant's message: that of the template, and those that end a text."""
-        return tuple(dict.fromkeys((answer_end(self.inner, self.template), *self.inner.symbols.ends)))
+        """The tokens that end the assistant's message: that of the template and those that end a text."""
+        return tuple(dict.fromkeys((find_answer_end(self.inner, self.template), *self.inner.symbols.ends)))

@@ -1,7 +1,7 @@
-"""Chat templates, rendered in Jinja2's sandbox in a process of their own.
+"""Chat templates, rendered in Jinja2's sandbox in a separate process.
 
-A template comes with the model, so it is untrusted: it may run for hours or fill the memory without leaving
-the sandbox. The process that renders it has a limit of time and memory, and no file is loaded by it.
+A template is part of the model and therefore untrusted: it may run for hours or fill the memory without
+leaving the sandbox. The process that renders it has limits of time and memory, and loads no files.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from functools import lru_cache
 from typing import Any
 
 from uwaga.child_processes import python_command
-from uwaga.errors import MissingExtraError, ModelError, shown
+from uwaga.errors import MissingExtraError, ModelError, quoted
 
-SECONDS = 10
-"""Most processor time of a rendering, where the system can limit it; real templates take a millisecond."""
-LONGEST = 60
-"""Most seconds of a rendering, on however busy a machine."""
-MEMORY = 1 << 30
-"""Bytes that the process may reserve, where the system can limit them."""
+MAX_PROCESSOR_SECONDS = 10
+"""Maximum processor time of a rendering, if the system can limit it; real templates take a millisecond."""
+MAX_SECONDS = 60
+"""Maximum wall-clock seconds of a rendering, also on a busy machine."""
+MAX_MEMORY = 1 << 30
+"""Maximum bytes of the process's address space, if the system can limit it."""
 MAX_TEMPLATE = 1 << 20
-"""Characters of a template; the longest known have 20,000."""
+"""Maximum characters of a template; the longest known have 20,000."""
 MAX_RENDERED = 1 << 24
-"""Characters of a rendered prompt."""
+"""Maximum characters of a rendered prompt."""
 MAX_CACHED = 1 << 16
-"""Characters of a template with its messages, of which the prompt is kept."""
+"""Maximum characters of a template with its messages whose prompt is cached."""
 NO_JINJA = 3
-"""Exit status of a process without Jinja2, or with one that is too old."""
-OLDEST_JINJA = (3, 1, 6)
-"""The first version from whose sandbox no way out is known (CVE-2024-56326, CVE-2025-27516)."""
+"""Exit status of a process without Jinja2 or with a version that is too old."""
+MIN_JINJA_VERSION = (3, 1, 6)
+"""The first version without known escapes from the sandbox (CVE-2024-56326, CVE-2025-27516)."""
 
 Message = Mapping[str, Any]
 """A message of a chat: its ``role``, ``system``, ``user`` or ``assistant``, and its ``content``."""
@@ -46,7 +46,7 @@ class ChatTemplate:
         text: the template, for Jinja2.
         special: the special tokens that it may name, such as ``bos_token``.
         family: name of the prompt that asks for a translation (:mod:`uwaga.tokenizers.prompt`).
-        where: the file that holds it, for messages.
+        where: its file, for messages.
     """
 
     text: str
@@ -59,45 +59,47 @@ class ChatTemplate:
 
         Args:
             messages: the chat so far.
-            generate: end with what introduces the assistant's next message.
+            generate: end with the introduction of the assistant's next message.
         """
         if len(self.text) > MAX_TEMPLATE:
             raise ModelError(f"{self.where}: the chat template has {len(self.text)} characters: too many")
-        # Thinking, for models that can turn it off, would come before the answer.
+        # Without this, models with optional thinking would think before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate
         job = json.dumps([self.text, values])
-        return (_rendered if len(job) <= MAX_CACHED else _rendered.__wrapped__)(job, self.where)
+        return (_render_in_process if len(job) <= MAX_CACHED else _render_in_process.__wrapped__)(
+            job, self.where
+        )
 
 
 @lru_cache(32)
-def _rendered(job: str, where: str) -> str:
+def _render_in_process(job: str, location: str) -> str:
     import signal  # not at start-up: models without a template do not need them
     import subprocess
 
     try:
-        done = subprocess.run(  # noqa: S603 (this module)
-            python_command("-m", __name__, str(SECONDS)),
+        process = subprocess.run(  # noqa: S603 (this module)
+            python_command("-m", __name__, str(MAX_PROCESSOR_SECONDS)),
             input=job.encode(),
             capture_output=True,
-            timeout=LONGEST,
+            timeout=MAX_SECONDS,
             check=False,
         )
-        endless = done.returncode < 0 and -done.returncode == getattr(signal, "SIGXCPU", None)
+        timed_out = process.returncode < 0 and -process.returncode == getattr(signal, "SIGXCPU", None)
     except subprocess.TimeoutExpired:
-        endless = True
-    if endless:
-        raise ModelError(f"{where}: the chat template does not end within {SECONDS} seconds")
-    if done.returncode == NO_JINJA:
-        version = ".".join(map(str, OLDEST_JINJA))
-        needed = f"needs jinja2 {version} or newer; `pip install 'uwaga[train]'`"
-        raise MissingExtraError(f"{where}: a chat template {needed}")
+        timed_out = True
+    if timed_out:
+        raise ModelError(f"{location}: the chat template does not end within {MAX_PROCESSOR_SECONDS} seconds")
+    if process.returncode == NO_JINJA:
+        version = ".".join(map(str, MIN_JINJA_VERSION))
+        requirement = f"needs jinja2 {version} or newer; `pip install 'uwaga[train]'`"
+        raise MissingExtraError(f"{location}: a chat template {requirement}")
     try:
-        text, problem = json.loads(done.stdout)
+        text, problem = json.loads(process.stdout)
     except ValueError:
         problem = "it needs too much memory"
     if problem is not None:
-        raise ModelError(f"{where}: the chat template cannot be rendered: {problem}")
+        raise ModelError(f"{location}: the chat template cannot be rendered: {problem}")
     return str(text)
 
 
@@ -109,15 +111,15 @@ def _main() -> int:
     except ImportError:
         pass
     else:
-        setrlimit(RLIMIT_AS, (MEMORY, MEMORY))
+        setrlimit(RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
         setrlimit(RLIMIT_CPU, (seconds, seconds + 1))
-        setrlimit(RLIMIT_CORE, (0, 0))  # its end by the limit is no crash to keep
+        setrlimit(RLIMIT_CORE, (0, 0))  # no core dump when a limit ends the process
     try:
         from importlib.metadata import version
 
         from jinja2.exceptions import TemplateError
 
-        if tuple(map(int, re.findall(r"\d+", version("jinja2"))[:3])) < OLDEST_JINJA:
+        if tuple(map(int, re.findall(r"\d+", version("jinja2"))[:3])) < MIN_JINJA_VERSION:
             return NO_JINJA
     except ImportError:
         return NO_JINJA
@@ -129,7 +131,7 @@ def _main() -> int:
     except MemoryError:
         rendered, problem = "", "it needs too much memory"
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        rendered, problem = "", shown(f"{type(error).__name__}: {error}")
+        rendered, problem = "", quoted(f"{type(error).__name__}: {error}")
     json.dump([rendered, problem], sys.stdout)
     return 0
 

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from uwaga.engine import _core
 from uwaga.errors import MissingExtraError, ModelError, reason
-from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
+from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, Special, read_bytes, read_json
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
 if TYPE_CHECKING:
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class SentencePieceCodec:
-    """A :class:`uwaga.tokenizers.framed.Codec` of a SentencePiece model with ids of its own.
+    """A :class:`uwaga.tokenizers.framed.Codec` of a SentencePiece model with other ids.
 
     Args:
         model: splits texts into pieces.
         numbers: id of each piece, in SentencePiece's order; -1 for none.
         added: special tokens that may be spelt in texts, by id.
-        unknown: id of pieces without one.
+        unknown: id of pieces without an id.
         more: further pieces of the vocabulary.
         strip: strip white space from decoded texts.
-        words: what follows a special token in a text begins with a word too.
+        words: text after a special token also begins with a word.
 
     Attributes:
-        whole: the model file, if it says all about the codec; see :meth:`of_types`.
+        model_file: the model file, if it determines the codec completely; see :meth:`from_piece_types`.
     """
 
-    whole: bytes | None = None
+    model_file: bytes | None = None
 
     def __init__(
         self,
@@ -54,14 +54,16 @@ class SentencePieceCodec:
         self._numbers = array("i", numbers)
         self._unknown = unknown
         self._strip = strip
-        self._places = array("i", [-1]) * (max(numbers, default=-1) + 1)
-        """By id, the place of its piece in the model; -1 for none."""
-        for place, number in enumerate(numbers):
+        self._indices = array("i", [-1]) * (max(numbers, default=-1) + 1)
+        """By id, the index of its piece in the model; -1 for none."""
+        for index, number in enumerate(numbers):
             if number >= 0:
-                self._places[number] = place
-        self._others = {number: piece for piece, number in (more or {}).items() if self._place(number) < 0}
+                self._indices[number] = index
+        self._others = {
+            number: piece for piece, number in (more or {}).items() if self._piece_index(number) < 0
+        }
         self._others |= {number: token.content for number, token in added.items()}
-        """Pieces, by id, that are not the model's."""
+        """Pieces that are not in the model, by id."""
         self._other_ids = {piece: number for number, piece in self._others.items()}
         self._added = dict(added)
         self._splitter = SpecialSplitter(added)
@@ -69,11 +71,11 @@ class SentencePieceCodec:
         self._bytes = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
 
     @classmethod
-    def of_types(cls, content: bytes, name: str) -> SentencePieceCodec:
-        """Return the codec of a model whose control pieces are special tokens, as those of Llama and Gemma.
+    def from_piece_types(cls, content: bytes, name: str) -> SentencePieceCodec:
+        """Return the codec of a model whose control pieces are special tokens, as in Llama and Gemma.
 
         Args:
-            content: the model file; its order of pieces gives the ids.
+            content: the model file; the order of its pieces determines the ids.
             name: the file, for messages.
         """
         model = SentencePieceModel(content, name)
@@ -81,21 +83,21 @@ class SentencePieceCodec:
             ids = range(len(model))
             added = {number: Special(model.piece(number)) for number in ids if model.is_control(number)}
             codec = cls(model, ids, added, model.unknown)
-        codec.whole = content
+        codec.model_file = content
         return codec
 
     @property
     def content(self) -> bytes:
         """Serialisation of the model and the ids of its pieces."""
-        pieces = map(self.piece, range(len(self._places)))
+        pieces = map(self.piece, range(len(self._indices)))
         ids = {piece: number for number, piece in enumerate(pieces) if piece is not None} | self._other_ids
-        more = [ids, sorted(self._dropped), self._words]
-        return self._model.content + json.dumps(more, sort_keys=True).encode()
+        ids_and_flags = [ids, sorted(self._dropped), self._words]
+        return self._model.content + json.dumps(ids_and_flags, sort_keys=True).encode()
 
     @property
     def size(self) -> int:
         """Largest id plus one."""
-        return max([len(self._places) - 1, *self._others]) + 1
+        return max([len(self._indices) - 1, *self._others]) + 1
 
     @property
     def unknown(self) -> int:
@@ -121,14 +123,14 @@ class SentencePieceCodec:
         """Return the ids of a text in which nothing is a special token."""
         return self._numbered(self._model.encode(text))
 
-    def _numbered(self, places: Sequence[int]) -> list[int]:
-        numbers = (self._numbers[place] for place in places)
+    def _numbered(self, indices: Sequence[int]) -> list[int]:
+        numbers = (self._numbers[index] for index in indices)
         return [self._unknown if number < 0 else number for number in numbers]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens and ids without a piece."""
-        found = (self.piece(token) for token in ids if token not in self._dropped)
-        pieces = [piece for piece in found if piece is not None]
+        pieces_or_none = (self.piece(token) for token in ids if token not in self._dropped)
+        pieces = [piece for piece in pieces_or_none if piece is not None]
         if not pieces:
             return ""
         if self._strip or self._bytes:
@@ -138,8 +140,8 @@ class SentencePieceCodec:
 
     def piece(self, token: int) -> str | None:
         """Return the piece of an id, None if it has none."""
-        place = -1 if token in self._others else self._place(token)
-        return self._others.get(token) if place < 0 else self._model.piece(place)
+        index = -1 if token in self._others else self._piece_index(token)
+        return self._others.get(token) if index < 0 else self._model.piece(index)
 
     def number(self, piece: str) -> int | None:
         """Return the id of a piece, None if it has none."""
@@ -148,14 +150,14 @@ class SentencePieceCodec:
         number = self._numbers[self._model.number(piece)]
         return number if self.piece(number) == piece else None
 
-    def _place(self, token: int) -> int:
-        return self._places[token] if 0 <= token < len(self._places) else -1
+    def _piece_index(self, token: int) -> int:
+        return self._indices[token] if 0 <= token < len(self._indices) else -1
 
 
 class SpecialSplitter:
-    """Splits a text at special tokens; the longest match counts.
+    """Splits a text at special tokens, with the longest match.
 
-    Some models have thousands of special tokens, which one pattern of them all would try one by one.
+    Some models have thousands of special tokens, which a single pattern would try one by one.
     """
 
     def __init__(self, tokens: Mapping[int, Special]) -> None:
@@ -166,34 +168,40 @@ class SpecialSplitter:
 
     def split(self, text: str) -> Iterator[str | int]:
         """Yield the parts in order: strings, and ids of special tokens."""
-        start, at, strip = 0, 0, False
-        while match := self._first.search(text, at):
-            at = match.start()
-            spelt = (text[at : at + length] for length in self._lengths)
-            content = next((candidate for candidate in spelt if candidate in self._tokens), None)
+        start, position, strip = 0, 0, False
+        while match := self._first.search(text, position):
+            position = match.start()
+            candidates = (text[position : position + length] for length in self._lengths)
+            content = next((candidate for candidate in candidates if candidate in self._tokens), None)
             if content is None:
-                at += 1
+                position += 1
                 continue
             number, token = self._tokens[content]
-            part = text[start:at]
+            part = text[start:position]
             part = part.lstrip() if strip else part
             part = part.rstrip() if token.lstrip else part
             if part:
                 yield part
             yield number
-            start = at = at + len(content)
+            start = position = position + len(content)
             strip = token.rstrip
         part = text[start:].lstrip() if strip else text[start:]
         if part:
             yield part
 
 
-PROBE = "a"
-BYTES = 256
-UNUSUAL = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
-"""Settings of BPE in ``tokenizer.json`` that byte-level BPE does without."""
-MAX_WORD = 100
-"""Longest word in characters; WordPiece maps longer ones to the unknown token, as BERT does."""
+PROBE_TEXT = "a"
+BYTE_COUNT = 256
+UNSUPPORTED_SETTINGS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "byte_fallback",
+)
+"""Settings of BPE in ``tokenizer.json`` that the native byte-level BPE does not support."""
+MAX_WORD_CHARACTERS = 100
+"""Maximum characters of a word; WordPiece maps longer words to the unknown token, as in BERT."""
 
 
 class LibraryCall:
@@ -203,8 +211,8 @@ class LibraryCall:
     BaseException.
     """
 
-    def __init__(self, name: object, fault: str = "damaged, or of a newer version of `tokenizers`") -> None:
-        self._name, self._fault = name, fault
+    def __init__(self, name: object, problem: str = "damaged, or of a newer version of `tokenizers`") -> None:
+        self._name, self._fault = name, problem
 
     def __enter__(self) -> None:
         pass
@@ -276,7 +284,7 @@ class TokenizersCodec:
 
     @cached_property
     def _plain(self) -> Tokenizer:
-        """A copy that reads special tokens as plain text; the setting is one of the whole tokeniser."""
+        """A copy that reads special tokens as plain text, as the setting applies to an entire tokeniser."""
         from tokenizers import Tokenizer
 
         copy = Tokenizer.from_str(self._model.to_str())
@@ -303,10 +311,10 @@ class TokenizersCodec:
 
     def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the ids that the file adds before and after a text."""
-        inner, whole = self._probe(framed=False), self._probe(framed=True)
-        for start in range(len(whole) - len(inner) + 1):
-            if whole[start : start + len(inner)] == inner:
-                return tuple(whole[:start]), tuple(whole[start + len(inner) :])
+        inner, with_special = self._probe(framed=False), self._probe(framed=True)
+        for start in range(len(with_special) - len(inner) + 1):
+            if with_special[start : start + len(inner)] == inner:
+                return tuple(with_special[:start]), tuple(with_special[start + len(inner) :])
         raise ModelError(
             f"{self.name}: unsupported post-processor, which does more than add tokens around a text"
         )
@@ -330,12 +338,12 @@ class TokenizersCodec:
 
     def _probe(self, framed: bool) -> list[int]:
         with self._call:
-            ids: list[int] = self._model.encode(PROBE, add_special_tokens=framed).ids
+            ids: list[int] = self._model.encode(PROBE_TEXT, add_special_tokens=framed).ids
         return ids
 
 
 class BytePairCodec(TokenizersCodec):
-    """Byte-level BPE whose pieces and merges are in the native engine, in a tenth of the library's memory.
+    """Byte-level BPE with pieces and merges in the native engine, in a tenth of the library's memory.
 
     The library normalises a text and splits it at special tokens and into words. Its tokens are the 256
     bytes, by value, and the special tokens.
@@ -363,7 +371,7 @@ class BytePairCodec(TokenizersCodec):
                 self._numbers[symbol] = self._size if number < 0 else number
                 self._size += number < 0
         self._symbols = {number: symbol for symbol, number in self._numbers.items()}
-        self._others = [number for symbol, number in self._numbers.items() if symbol >= BYTES]
+        self._others = [number for symbol, number in self._numbers.items() if symbol >= BYTE_COUNT]
 
     @property
     def content(self) -> bytes:
@@ -372,12 +380,12 @@ class BytePairCodec(TokenizersCodec):
             values = json.loads(self._model.to_str())
         pieces = list(map(self._pairs.piece, range(len(self._pairs))))
         merges = [[pieces[left], pieces[right]] for left, right in self._pairs.merges()]
-        # The library ignores strings that begin as the first line of `merges.txt` does.
-        lists = any(" " in left + right or left.startswith("#version") for left, right in merges)
+        # The library ignores strings that begin like the first line of `merges.txt`.
+        as_lists = any(" " in left + right or left.startswith("#version") for left, right in merges)
         values["model"] |= {
             "ignore_merges": self._pairs.whole_words,
             "vocab": {piece: number for number, piece in enumerate(pieces)},
-            "merges": merges if lists else list(map(" ".join, merges)),  # strings take less memory to read
+            "merges": merges if as_lists else list(map(" ".join, merges)),  # strings take less memory to read
         }
         for token in values["added_tokens"]:
             token["id"] = self._numbers[token["id"]]
@@ -427,13 +435,13 @@ class BytePairCodec(TokenizersCodec):
 
     def _probe(self, framed: bool) -> list[int]:
         with self._call:  # the ids that a post-processor adds are not those of the library's tokens
-            tokens = self._model.encode(PROBE, add_special_tokens=framed).tokens
+            tokens = self._model.encode(PROBE_TEXT, add_special_tokens=framed).tokens
         return [number for token in tokens if (number := self.number(token)) is not None]
 
     def _encoded(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
-            made = model.encode(text, add_special_tokens=False)
-            return self._pairs.encode(made.ids, cast("list[int]", made.word_ids), self._others)
+            encoding = model.encode(text, add_special_tokens=False)
+            return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._others)
 
 
 def byte_level_codec(
@@ -445,10 +453,10 @@ def byte_level_codec(
         library: the module ``tokenizers``.
         pairs: pieces and merges.
         name: the file, for messages.
-        splitter: the library's object that splits texts into words, of the letters of their bytes.
+        splitter: the library's object that splits texts into words, written with the letters of their bytes.
         normaliser: the library's object that normalises texts.
     """
-    bpe = library.models.BPE(_letters(), [], continuing_subword_prefix="", end_of_word_suffix="")
+    bpe = library.models.BPE(_byte_letters(), [], continuing_subword_prefix="", end_of_word_suffix="")
     model = library.Tokenizer(bpe)
     model.pre_tokenizer, model.decoder = splitter, library.decoders.ByteLevel()
     if normaliser is not None:
@@ -456,13 +464,13 @@ def byte_level_codec(
     return BytePairCodec(model, pairs, name)
 
 
-def _letters() -> dict[str, int]:
+def _byte_letters() -> dict[str, int]:
     return {letter: byte for byte, letter in enumerate(_core.BytePairs.letters())}
 
 
 def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     """Read ``tokenizer.json``, with the settings of ``tokenizer_config.json`` that override it."""
-    path = folder / TOKENIZER
+    path = folder / TOKENIZER_FILE
     library = tokenizers_library(path)
     content = read_bytes(path)
     with LibraryCall(path):
@@ -472,10 +480,10 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
         normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
         if normaliser.get("type") == "BertNormalizer":
             model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
-        space = declared.settings.get("add_prefix_space")
-        if splitter.get("type") == "ByteLevel" and isinstance(space, bool):
+        prefix_space = declared.settings.get("add_prefix_space")
+        if splitter.get("type") == "ByteLevel" and isinstance(prefix_space, bool):
             model.pre_tokenizer = library.pre_tokenizers.ByteLevel(
-                add_prefix_space=space, use_regex=splitter.get("use_regex", True)
+                add_prefix_space=prefix_space, use_regex=splitter.get("use_regex", True)
             )
     codec = BytePairCodec(model, pairs, str(path)) if pairs else TokenizersCodec(model, str(path))
     codec.add(declared.named.values())
@@ -483,20 +491,20 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
 
 
 def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
-    """Take the pieces and merges out of a ``tokenizer.json`` of byte-level BPE; return None for others."""
+    """Remove and return the pieces and merges of a ``tokenizer.json`` of byte-level BPE; None for others."""
     bpe, splitter, decoder = values["model"], values.get("pre_tokenizer") or {}, values.get("decoder") or {}
-    last = (splitter.get("pretokenizers") or [splitter])[-1]
+    byte_level = (splitter.get("pretokenizers") or [splitter])[-1]
     ids = bpe.get("vocab")
-    plain = (
+    is_byte_level = (
         bpe.get("type") == "BPE"
-        and last.get("type") == decoder.get("type") == "ByteLevel"
-        and not any(bpe.get(key) for key in UNUSUAL)
+        and byte_level.get("type") == decoder.get("type") == "ByteLevel"
+        and not any(bpe.get(key) for key in UNSUPPORTED_SETTINGS)
         and sorted(ids.values()) == list(range(len(ids)))
     )
-    if not plain:
+    if not is_byte_level:
         return None
     pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), bpe["merges"], bool(bpe.get("ignore_merges")))
-    bpe |= {"vocab": _letters(), "merges": []}
+    bpe |= {"vocab": _byte_letters(), "merges": []}
     return pairs
 
 
@@ -511,12 +519,12 @@ def read_byte_level(
     except UnicodeDecodeError:
         raise ModelError(f"{merges}: not UTF-8 text; fetch it again") from None
     lines = [line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version:")]
-    if wrong := [line for line in lines if line.count(" ") != 1]:
-        raise ModelError(f"{merges}: {wrong[0][:60]!r} is not a pair of pieces; fetch it again")
-    space = declared.flag("add_prefix_space", False)
+    if invalid := [line for line in lines if line.count(" ") != 1]:
+        raise ModelError(f"{merges}: {invalid[0][:60]!r} is not a pair of pieces; fetch it again")
+    prefix_space = declared.flag("add_prefix_space", False)
     with LibraryCall(merges, f"disagrees with {vocabulary.name}"):
         pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), lines)
-        splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
         codec = byte_level_codec(library, pairs, str(vocabulary), splitter)
     return _with_special(codec, declared, special)
 
@@ -536,7 +544,7 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
     normaliser = _bert_settings(declared, {})
     with LibraryCall(path):
         model = library.Tokenizer(
-            library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=MAX_WORD)
+            library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=MAX_WORD_CHARACTERS)
         )
         model.normalizer = library.normalizers.BertNormalizer(**normaliser)
         model.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
@@ -557,11 +565,11 @@ def _with_special(
     codec: TokenizersCodec, declared: Declared, special: Mapping[str, Special]
 ) -> TokenizersCodec:
     """Add the special tokens of the model family, those that the folder declares, and those added later."""
-    later = sorted(declared.numbered.items())
-    codec.add(token for number, token in later if number < codec.size)
+    added = sorted(declared.numbered.items())
+    codec.add(token for number, token in added if number < codec.size)
     codec.add({**special, **declared.named}.values())
-    codec.add(token for _, token in later)
-    for number, token in later:
+    codec.add(token for _, token in added)
+    for number, token in added:
         if codec.number(token.content) != number:
             raise ModelError(
                 f"{codec.name}: the added token {token.content!r} should have id {number}, but the "

@@ -1,7 +1,7 @@
 """Tokenisers of decoder-only families: Llama, Mistral, Qwen, Gemma, Hunyuan, and models derived from them.
 
-They are byte-level BPE, or BPE over characters with a fallback to bytes, which ``tokenizer.json`` describes
-fully, or a SentencePiece model with that fallback, ``tokenizer.model``.
+They are byte-level BPE, or BPE over characters with a fallback to bytes, which are fully described by
+``tokenizer.json``, or a SentencePiece model with that fallback, ``tokenizer.model``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_to
 from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
 from uwaga.tokenizers.pretrained import PADDING, TokenIds
 from uwaga.tokenizers.pretrained_files import (
-    TOKENIZER,
+    TOKENIZER_FILE,
     Declared,
     Special,
-    missing,
+    missing_files,
     read_declared,
 )
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 
-PIECES = "tokenizer.model"
+SENTENCEPIECE_FILE = "tokenizer.model"
 
 
 def read_decoder_tokeniser(
@@ -32,23 +32,24 @@ def read_decoder_tokeniser(
 ) -> FramedTokeniser:
     """Read a tokeniser of a decoder-only family.
 
-    Special tokens are added around a text as in ``tokenizer.json`` or, with a SentencePiece model alone, as
-    ``add_bos_token`` (by default true) and ``add_eos_token`` (false) of ``tokenizer_config.json`` say.
+    Special tokens are added around a text as in ``tokenizer.json`` or, with only a SentencePiece model,
+    according to ``add_bos_token`` (by default true) and ``add_eos_token`` (false) of
+    ``tokenizer_config.json``.
 
     Args:
         folder: the folder.
         ids: the vocabulary of its configuration, without an end symbol.
-        ends: the tokens that may end a text. The tokeniser's own is chosen, if it is one of them or there are
-            none, else the first: models that chat have one for the end of a turn.
-        declared: the configuration of the folder's tokeniser, if it has been read already.
+        ends: the tokens that may end a text. The tokeniser's end symbol is chosen if it is one of them or
+            there are none, else the first; chat models have a token for the end of a turn.
+        declared: the configuration of the folder's tokeniser, if already read.
     """
     declared = declared or read_declared(folder)
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
-    elif (folder / PIECES).exists():
-        codec = _pieces(folder / PIECES, declared)
+    elif (folder / SENTENCEPIECE_FILE).exists():
+        codec = _read_pieces(folder / SENTENCEPIECE_FILE, declared)
     else:
-        raise missing(folder, TOKENIZER, PIECES)
+        raise missing_files(folder, TOKENIZER_FILE, SENTENCEPIECE_FILE)
     size = needed_rows(codec, ids.vocabulary)
     if not size <= ids.vocabulary < size + PADDING:
         raise ModelError(
@@ -56,8 +57,8 @@ def read_decoder_tokeniser(
             "the files belong to different models"
         )
     eos = codec.number(declared.named["eos"].content) if "eos" in declared.named else None
-    own = eos if eos is not None and eos < ids.vocabulary and (eos in ends or not ends) else None
-    end = next((token for token in (own, *ends) if token is not None), ids.vocabulary - 1)
+    preferred = eos if eos is not None and eos < ids.vocabulary and (eos in ends or not ends) else None
+    end = next((token for token in (preferred, *ends) if token is not None), ids.vocabulary - 1)
     unknown = codec.unknown
     symbols = Symbols(
         start=end if ids.start is None else ids.start,
@@ -70,7 +71,7 @@ def read_decoder_tokeniser(
     if isinstance(codec, TokenizersCodec):
         prefix, suffix = codec.add_special_tokens()
     else:
-        prefix, suffix = _settings_frame(codec, declared)
+        prefix, suffix = _declared_frame(codec, declared)
     for number in (*prefix, *suffix):
         if number >= ids.vocabulary:
             raise ModelError(
@@ -79,8 +80,8 @@ def read_decoder_tokeniser(
     return replace(tokeniser, prefix=prefix, suffix=suffix)
 
 
-def _settings_frame(codec: SentencePieceCodec, declared: Declared) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the special tokens before and after a text that ``tokenizer_config.json`` asks for."""
+def _declared_frame(codec: SentencePieceCodec, declared: Declared) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the special tokens before and after a text according to ``tokenizer_config.json``."""
     frame: list[tuple[int, ...]] = []
     for key, role, default in (("add_bos_token", "bos", True), ("add_eos_token", "eos", False)):
         token = declared.named.get(role)
@@ -89,11 +90,11 @@ def _settings_frame(codec: SentencePieceCodec, declared: Declared) -> tuple[tupl
     return frame[0], frame[1]
 
 
-def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
-    """Read a SentencePiece model whose ids are those of the weights, and the tokens added after its pieces.
+def _read_pieces(path: Path, declared: Declared) -> SentencePieceCodec:
+    """Read a SentencePiece model with the ids of the weights, and the tokens added after its pieces.
 
-    With ``legacy``, which is the default, each part of a text between special tokens begins with a word;
-    without, only the first does.
+    With ``legacy``, the default, each part of a text between special tokens begins with a word; without it,
+    only the first part does.
     """
     model = read_sentencepiece(path)
     size = len(model)
@@ -106,7 +107,7 @@ def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
         number = model.number(token.content)
         if model.piece(number) == token.content:
             added[number] = token
-        elif all(other.content != token.content for other in added.values()):
+        elif all(existing.content != token.content for existing in added.values()):
             added[max(size - 1, *added) + 1] = token
     if any(number >= size + PADDING for number in added):
         raise ModelError(
@@ -114,5 +115,5 @@ def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
         )
     legacy = declared.flag("legacy", True)
     if legacy and all(n < size and (model.is_control(n) or n == unknown) for n in added):
-        return SentencePieceCodec.of_types(model.content, str(path))
+        return SentencePieceCodec.from_piece_types(model.content, str(path))
     return SentencePieceCodec(model, range(size), added, unknown, words=legacy)

@@ -13,12 +13,12 @@ from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
 
-Place = Literal["before", "behind", "start"]
+TokenPosition = Literal["before", "behind", "start"]
 """Position of the language token: ``before`` the pieces, ``behind`` the end symbol, or as decoder start."""
 
 TAG = re.compile(r"<2([a-z]{2,3}(?:[_-][A-Za-z]{2,4})*)>")
-"""Selects a target language in MADLAD-400 (Kudugunta 2023); its other tags, as ``<2translate>``, do not."""
-SHOWN = 60
+"""Selects a target language in MADLAD-400 (Kudugunta 2023), unlike other tags such as ``<2translate>``."""
+MAX_LISTED_LANGUAGES = 60
 """Maximum languages in a message."""
 
 
@@ -64,7 +64,7 @@ class Codec(Protocol):
 def needed_rows(codec: Codec, rows: int) -> int:
     """Return how many of a codec's pieces need a row of the embeddings.
 
-    Added tokens after the last row do not: texts that contain them are refused. Gemma has one for images.
+    Added tokens after the last row do not, as texts that contain them are rejected. Gemma has one for images.
     """
     return codec.size - sum(number >= rows for number in codec.added.values())
 
@@ -83,9 +83,9 @@ class FramedTokeniser:
         clean: remove spaces before punctuation from decoded (English) text.
         prompt_prefix: text added before every sentence, such as T5's ``translate English to German: ``.
         languages: language tokens of a multilingual model by code; empty for others.
-        place: position of the language token.
+        language_position: position of the language token.
         language: selected code, None for none.
-        stop: the text that decoded texts end before, then without white space at their ends; empty for none.
+        stop: the text before which decoded texts end, then also without outer white space; empty for none.
     """
 
     codec: Codec
@@ -97,7 +97,7 @@ class FramedTokeniser:
     clean: bool = False
     prompt_prefix: str = ""
     languages: Mapping[str, int] = field(default_factory=dict)
-    place: Place = "before"
+    language_position: TokenPosition = "before"
     language: str | None = None
     stop: str = ""
 
@@ -105,8 +105,8 @@ class FramedTokeniser:
     def model_bytes(self) -> bytes:
         """Serialisation of the tokeniser files and the special tokens around a text."""
         frame = (self.symbols, self.prefix, self.suffix, self.clean)
-        around = (*frame, self.prompt_prefix, self.place, self.language)
-        return self.codec.content + repr(around).encode()
+        settings = (*frame, self.prompt_prefix, self.language_position, self.language)
+        return self.codec.content + repr(settings).encode()
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ class FramedTokeniser:
 
     @property
     def first(self) -> int | None:
-        """The language token if the model must be forced to begin its target with it, else None."""
-        if self.language is None or self.place != "before":
+        """The language token with which the target must begin, None if there is none."""
+        if self.language is None or self.language_position != "before":
             return None
         return self.languages[self.language]
 
@@ -127,7 +127,7 @@ class FramedTokeniser:
         """Return the tokeniser for a language, given by a code or another code of it if that is unique."""
         code = self.code(language)
         symbols = self.symbols
-        if self.place == "start":
+        if self.language_position == "start":
             symbols = replace(symbols, start=self.languages[code])
         return replace(self, language=code, symbols=symbols)
 
@@ -147,12 +147,12 @@ class FramedTokeniser:
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with the special tokens that the model expects around them."""
-        if not self.languages or self.place == "start":
+        if not self.languages or self.language_position == "start":
             return [*self.prefix, *ids, *self.suffix]
         if self.language is None:
             raise SettingsError(f"{self.name}: the model is multilingual: {self.choices()}")
         token = self.languages[self.language]
-        if self.place == "before":
+        if self.language_position == "before":
             return [*self.prefix, token, *ids, *self.suffix]
         return [*self.prefix, *ids, *self.suffix, token]
 
@@ -196,26 +196,33 @@ class FramedTokeniser:
 
     def code(self, language: str) -> str:
         """Return the model's code of a language, given by it or another code of it if that is unique."""
-        known = self.languages or self.tags
-        if language in known:
+        codes = self.languages or self.tags
+        if language in codes:
             return language
-        near = [code for code in known if code.split("_")[0] == language]
-        near = near or [code for code in known if same_language(code, language)]
-        if len(near) == 1:
-            return near[0]
-        if near:
+        matches = [code for code in codes if code.split("_")[0] == language]
+        matches = matches or [code for code in codes if same_language(code, language)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise SettingsError(
-                f"{self.name}: language {language!r} is ambiguous: choose one of {', '.join(near)}"
+                f"{self.name}: language {language!r} is ambiguous: choose one of {', '.join(matches)}"
             )
         raise SettingsError(f"{self.name}: no language {language!r}; {self.choices(language)}")
 
     def choices(self, language: str = "") -> str:
-        """Return how to choose a language, for messages."""
+        """Return the available languages and how to select one, for messages."""
         codes = sorted(self.languages or self.tags)
         close = difflib.get_close_matches(language, codes, n=3, cutoff=0.4) if language else []
         hint = f"did you mean {' or '.join(close)}? " if close else ""
-        rest = f" and {len(codes) - SHOWN} more (`uwaga info` lists them)" if len(codes) > SHOWN else ""
-        return f"{hint}choose with source and target (--from and --to) from {' '.join(codes[:SHOWN])}{rest}"
+        remainder = (
+            f" and {len(codes) - MAX_LISTED_LANGUAGES} more (`uwaga info` lists them)"
+            if len(codes) > MAX_LISTED_LANGUAGES
+            else ""
+        )
+        return (
+            f"{hint}choose with source and target (--from and --to) from "
+            f"{' '.join(codes[:MAX_LISTED_LANGUAGES])}{remainder}"
+        )
 
 
 def _check_unicode(text: str) -> None:
@@ -225,7 +232,7 @@ def _check_unicode(text: str) -> None:
         raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
 
 
-CLEANING = (
+CLEAN_UP_REPLACEMENTS = (
     *((f" {mark}", mark) for mark in ".?!,"),
     (" ' ", "'"),
     *((f" {ending}", ending) for ending in ("n't", "'m", "'s", "'ve", "'re")),
@@ -234,6 +241,6 @@ CLEANING = (
 
 def clean_up(text: str) -> str:
     """Return English text without spaces before punctuation and contractions."""
-    for before, after in CLEANING:
+    for before, after in CLEAN_UP_REPLACEMENTS:
         text = text.replace(before, after)
     return text

@@ -15,8 +15,8 @@ from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.tokenizers.pretrained_files import read_bytes
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
-LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
-TOKEN = re.compile(rb">>[^<>]{1,40}<<")
+LANGUAGE_TOKEN = re.compile(r">>.*?<<", re.DOTALL)
+LANGUAGE_TOKEN_BYTES = re.compile(rb">>[^<>]{1,40}<<")
 Part = TypeVar("Part")
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 
@@ -31,7 +31,7 @@ class MarianTokeniser:
     def __init__(
         self, model: SentencePieceModel, vocabulary: Mapping[str, int] | None, symbols: Symbols, name: str
     ) -> None:
-        """A tokeniser.
+        """Create a tokeniser.
 
         Args:
             model: splits texts into pieces.
@@ -44,13 +44,13 @@ class MarianTokeniser:
         self._symbols = symbols
         self._dropped = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
         self._name = name
-        self._chosen = ""
+        self._default_tag = ""
 
     @cached_property
     def _ids(self) -> Mapping[str, int]:
         if self._vocabulary is not None:
             return self._vocabulary
-        return padded(numbered_pieces(self._model), self._symbols.pad)
+        return add_padding(numbered_pieces(self._model), self._symbols.pad)
 
     @cached_property
     def _pieces(self) -> Mapping[int, str]:
@@ -64,7 +64,7 @@ class MarianTokeniser:
     @property
     def model_bytes(self) -> bytes:
         """Serialisation of the SentencePiece model and the vocabulary."""
-        return self._model.content + json.dumps([self._ids, self._chosen], sort_keys=True).encode()
+        return self._model.content + json.dumps([self._ids, self._default_tag], sort_keys=True).encode()
 
     @property
     def files(self) -> tuple[bytes, Mapping[str, int]]:
@@ -74,7 +74,7 @@ class MarianTokeniser:
     @cached_property
     def languages(self) -> list[str]:
         """Target-language tokens, empty for models of one language pair."""
-        if self._vocabulary is None and not TOKEN.search(self._model.content):
+        if self._vocabulary is None and not LANGUAGE_TOKEN_BYTES.search(self._model.content):
             return []  # faster than looking at each piece
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
 
@@ -82,22 +82,28 @@ class MarianTokeniser:
         """Return the ids of a text, without the end symbol."""
         if self._vocabulary is None and not self.languages:
             return self._cut(text, self._model.encode)
-        match = LANGUAGE.match(text)
-        lead, rest = (match.group(), text[match.end() :]) if match else ("", text)
-        if not match and self._chosen:
-            lead, rest = self._chosen, f" {text}"  # as if the text began with the token and a space
+        match = LANGUAGE_TOKEN.match(text)
+        language_token, remainder = (match.group(), text[match.end() :]) if match else ("", text)
+        if not match and self._default_tag:
+            language_token, remainder = (
+                self._default_tag,
+                f" {text}",
+            )  # as if the text began with the token and a space
         languages = self.languages
-        if lead and languages and lead not in self._ids:
+        if language_token and languages and language_token not in self._ids:
             raise DataError(
-                f"{lead}: the model has no such target language; it has {' '.join(languages[:20])}"
+                f"{language_token}: the model has no such target language; it has {' '.join(languages[:20])}"
                 + (" ..." if len(languages) > 20 else "")
             )
-        pieces = self._cut(rest, self._model.pieces)
-        return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
+        pieces = self._cut(remainder, self._model.pieces)
+        return [
+            self._ids.get(piece, self._symbols.unknown)
+            for piece in ([language_token] if language_token else []) + pieces
+        ]
 
-    def _cut(self, text: str, cut: Callable[[str], list[Part]]) -> list[Part]:
+    def _cut(self, text: str, split: Callable[[str], list[Part]]) -> list[Part]:
         try:
-            return cut(text)
+            return split(text)
         except (ValueError, TypeError):
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
 
@@ -110,29 +116,29 @@ class MarianTokeniser:
 
         It includes the space after the token, which the pieces of some models preserve.
         """
-        match = LANGUAGE.match(text)
+        match = LANGUAGE_TOKEN.match(text)
         if match:
             return text[: match.end() + text.startswith(" ", match.end())]
-        return f"{self._chosen} " if self._chosen else ""
+        return f"{self._default_tag} " if self._default_tag else ""
 
     def with_target(self, language: str) -> MarianTokeniser:
         """Return a tokeniser that adds a target-language token to texts without one."""
-        token = language if LANGUAGE.fullmatch(language) else f">>{language}<<"
+        token = language if LANGUAGE_TOKEN.fullmatch(language) else f">>{language}<<"
         if token not in self.languages:
             codes = " ".join(piece[2:-2] for piece in self.languages)
             raise SettingsError(f"{self._name}: no target language {language!r}; the model has {codes}")
-        other = copy(self)
-        other._chosen = token
-        return other
+        tokeniser = copy(self)
+        tokeniser._default_tag = token
+        return tokeniser
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special and unknown symbols."""
-        kept = [token for token in ids if token not in self._dropped]
+        tokens = [token for token in ids if token not in self._dropped]
         text: str = ""
-        if kept and self._vocabulary is None and self._within(kept):
-            text = self._model.decode(kept)
-        elif kept:
-            text = self._model.join(self.pieces(kept))
+        if tokens and self._vocabulary is None and self._within(tokens):
+            text = self._model.decode(tokens)
+        elif tokens:
+            text = self._model.join(self.pieces(tokens))
         return text.replace(MARK, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -150,19 +156,19 @@ class MarianTokeniser:
 
 
 def numbered_pieces(model: SentencePieceModel) -> dict[str, int]:
-    """A SentencePiece model's own numbers by its pieces."""
+    """Return the ids of a SentencePiece model by piece."""
     return {piece: number for number, piece in enumerate(model.all_pieces())}
 
 
-def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
-    """A vocabulary of Marian's, which has no padding symbol, with one as its last piece.
+def add_padding(ids: Mapping[str, int], pad: int) -> dict[str, int]:
+    """Add the padding symbol as the last piece to a vocabulary of Marian, which has none.
 
     Args:
-        ids: numbers by pieces; one that spells the padding symbol is never used.
-        pad: the number of the padding symbol, beyond all others.
+        ids: ids by piece; a piece that spells the padding symbol is never used.
+        pad: the id of the padding symbol, greater than all others.
     """
-    used = {piece if piece != PAD else f"<unused{number}>": number for piece, number in ids.items()}
-    return used | {f"<unused{number}>": number for number in range(len(ids), pad)} | {PAD: pad}
+    renamed = {piece if piece != PAD else f"<unused{number}>": number for piece, number in ids.items()}
+    return renamed | {f"<unused{number}>": number for number in range(len(ids), pad)} | {PAD: pad}
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Tokenisers of multilingual model families: SentencePiece with a token for each language.
 
-The languages are those that the folder states; if it states none, choose one with
+The languages are those that the folder declares; if it declares none, select one with
 :meth:`uwaga.tokenizers.framed.FramedTokeniser.with_language`.
 """
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from uwaga.errors import ModelError
 from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200, WMT21
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json, read_vocabulary
-from uwaga.tokenizers.framed import FramedTokeniser, Place
-from uwaga.tokenizers.pretrained import Sides, TokenIds, framed, sentencepiece_file
+from uwaga.tokenizers.framed import FramedTokeniser, TokenPosition
+from uwaga.tokenizers.pretrained import Sides, TokenIds, build_tokeniser, sentencepiece_file
 from uwaga.tokenizers.pretrained_files import (
-    TOKENIZER,
+    TOKENIZER_FILE,
     Declared,
     Special,
-    missing,
+    missing_files,
     read_declared,
     read_json,
 )
@@ -43,16 +43,18 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     mBART-50 (Tang et al. 2020): source ``en_XX ... </s>``, target ``ro_RO ... </s>``.
     """
     declared = read_declared(folder)
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
-        later = _is_mbart50(folder, declared, codec.number(MBART50[-1]) is not None)
+        is_mbart50 = _is_mbart50(folder, declared, codec.number(MBART50[-1]) is not None)
     else:
         model = read_sentencepiece(sentencepiece_file(folder))
-        spare = ids.vocabulary - len(model)
-        later = _is_mbart50(folder, declared, spare >= len(MBART50) + 2)
-        codec = _fairseq(model, MBART50 if later else MBART, declared)
-    places: tuple[Place, Place] = ("before", "before") if later else ("behind", "start")
-    return _sides(codec, ids, declared, folder, MBART50 if later else MBART, places)
+        extra_rows = ids.vocabulary - len(model)
+        is_mbart50 = _is_mbart50(folder, declared, extra_rows >= len(MBART50) + 2)
+        codec = _fairseq_codec(model, MBART50 if is_mbart50 else MBART, declared)
+    positions: tuple[TokenPosition, TokenPosition] = (
+        ("before", "before") if is_mbart50 else ("behind", "start")
+    )
+    return _sides(codec, ids, declared, folder, MBART50 if is_mbart50 else MBART, positions)
 
 
 def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
@@ -60,13 +62,15 @@ def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     eng_Latn``.
     """
     declared = read_declared(folder)
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
     else:
-        codec = _fairseq(read_sentencepiece(sentencepiece_file(folder)), NLLB200, declared)
+        codec = _fairseq_codec(read_sentencepiece(sentencepiece_file(folder)), NLLB200, declared)
     first_released = declared.flag("legacy_behaviour", False)
-    places: tuple[Place, Place] = ("behind", "before") if first_released else ("before", "before")
-    return _sides(codec, ids, declared, folder, NLLB200, places)
+    positions: tuple[TokenPosition, TokenPosition] = (
+        ("behind", "before") if first_released else ("before", "before")
+    )
+    return _sides(codec, ids, declared, folder, NLLB200, positions)
 
 
 def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
@@ -74,14 +78,14 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     declared = read_declared(folder)
     codes = WMT21 if declared.text("language_codes") == "wmt21" else M2M100
     if not (folder / "vocab.json").exists():
-        raise missing(folder, "vocab.json with sentencepiece.bpe.model")
+        raise missing_files(folder, "vocab.json with sentencepiece.bpe.model")
     vocabulary = read_vocabulary(folder / "vocab.json")
     special = {**SPECIAL, **declared.named}
-    lacking = [token.content for token in special.values() if token.content not in vocabulary]
-    if lacking:
-        raise ModelError(f"{folder / 'vocab.json'}: the vocabulary lacks {', '.join(lacking)}")
+    missing_tokens = [token.content for token in special.values() if token.content not in vocabulary]
+    if missing_tokens:
+        raise ModelError(f"{folder / 'vocab.json'}: the vocabulary lacks {', '.join(missing_tokens)}")
     added = {vocabulary[token.content]: token for token in special.values()}
-    added |= {len(vocabulary) + place: Special(f"__{code}__") for place, code in enumerate(codes)}
+    added |= {len(vocabulary) + index: Special(f"__{code}__") for index, code in enumerate(codes)}
     model = read_sentencepiece(sentencepiece_file(folder))
     pieces = model.all_pieces()
     numbers = [vocabulary.get(piece, -1) for piece in pieces]
@@ -92,28 +96,28 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     return _sides(codec, ids, declared, folder, codes, ("before", "before"))
 
 
-def _fairseq(model: SentencePieceModel, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
-    """Return a codec with fairseq's ids: four special tokens, the model's pieces without its three,
+def _fairseq_codec(model: SentencePieceModel, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
+    """Return a codec with fairseq's ids: four special tokens, the model's pieces without its first three, and
     languages.
     """
     special = {**SPECIAL, **declared.named}
     size = len(model)
     tokens = [special["bos"], special["pad"], special["eos"], special["unk"]]
-    added = dict(enumerate(tokens)) | {size + 1 + place: Special(code) for place, code in enumerate(codes)}
+    added = dict(enumerate(tokens)) | {size + 1 + index: Special(code) for index, code in enumerate(codes)}
     added[size + 1 + len(codes)] = special.get("mask", MASK)
     numbers = [-1, -1, -1, *range(4, size + 1)]
     return SentencePieceCodec(model, numbers, added | declared.numbered, unknown=3)
 
 
-def _is_mbart50(folder: Path, declared: Declared, otherwise: bool) -> bool:
-    """Return True for mBART-50, by the tokeniser class that the folder declares, else by ``otherwise``."""
+def _is_mbart50(folder: Path, declared: Declared, default: bool) -> bool:
+    """Return True for mBART-50 by the declared tokeniser class; if none is declared, return ``default``."""
     name = declared.text("tokenizer_class")
     config = folder / "config.json"
     if name is None and config.exists():
         value = read_json(config).get("tokenizer_class")
         name = value if isinstance(value, str) else None
     if name is None or not name.startswith("MBart"):
-        return otherwise
+        return default
     return name.startswith("MBart50")
 
 
@@ -123,19 +127,22 @@ def _sides(
     declared: Declared,
     folder: Path,
     codes: Sequence[str],
-    places: tuple[Place, Place],
+    positions: tuple[TokenPosition, TokenPosition],
 ) -> Sides:
     special = {**SPECIAL, **declared.named}
-    plain = framed(codec, ids, special, declared, folder)
+    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     languages = _languages(codec, codes)
     if not languages:
         raise ModelError(f"{folder}: the vocabulary has no language tokens; fetch the model again")
-    plain = replace(plain, suffix=(plain.symbols.end,), languages=languages)
-    source, target = (replace(plain, place=place) for place in places)
-    start = {number: code for code, number in languages.items()}.get(plain.symbols.start)
-    if places[1] == "start" and start is not None:
+    tokeniser = replace(tokeniser, suffix=(tokeniser.symbols.end,), languages=languages)
+    source, target = (replace(tokeniser, language_position=position) for position in positions)
+    start = {number: code for code, number in languages.items()}.get(tokeniser.symbols.start)
+    if positions[1] == "start" and start is not None:
         target = target.with_language(start)
-    return Sides(_stated(source, declared, "src_lang"), _stated(target, declared, "tgt_lang"))
+    return Sides(
+        _with_declared_language(source, declared, "src_lang"),
+        _with_declared_language(target, declared, "tgt_lang"),
+    )
 
 
 def _languages(codec: TokenizersCodec | SentencePieceCodec, codes: Sequence[str]) -> Mapping[str, int]:
@@ -147,6 +154,6 @@ def _languages(codec: TokenizersCodec | SentencePieceCodec, codes: Sequence[str]
     return {code: number for code, number in numbers.items() if number is not None}
 
 
-def _stated(tokeniser: FramedTokeniser, declared: Declared, key: str) -> FramedTokeniser:
+def _with_declared_language(tokeniser: FramedTokeniser, declared: Declared, key: str) -> FramedTokeniser:
     code = declared.text(key)
     return tokeniser.with_language(code) if code in tokeniser.languages and code is not None else tokeniser

@@ -1,8 +1,8 @@
 """Tokenisers of pretrained model families, read from a folder in Hugging Face format.
 
 Each ``read_..._tokeniser`` takes the folder and the vocabulary of its ``config.json``, and returns both
-:class:`Sides`. It uses ``tokenizer.json`` if there is one, else the older files. All raise ModelError if
-files are missing, damaged, or inconsistent with the weights.
+:class:`Sides`. It reads ``tokenizer.json`` if present, else the older files. All raise ModelError if files
+are missing, damaged, or inconsistent with the weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from uwaga.tokenizers.codecs import (
     read_word_piece,
 )
 from uwaga.tokenizers.framed import Codec, FramedTokeniser
-from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
+from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, Special, missing_files, read_declared
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 
@@ -30,7 +30,7 @@ PADDING = 1024
 
 PEGASUS_OFFSET = 103
 T5_SENTINELS = 100
-MODELS = ("spiece.model", "sentencepiece.bpe.model", "sentencepiece.model")
+SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "sentencepiece.model")
 
 BART_SPECIAL = {
     "bos": Special("<s>"),
@@ -62,7 +62,7 @@ PEGASUS_SPECIAL = {**T5_SPECIAL, "mask": Special("<mask_2>")}
 class TokenIds:
     """The vocabulary in ``config.json``.
 
-    ``vocabulary``: rows of the embeddings; ``start``: first decoder input; None: not stated.
+    ``vocabulary``: rows of the embeddings; ``start``: first decoder input; None: not declared.
     """
 
     vocabulary: int
@@ -84,11 +84,11 @@ def read_bart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     declared = read_declared(folder)
     codec = _byte_level(folder, declared, BART_SPECIAL)
     special = {**BART_SPECIAL, **declared.named}
-    tokeniser = framed(codec, ids, special, declared, folder)
-    if (folder / TOKENIZER).exists():
-        return _both_sides(tokeniser, *codec.add_special_tokens())
+    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    if (folder / TOKENIZER_FILE).exists():
+        return _same_sides(tokeniser, *codec.add_special_tokens())
     start = _required_id(codec, special["cls" if "cls" in special else "bos"], folder)
-    return _both_sides(
+    return _same_sides(
         tokeniser, (start,), (_required_id(codec, special["sep" if "sep" in special else "eos"], folder),)
     )
 
@@ -98,29 +98,29 @@ def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     declared = read_declared(folder)
     codec = _byte_level(folder, declared, GPT2_SPECIAL)
     special = {**GPT2_SPECIAL, **declared.named}
-    tokeniser = framed(codec, ids, special, declared, folder)
-    if (folder / TOKENIZER).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
-        return _both_sides(tokeniser, *codec.add_special_tokens())
+    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    if (folder / TOKENIZER_FILE).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
+        return _same_sides(tokeniser, *codec.add_special_tokens())
     prefix = (_required_id(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
     suffix = (_required_id(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
-    return _both_sides(tokeniser, prefix, suffix)
+    return _same_sides(tokeniser, prefix, suffix)
 
 
 def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     """Read a tokeniser of BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
     declared = read_declared(folder)
     special = {**BERT_SPECIAL, **declared.named}
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
         frame = codec.add_special_tokens()
     elif (folder / "vocab.txt").exists():
         codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
         frame = (_required_id(codec, special["cls"], folder),), (_required_id(codec, special["sep"], folder),)
     else:
-        raise missing(folder, TOKENIZER, "vocab.txt")
+        raise missing_files(folder, TOKENIZER_FILE, "vocab.txt")
     special.setdefault("bos", special["cls"])
     special.setdefault("eos", special["sep"])
-    return _both_sides(framed(codec, ids, special, declared, folder), *frame)
+    return _same_sides(build_tokeniser(codec, ids, special, declared, folder), *frame)
 
 
 def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
@@ -130,16 +130,16 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     declared = read_declared(folder)
     special = {**PROPHETNET_SPECIAL, **declared.named}
     codec: Codec
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
     elif (folder / PROPHETNET_PIECES).exists():
         codec = read_word_piece(folder / PROPHETNET_PIECES, declared, PROPHETNET_SPECIAL)
     else:
-        raise missing(folder, TOKENIZER, PROPHETNET_PIECES)
+        raise missing_files(folder, TOKENIZER_FILE, PROPHETNET_PIECES)
     special.setdefault("bos", special["sep"])
     special.setdefault("eos", special["sep"])
-    tokeniser = framed(codec, ids, special, declared, folder)
-    return _both_sides(tokeniser, (), (_required_id(codec, special["sep"], folder),))
+    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    return _same_sides(tokeniser, (), (_required_id(codec, special["sep"], folder),))
 
 
 def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
@@ -149,9 +149,11 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     declared = read_declared(folder)
     special = {**T5_SPECIAL, **declared.named}
     codec: Codec
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _both_sides(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
+        return _same_sides(
+            build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens()
+        )
     model = read_sentencepiece(sentencepiece_file(folder))
     size = len(model)
     count = declared.settings.get("extra_ids", T5_SENTINELS)
@@ -164,8 +166,8 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
             raise ModelError(f"{sentencepiece_file(folder)}: no piece {special[role].content}")
         added[number] = special[role]
     codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unknown)
-    tokeniser = framed(codec, ids, special, declared, folder)
-    return _both_sides(tokeniser, (), (tokeniser.symbols.end,))
+    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    return _same_sides(tokeniser, (), (tokeniser.symbols.end,))
 
 
 def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
@@ -175,9 +177,11 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     declared = read_declared(folder)
     special = {**PEGASUS_SPECIAL, **declared.named}
     codec: Codec
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _both_sides(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
+        return _same_sides(
+            build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens()
+        )
     model = read_sentencepiece(sentencepiece_file(folder))
     offset = declared.settings.get("offset", PEGASUS_OFFSET)
     if type(offset) is not int or not 3 <= offset < ids.vocabulary:
@@ -188,11 +192,11 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     added[unknown] = special["unk"]
     numbers = [-1, -1, *(number + offset for number in range(2, len(model)))]
     codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)
-    tokeniser = framed(codec, ids, special, declared, folder)
-    return _both_sides(tokeniser, (), (tokeniser.symbols.end,))
+    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    return _same_sides(tokeniser, (), (tokeniser.symbols.end,))
 
 
-def framed(
+def build_tokeniser(
     codec: TokenizersCodec | SentencePieceCodec,
     ids: TokenIds,
     special: Mapping[str, Special],
@@ -210,8 +214,8 @@ def framed(
         )
     end = _consistent_id(codec, special.get("eos"), ids.end, "eos_token_id", folder)
     pad = _consistent_id(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
-    begin = codec.number(special["bos"].content) if "bos" in special else None
-    start = next(each for each in (ids.start, begin, pad) if each is not None)
+    bos = codec.number(special["bos"].content) if "bos" in special else None
+    start = next(token for token in (ids.start, bos, pad) if token is not None)
     if start >= ids.vocabulary:
         raise ModelError(
             f"{folder / 'config.json'}: decoding starts from {start}, but there are {ids.vocabulary} tokens"
@@ -231,24 +235,24 @@ def framed(
 
 def sentencepiece_file(folder: Path) -> Path:
     """Return the path of the folder's SentencePiece model."""
-    for name in MODELS:
+    for name in SENTENCEPIECE_FILES:
         if (folder / name).exists():
             return folder / name
-    raise missing(folder, TOKENIZER, " or ".join(MODELS))
+    raise missing_files(folder, TOKENIZER_FILE, " or ".join(SENTENCEPIECE_FILES))
 
 
 def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
-    if (folder / TOKENIZER).exists():
+    if (folder / TOKENIZER_FILE).exists():
         return read_tokenizer_json(folder, declared)
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     if not vocabulary.exists() and not merges.exists():
-        raise missing(folder, TOKENIZER, "vocab.json with merges.txt")
+        raise missing_files(folder, TOKENIZER_FILE, "vocab.json with merges.txt")
     return read_byte_level(vocabulary, merges, declared, special)
 
 
-def _both_sides(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> Sides:
-    both = replace(tokeniser, prefix=prefix, suffix=suffix)
-    return Sides(both, both)
+def _same_sides(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> Sides:
+    shared = replace(tokeniser, prefix=prefix, suffix=suffix)
+    return Sides(shared, shared)
 
 
 def _required_id(codec: Codec, token: Special, folder: Path) -> int:
@@ -259,20 +263,20 @@ def _required_id(codec: Codec, token: Special, folder: Path) -> int:
 
 
 def _consistent_id(
-    codec: Codec, token: Special | None, stated: int | None, key: str, folder: Path, otherwise: int = 0
+    codec: Codec, token: Special | None, declared_id: int | None, key: str, folder: Path, default: int = 0
 ) -> int:
     """Return the id of a special token, which must be consistent with ``config.json``."""
     number = None if token is None else codec.number(token.content)
-    if token is not None and number is not None and stated not in (None, number):
+    if token is not None and number is not None and declared_id not in (None, number):
         raise ModelError(
-            f"{folder}: {token.content} is {number} in the tokeniser, but {key} in config.json is {stated}; "
-            "the files belong to different models"
+            f"{folder}: {token.content} is {number} in the tokeniser, but {key} in config.json is "
+            f"{declared_id}; the files belong to different models"
         )
-    return next(each for each in (stated, number, otherwise) if each is not None)
+    return next(token_id for token_id in (declared_id, number, default) if token_id is not None)
 
 
 def _is_bpe(codec: Codec) -> bool:
-    """Return True for byte-level BPE, which preserves spaces, so that removing some would corrupt the
+    """Return True for byte-level BPE, which preserves spaces, so that removing spaces would corrupt the
     text.
     """
     return isinstance(codec, TokenizersCodec) and codec.kind == "BPE"

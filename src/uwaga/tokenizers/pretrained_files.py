@@ -11,18 +11,18 @@ from typing import Any
 from uwaga.errors import ModelError
 from uwaga.files.regular import read_regular
 
-TOKENIZER = "tokenizer.json"
-SETTINGS = "tokenizer_config.json"
-SPECIAL = "special_tokens_map.json"
-ADDED = "added_tokens.json"
+TOKENIZER_FILE = "tokenizer.json"
+SETTINGS_FILE = "tokenizer_config.json"
+SPECIAL_TOKENS_FILE = "special_tokens_map.json"
+ADDED_TOKENS_FILE = "added_tokens.json"
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-MAX_BYTES = 1 << 28
-"""Largest file; the largest known vocabulary has 33 million bytes."""
+MAX_FILE_BYTES = 1 << 28
+"""Maximum size of a file; the largest known vocabulary has 33 million bytes."""
 
 
 @dataclass(frozen=True)
 class Special:
-    """A special token, which is one id where a text spells it.
+    """A special token, which is encoded as one id if spelt in a text.
 
     ``lstrip`` and ``rstrip``: it includes the white space before and after it. ``special``: it is dropped in
     decoding.
@@ -62,7 +62,8 @@ def read_declared(folder: Path) -> Declared:
     present.
     """
     settings, special, added = (
-        read_json(folder / name) if (folder / name).exists() else {} for name in (SETTINGS, SPECIAL, ADDED)
+        read_json(folder / name) if (folder / name).exists() else {}
+        for name in (SETTINGS_FILE, SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE)
     )
     named: dict[str, Special] = {}
     for role in ROLES:
@@ -86,7 +87,7 @@ def read_json(path: Path) -> dict[str, Any]:
     content = read_bytes(path)
     try:
         values = json.loads(content)
-        refuse_surrogates(content, values)
+        check_surrogates(content, values)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch the model again") from None
     if not isinstance(values, dict):
@@ -94,8 +95,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def refuse_surrogates(content: bytes, values: object) -> None:
-    """Check for lone surrogates, which JSON can escape, but which are not valid Unicode.
+def check_surrogates(content: bytes, values: object) -> None:
+    """Check for lone surrogates, which JSON can escape but which are not valid Unicode.
 
     Args:
         content: the JSON text.
@@ -105,21 +106,21 @@ def refuse_surrogates(content: bytes, values: object) -> None:
         json.dumps(values, ensure_ascii=False).encode("utf-8")
 
 
-def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
-    """Return the contents of a tokeniser file; ``what`` names it in messages."""
+def read_bytes(path: Path, description: str = "tokeniser") -> bytes:
+    """Return the contents of a tokeniser file; ``description`` names it in messages."""
     try:
-        return read_regular(path, MAX_BYTES)
+        return read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         raise ModelError(
-            f"{path}: the {what} cannot be read: {error.strerror or error}; fetch the model again"
+            f"{path}: the {description} cannot be read: {error.strerror or error}; fetch the model again"
         ) from None
 
 
-def missing(folder: Path, *ways: str) -> ModelError:
+def missing_files(folder: Path, *alternatives: str) -> ModelError:
     """Return the error for a folder without any of the files that may store its tokeniser."""
     return ModelError(
-        f"{folder}: no tokeniser found; expected {', or '.join(ways)}; fetch the whole repository again, "
-        "as `hf download owner/model` does"
+        f"{folder}: no tokeniser found; expected {', or '.join(alternatives)}; fetch the whole repository "
+        "again, as `hf download owner/model` does"
     )
 
 

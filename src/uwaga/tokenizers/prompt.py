@@ -1,4 +1,4 @@
-"""Prompts that ask the language models of a family for a translation."""
+"""Translation prompts of families of language models."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from uwaga.languages.codes import base_language
 from uwaga.languages.names import chinese_language_name, language_name
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.pretrained_files import SETTINGS, Declared, read_bytes
+from uwaga.tokenizers.pretrained_files import SETTINGS_FILE, Declared, read_bytes
 
-BASE = "base"
+BASE_PROMPT = "base"
 """Name of the prompt for models without a chat template."""
-TEMPLATE = "chat_template.jinja"
-PLACE = "\ue000uwaga\ue000"
-"""Stands for the text while a prompt is rendered; private characters, which no template contains."""
+TEMPLATE_FILE = "chat_template.jinja"
+TEXT_PLACEHOLDER = "\ue000uwaga\ue000"
+"""Placeholder of the text while a prompt is rendered; private characters, which no template contains."""
 
 
 @dataclass(frozen=True)
 class TranslationPrompt:
-    """How the models of a family are asked for a translation.
+    """The translation prompt of a family of models.
 
     Attributes:
-        name: of the family.
+        name: the name of the family.
         models: matches the names of its models.
         wording: the message, with ``{source}`` and ``{target}`` for the names of the languages,
             ``{source_code}`` and ``{target_code}`` for their codes, ``{target_in_chinese}``, and ``{text}``.
-        by_language: other wordings, where one of the two languages has this code.
-        structured: the message is a list with one entry of these fields instead.
-        stop: the text that ends an answer, for models that do not end it themselves.
-        source: where the model's authors state it.
+        by_language: other wordings, by the code of one of the two languages.
+        structured: if not empty, the message is a list of one entry with these fields.
+        stop: the text that ends an answer, for models without an end symbol.
+        source: where the model's authors document the prompt.
     """
 
     name: str
@@ -46,14 +46,14 @@ class TranslationPrompt:
     source: str = ""
 
     def message(self, source: str, target: str) -> Any:
-        """Return the content of the message for two codes of languages, with :data:`PLACE` for the text."""
+        """Return the content of the message for two language codes, with :data:`TEXT_PLACEHOLDER`."""
         values = {
             "source": language_name(source),
             "target": language_name(target),
             "source_code": source,
             "target_code": target,
             "target_in_chinese": chinese_language_name(target),
-            "text": PLACE,
+            "text": TEXT_PLACEHOLDER,
         }
         if self.structured:
             return [{key: value.format(**values) for key, value in self.structured.items()}]
@@ -70,10 +70,12 @@ class TranslationPrompt:
         """
         content = self.message(*languages)
         if template is None:
-            before, _, after = content.partition(PLACE)
+            before, _, after = content.partition(TEXT_PLACEHOLDER)
             return before, after
-        before, found, after = template.render([{"role": "user", "content": content}]).partition(PLACE)
-        if not found or PLACE in after:
+        before, separator, after = template.render([{"role": "user", "content": content}]).partition(
+            TEXT_PLACEHOLDER
+        )
+        if not separator or TEXT_PLACEHOLDER in after:
             raise ModelError(f"{template.where}: the chat template does not contain the message once")
         return before, after
 
@@ -128,8 +130,8 @@ PROMPTS = (
         source="card of utter-project/EuroLLM-1.7B-Instruct",
     ),
     TranslationPrompt(
-        BASE,
-        re.compile(r"(?!)"),  # no name: it is for models without a chat template
+        BASE_PROMPT,
+        re.compile(r"(?!)"),  # matches no name: for models without a chat template
         "{source}: {text}\n{target}:",
         stop="\n",
         source="Vilar et al. 2023, Prompting PaLM for Translation",
@@ -141,16 +143,16 @@ PROMPTS = (
         source="card of Unbabel/TowerInstruct-7B-v0.1",
     ),
 )
-"""The families in the order in which they are tried; the last one is for every chat model."""
+"""The families in the order in which they are tried; the last is for all chat models."""
 
 
-def prompt_for(names: Iterable[str]) -> TranslationPrompt:
+def choose_prompt(names: Iterable[str]) -> TranslationPrompt:
     """Return the prompt of a model by its names: those of its folder and of its settings."""
-    named = " ".join(names)
-    return next(prompt for prompt in PROMPTS if prompt.models.search(named))
+    joined_names = " ".join(names)
+    return next(prompt for prompt in PROMPTS if prompt.models.search(joined_names))
 
 
-def prompt_called(name: str) -> TranslationPrompt:
+def find_prompt(name: str) -> TranslationPrompt:
     """Return the prompt of a family; that of chat models for an unknown name."""
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
@@ -159,34 +161,36 @@ def read_chat_template(folder: Path, declared: Declared, names: Iterable[str]) -
     """Read the chat template of a folder in Hugging Face format; None if it has none.
 
     Args:
-        folder: it has the template in ``chat_template.jinja``, or in ``tokenizer_config.json``, there perhaps
-            as one of several with names.
-        declared: what ``tokenizer_config.json`` says.
+        folder: contains the template in ``chat_template.jinja`` or in ``tokenizer_config.json``, there
+            possibly as one of several named templates.
+        declared: the configuration of the tokeniser.
         names: names of the model, by which the prompt of its family is chosen.
     """
-    path = folder / TEMPLATE
+    path = folder / TEMPLATE_FILE
     if path.exists():
         try:
             text: object = read_bytes(path, "chat template").decode("utf-8")
         except UnicodeDecodeError:
             raise ModelError(f"{path}: not UTF-8 text; fetch it again") from None
     else:
-        path, text = folder / SETTINGS, declared.settings.get("chat_template")
+        path, text = folder / SETTINGS_FILE, declared.settings.get("chat_template")
         if isinstance(text, list):
-            named = {one.get("name"): one.get("template") for one in text if isinstance(one, dict)}
-            text = named.get("default")
+            templates = {
+                entry.get("name"): entry.get("template") for entry in text if isinstance(entry, dict)
+            }
+            text = templates.get("default")
     if not isinstance(text, str) or not text:
         return None
     special = {f"{role}_token": token.content for role, token in declared.named.items()}
-    return ChatTemplate(text, special, prompt_for(names).name, str(path))
+    return ChatTemplate(text, special, choose_prompt(names).name, str(path))
 
 
-def answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
-    """Return the token that ends the assistant's message in a template; else the model's end symbol."""
-    prompt, codec = prompt_called(template.family), tokeniser.codec
+def find_answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
+    """Return the token that ends the assistant's message in a template, or the model's end symbol."""
+    prompt, codec = find_prompt(template.family), tokeniser.codec
     content = prompt.message("en", "en") if prompt.structured else "a"
-    asked = [{"role": "user", "content": content}, {"role": "assistant", "content": PLACE}]
-    _, found, after = template.render(asked, generate=False).rpartition(PLACE)
-    ids = codec.encode(after.strip()) if found else []
+    messages = [{"role": "user", "content": content}, {"role": "assistant", "content": TEXT_PLACEHOLDER}]
+    _, separator, after = template.render(messages, generate=False).rpartition(TEXT_PLACEHOLDER)
+    ids = codec.encode(after.strip()) if separator else []
     special = (token for token in ids if codec.piece(token) is not None and codec.decode([token]) == "")
     return next(special, tokeniser.symbols.end)

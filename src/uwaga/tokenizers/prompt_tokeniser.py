@@ -21,22 +21,22 @@ BYTE_LEVEL_LINE = "\u010a"
 
 @dataclass(frozen=True)
 class PromptTokeniser:
-    """The source side of a language model that translates: a text's tokens within those of a prompt.
+    """The source tokeniser of a language model that translates: the tokens of a text within a prompt.
 
-    The tokens are those of the whole prompt, except that special tokens spelt in the text are plain text.
+    The tokens are those of the complete prompt, except that special tokens spelt in the text are plain text.
 
     Attributes:
         inner: the model's tokeniser.
         template: the model's chat template; None for a model that continues the prompt itself.
-        prompt: how it is asked for a translation.
-        where: the model, for messages.
-        languages: codes of source and target, None before they are chosen.
+        prompt: the translation prompt.
+        location: the model, for messages.
+        languages: codes of source and target, None before they are selected.
     """
 
     inner: FramedTokeniser
     template: ChatTemplate | None
     prompt: TranslationPrompt
-    where: str
+    location: str
     languages: tuple[str, str] | None = None
 
     def between(self, source: str | None, target: str | None) -> PromptTokeniser:
@@ -44,7 +44,7 @@ class PromptTokeniser:
         if source is None or target is None:
             missing = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
-                f"{self.where}: a language model translates between the languages that it is asked for: "
+                f"{self.location}: a language model translates between the languages that it is asked for: "
                 f"name the {missing}; `uwaga generate` continues texts"
             )
         return replace(self, languages=(source, target))
@@ -67,9 +67,9 @@ class PromptTokeniser:
         return self.inner.model_bytes + repr((self.template, self.prompt.name, self.languages)).encode()
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text as it stands in the prompt, without those of the prompt."""
-        lead, begun = self._lead
-        return self.inner.encode_plain(lead + text)[begun:]
+        """Return the ids of a text as part of the prompt, without those of the prompt."""
+        prefix, prefix_length = self._lead
+        return self.inner.encode_plain(prefix + text)[prefix_length:]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with those of the prompt around them."""
@@ -77,7 +77,7 @@ class PromptTokeniser:
         return [*before, *ids, *after]
 
     def language_prefix(self, text: str) -> str:
-        """Return an empty string: the prompt is around every text anyway."""
+        """Return an empty string, as the prompt is added to every text."""
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -92,48 +92,50 @@ class PromptTokeniser:
     def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and after a text."""
         before, after = self._around
-        lead = "a"
-        whole, begun = self.inner.codec.encode(lead + after), self.inner.codec.encode(lead)
-        first = self.inner.prefix if self.template is None else ()  # else the template spells it
-        return (*first, *self.inner.codec.encode(before.rstrip(" "))), tuple(whole[len(begun) :])
+        context = "a"
+        full_ids, context_ids = self.inner.codec.encode(context + after), self.inner.codec.encode(context)
+        start = self.inner.prefix if self.template is None else ()  # else the template spells it
+        return (*start, *self.inner.codec.encode(before.rstrip(" "))), tuple(full_ids[len(context_ids) :])
 
     @cached_property
     def end(self) -> int:
         """The token that ends the assistant's message, or a text."""
         if self.template is None:
             return self.inner.symbols.end
-        from uwaga.tokenizers.prompt import answer_end
+        from uwaga.tokenizers.prompt import find_answer_end
 
-        return answer_end(self.inner, self.template)
+        return find_answer_end(self.inner, self.template)
 
     def answer_symbols(self) -> Symbols:
-        """Return the special token ids of the target side: tokens that contain the stop end a target, too."""
+        """Return the special token ids of the target; tokens that contain the stop also end a target."""
         codec, stop, symbols = self.inner.codec, self.prompt.stop, self.symbols
         if not stop:
             return symbols
-        spelt = (stop, stop.replace("\n", BYTE_LEVEL_LINE), "<0x0A>")
-        silent, spoken = list[int](), list[int]()
+        spellings = (stop, stop.replace("\n", BYTE_LEVEL_LINE), "<0x0A>")
+        without_text, with_text = list[int](), list[int]()
         for token in range(min(codec.size, self.vocabulary)):
-            if any(each in (codec.piece(token) or "") for each in spelt):
-                before, found, _ = codec.decode([token]).partition(stop)
-                if found and token not in symbols.ends:
-                    (spoken if before.strip() else silent).append(token)
-        return replace(symbols, other_ends=(*symbols.other_ends, *silent), stops=tuple(spoken))
+            if any(spelling in (codec.piece(token) or "") for spelling in spellings):
+                before, separator, _ = codec.decode([token]).partition(stop)
+                if separator and token not in symbols.ends:
+                    (with_text if before.strip() else without_text).append(token)
+        return replace(symbols, other_ends=(*symbols.other_ends, *without_text), stops=tuple(with_text))
 
     @cached_property
     def _around(self) -> tuple[str, str]:
         if self.languages is None:
-            raise SettingsError(f"{self.where}: name the languages, with source and target (--from and --to)")
+            raise SettingsError(
+                f"{self.location}: name the languages, with source and target (--from and --to)"
+            )
         return self.prompt.around(self.languages, self.template)
 
     @cached_property
     def _lead(self) -> tuple[str, int]:
-        """The part of the prompt that may share tokens with the text, and its number of tokens alone.
+        """The part of the prompt that may share tokens with the text, and its number of tokens without text.
 
-        It begins with the last line break, which no token crosses; the blanks before the text go into the
+        It begins with the last line break, which no token crosses; spaces before the text become part of the
         text's first token.
         """
         before, _ = self._around
-        at = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
-        lead = before[max(at, 0) :]
-        return lead, len(self.inner.encode_plain(lead.rstrip(" ")))
+        position = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
+        prefix = before[max(position, 0) :]
+        return prefix, len(self.inner.encode_plain(prefix.rstrip(" ")))

@@ -48,13 +48,13 @@ class RowTokeniser:
         Args:
             subwords: the subword model of the side, with its language selected.
             size: rows of the embeddings.
-            side: a target row ends with the end symbol, whatever special tokens follow it in a source.
+            side: a target row ends with the end symbol, without special tokens that follow it in a source.
             first: token that every target begins with, None for none.
             name: the name of the model, for messages.
         """
         framed = subwords.add_special_tokens([_TEXT])
-        at = framed.index(_TEXT)
-        before, behind = tuple(framed[:at]), tuple(framed[at + 1 :])
+        position = framed.index(_TEXT)
+        before, behind = tuple(framed[:position]), tuple(framed[position + 1 :])
         symbols = subwords.symbols
         if side == "target":
             behind = behind[: behind.index(symbols.end)] if symbols.end in behind else behind
@@ -93,7 +93,7 @@ class RowTokeniser:
         return [self.encode(text) for text in texts]
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Raise an error: other libraries' tokenisers have no reproducible sampling."""
+        """Raise SettingsError, as tokenisers of other libraries have no reproducible sampling."""
         raise SettingsError(
             "data.subword_sampling: the tokeniser of the model named by init cannot sample segmentations; "
             "set it to 0, or set adapt.vocabulary: new"

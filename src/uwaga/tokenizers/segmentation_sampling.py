@@ -1,7 +1,7 @@
 """Sampling of segmentations: unigram models (Kudo 2018, section 3) and BPE dropout (Provilkov 2020).
 
-SentencePiece can sample too, but newer releases seed its generator differently in every process, so a resumed
-run would see other data. Here a sample depends only on the text, the strength and the seed.
+SentencePiece can also sample, but newer releases seed its generator differently in every process, so that a
+resumed run would use other data. Here a sample depends only on the text, the strength and the seed.
 """
 
 from __future__ import annotations
@@ -47,55 +47,55 @@ def read_pieces(model: bytes) -> PieceTable:
     pieces, scores, types, kind = list[str](), list[float](), list[int](), UNIGRAM
     for number, value in _fields(model):
         if number == 1 and isinstance(value, bytes):
-            piece, score, of_type = "", 0.0, int(PieceType.normal)
+            piece, score, piece_type = "", 0.0, int(PieceType.normal)
             for field, content in _fields(value):
                 if field == 1 and isinstance(content, bytes):
                     piece = content.decode("utf-8", "replace")
                 elif field == 2 and isinstance(content, bytes):
                     [score] = struct.unpack("<f", content)
                 elif field == 3 and isinstance(content, int):
-                    of_type = content
+                    piece_type = content
             pieces.append(piece)
             scores.append(score)
-            types.append(of_type)
+            types.append(piece_type)
         elif number == 2 and isinstance(value, bytes):
-            types_of_model = (content for field, content in _fields(value) if field == 3)
-            kind = next(types_of_model, kind)  # type: ignore[assignment]
+            model_types = (content for field, content in _fields(value) if field == 3)
+            kind = next(model_types, kind)  # type: ignore[assignment]
     return PieceTable(tuple(pieces), tuple(scores), tuple(types), kind)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message: number, and an integer or the bytes of other types."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
         wire = key & 7
         if wire == 0:
-            value, at = _varint(message, at)
+            value, position = _varint(message, position)
             yield key >> 3, value
             continue
         if wire == 2:
-            size, at = _varint(message, at)
+            size, position = _varint(message, position)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
             raise ValueError(f"unknown wire type {wire}")
-        if at + size > len(message):
+        if position + size > len(message):
             raise ValueError("truncated field")
-        yield key >> 3, message[at : at + size]
-        at += size
+        yield key >> 3, message[position : position + size]
+        position += size
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _varint(message: bytes, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
-        if at >= len(message):
+        if position >= len(message):
             raise ValueError("truncated number")
-        byte = message[at]
-        at += 1
+        byte = message[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, at
+            return value, position
     raise ValueError("a number of more than ten bytes")
 
 
@@ -105,8 +105,8 @@ USER_PENALTY = 0.1
 """Penalty of a user-defined piece, whose score is the best score times its length in characters."""
 MAX_CACHED_WORDS = 1 << 16
 MAX_CACHED_LENGTH = 64
-"""Longest word in characters whose lattice is cached."""
-NONE = -math.inf
+"""Maximum characters of a word whose lattice is cached."""
+NO_MERGE = -math.inf
 
 Lattice = list[tuple[list[float], list[int], list[tuple[int, ...]]]]
 """For each end position of a piece: cumulative probabilities, start positions and ids of the pieces."""
@@ -149,8 +149,8 @@ class PieceSampler:
         self._frozen = frozenset(user_defined)
         self._symbol = re.compile("|".join([*map(re.escape, reversed(user_defined)), "."]), re.DOTALL)
         # No piece crosses a word boundary, so words are sampled one by one.
-        apart = all(mark not in piece[1:] for piece in self._ids)
-        self._word = re.compile(f"{mark}?[^{mark}]+|{mark}" if apart else ".+", re.DOTALL)
+        within_words = all(mark not in piece[1:] for piece in self._ids)
+        self._word = re.compile(f"{mark}?[^{mark}]+|{mark}" if within_words else ".+", re.DOTALL)
         self._lattices: dict[str, Lattice] = {}
         self._draw: Callable[[str, Random], list[tuple[int, ...]]]
         self._draw = self._sample_bpe if table.kind == BPE else self._sample_unigram
@@ -158,7 +158,7 @@ class PieceSampler:
     def draw(self, text: str, random: Random) -> list[int]:
         """Return the ids of a sampled segmentation.
 
-        Unknown characters become byte pieces if the model has them; else adjacent ones are one unknown
+        Unknown characters become byte pieces if the model has them, else adjacent ones become one unknown
         symbol.
         """
         ids: list[int] = []
@@ -175,8 +175,8 @@ class PieceSampler:
         return tuple(self._bytes[byte] for byte in character.encode("utf-8"))
 
     def _sample_unigram(self, word: str, random: Random) -> list[tuple[int, ...]]:
-        """Sample backwards from the end of a word, each piece by its share of all segmentations up to
-        there.
+        """Sample backwards from the end of a word, each piece by its share of all segmentations that end
+        with it.
         """
         lattice = self._lattices.get(word)
         if lattice is None:
@@ -189,9 +189,9 @@ class PieceSampler:
         end = len(word)
         while end:
             cumulative, starts, ids = lattice[end]
-            which = min(bisect_right(cumulative, random.random()), len(starts) - 1) if len(starts) > 1 else 0
-            pieces.append(ids[which])
-            end = starts[which]
+            index = min(bisect_right(cumulative, random.random()), len(starts) - 1) if len(starts) > 1 else 0
+            pieces.append(ids[index])
+            end = starts[index]
         return pieces[::-1]
 
     def _lattice(self, word: str) -> Lattice:
@@ -217,10 +217,10 @@ class PieceSampler:
             shares = [math.exp(gain - best) for gain in gains]
             total = math.fsum(shares)
             sums.append(best + math.log(total))
-            cumulative, reached = list[float](), 0.0
+            cumulative, cumulative_share = list[float](), 0.0
             for share in shares:
-                reached += share / total
-                cumulative.append(reached)
+                cumulative_share += share / total
+                cumulative.append(cumulative_share)
             lattice.append((cumulative, starts, ids))
         return lattice
 
@@ -228,21 +228,21 @@ class PieceSampler:
         """Apply the best merges first, leftmost on ties, dropping each with probability ``alpha``."""
         symbols: list[str] = self._symbol.findall(word)
         scores = [self._merge(left, right) for left, right in pairwise(symbols)]
-        while scores and (best := max(scores)) > NONE:
-            at = scores.index(best)
+        while scores and (best := max(scores)) > NO_MERGE:
+            index = scores.index(best)
             if self._alpha and random.random() < self._alpha:
-                scores[at] = NONE
+                scores[index] = NO_MERGE
                 continue
-            symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
-            del scores[at]
-            if at:
-                scores[at - 1] = self._merge(symbols[at - 1], symbols[at])
-            if at < len(scores):
-                scores[at] = self._merge(symbols[at], symbols[at + 1])
+            symbols[index : index + 2] = [symbols[index] + symbols[index + 1]]
+            del scores[index]
+            if index:
+                scores[index - 1] = self._merge(symbols[index - 1], symbols[index])
+            if index < len(scores):
+                scores[index] = self._merge(symbols[index], symbols[index + 1])
         return [(self._ids[left],) if left in self._ids else self._spelt(left) for left in symbols]
 
     def _merge(self, left: str, right: str) -> float:
         """Return the score of merging two symbols."""
         if self._frozen and (left in self._frozen or right in self._frozen):
-            return NONE
-        return self._scores.get(left + right, NONE)
+            return NO_MERGE
+        return self._scores.get(left + right, NO_MERGE)

@@ -24,11 +24,11 @@ class SentencePieceModel(_core.SentencePiece):
 
     @property
     def unknown(self) -> int:
-        """The number of the piece for what the model cannot spell."""
+        """The id of the unknown symbol."""
         return self.symbols[3]
 
     def all_pieces(self) -> list[str]:
-        """Return the pieces, in the order of their numbers."""
+        """Return the pieces, in the order of their ids."""
         return list(map(self.piece, range(len(self))))
 
 

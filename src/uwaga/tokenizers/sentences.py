@@ -1,13 +1,13 @@
 """Sentence splitting: Unicode's sentence boundaries (UAX #29, rules SB3 to SB11), tailored for translation.
 
-A sentence ends with a mark, the quotes and brackets that close after it, and spaces, unless what follows
-shows that it continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers, acronyms and
-names of sites (SB6, SB7). Marks of scripts that put no space between sentences (``。``) or have no capitals
-(``।``, ``؟``) need no space. The standard leaves to each language what a full stop after an abbreviation,
-an initial or a number means: that is in :mod:`uwaga.tokenizers.abbreviations`.
+A sentence ends with a mark, closing quotes and brackets, and spaces, unless the following text shows that it
+continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers, acronyms and names of sites
+(SB6, SB7). Marks of scripts without spaces between sentences (``。``) or without capitals (``।``, ``؟``) need
+no space. In the standard the meaning of a full stop after an abbreviation, an initial or a number depends on
+the language; see :mod:`uwaga.tokenizers.abbreviations`.
 
-Tailored are also brackets (a mark between two brackets that are near ends nothing), items of lists, and
-texts without capitals.
+Brackets (a mark within a nearby pair of brackets ends no sentence), list items and texts without capitals are
+also tailored.
 """
 
 from __future__ import annotations
@@ -17,133 +17,135 @@ from functools import cache
 
 from uwaga.tokenizers.abbreviations import FullStops, full_stops
 
-SPACED = "!.?\u2024\u2026\u203c\u203d\u2047-\u2049\u2e2e\ufe52\ufe56\ufe57"
-"""Marks that a space follows: of UAX #29's ATerm and STerm, and the ellipsis."""
-UNSPACED = (
+SPACED_MARKS = "!.?\u2024\u2026\u203c\u203d\u2047-\u2049\u2e2e\ufe52\ufe56\ufe57"
+"""Marks followed by a space: of UAX #29's ATerm and STerm, and the ellipsis."""
+UNSPACED_MARKS = (
     "\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104b\u1362\u1367\u1368"
     "\u166e\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1c3b\u1c3c"
     "\u1c7e\u1c7f\u2cf9-\u2cfb\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9"
     "\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\uff01\uff0e\uff1f\uff61"
 )
-"""Marks that need no space after them: the full-width full stop, and STerm of the scripts in use."""
-CONTINUES = (
+"""Marks that need no following space: the full-width full stop, and STerm of the scripts in use."""
+CONTINUATION_MARKS = (
     ",:;\u037e\u055d\u060c\u060d\u07f8\u1802\u1808\u3001\ufe10\ufe11\ufe13\ufe14\ufe50\ufe51\uff0c\uff1a\uff1b"
     "\uff64"
 )
-"""UAX #29's SContinue without dashes, which also begin a speaker's words."""
+"""UAX #29's SContinue without dashes, which also introduce direct speech."""
 CLOSING = (
     r")\]}\u00bb\u2019\u201d\u203a\u2046\u207e\u208e\u2309\u230b\u232a\u3009\u300b\u300d\u300f\u3011\u3015\u3017\u3019"
     r"\u301b\u301e\u301f\ufe5a\ufe5c\ufe5e\uff09\uff3d\uff5d\uff60\uff63"
 )
 """Closing brackets and quotes of UAX #29's Close."""
 QUOTES = "\"'*_`\u00ab\u00b4\u2018\u201a-\u201c\u201e\u201f\u2039"
-"""Signs of emphasis, and quotes that close in some languages: between a mark and a space they do in all."""
+"""Signs of emphasis, and quotes that close in some languages, and in all between a mark and a space."""
 INVISIBLE = "\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
 """UAX #29's Extend and Format (SB5), as far as they follow marks."""
 FOOTNOTE = r"\[\w{1,3}\]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
 BULLETS = "\u2022\u2023\u2043\u25aa\u25cf\u25e6"
-"""Signs before the items of a list."""
-UNSPACED_MARK = re.compile(rf"[{UNSPACED}]")
-NEXT = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
-"""What follows a sentence: signs, at most so many, and a word."""
+"""Signs before list items."""
+UNSPACED_MARK = re.compile(rf"[{UNSPACED_MARKS}]")
+FOLLOWING = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
+"""The text after a sentence: a limited number of signs, and a word."""
 IN_BRACKETS = re.compile(r"[^()\[\]（）《》]{0,80}+[)\]）》]")
-SAID = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
+QUOTATIVE_PARTICLE = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
 ACRONYM = re.compile(
     r"(?<![^\s\"'(\[/\u2019\u201c\u201e\u00ab-])"
     r"(?:(?:[^\W\d_]\. ?){1,8}[^\W\d_]|(?:[^\W\d_]{1,2}\.){1,8}[^\W\d_]{1,3})\Z"
 )
 """Letters with full stops between them, such as ``U.S``, ``z. B``, ``Ph.D``."""
 ROMAN = re.compile(r"[IVXLC]{2,6}")
-ITEM = re.compile(r"(\d{1,3}|[a-z])\.")
-AROUND = (
+LIST_ITEM = re.compile(r"(\d{1,3}|[a-z])\.")
+OUTER_SIGNS = (
     "([{<\"'*_`\u00a1\u00ab\u00bb\u00bf\u2018\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"
     "\u200e\u200f\u202a\u202b\u202c"
 )
 """Signs around a word that are not part of it."""
 ELLIPSIS = re.compile(r"\u2026|[.\u2026][.\u2026 \xa0]++")
 JOINTS = re.compile(r"[/'\u2019\u2013\u2014-]")
-LONGEST = 24
-"""Characters before a full stop that are read: no abbreviation is longer."""
-BRACKETED = 80
-"""Characters between a bracket and a mark within a pair of brackets, on each side."""
+MAX_ABBREVIATION_CHARACTERS = 24
+"""Characters before a full stop that are read; no abbreviation is longer."""
+MAX_BRACKET_DISTANCE = 80
+"""Maximum characters between a mark and each bracket of a pair around it."""
 
 
 def split_sentences(line: str, language: str) -> list[str]:
-    """Split a line into sentences; joined, they give the line again.
+    """Split a line into sentences, which together are the line.
 
-    Spaces after a sentence are part of it. The work grows linearly with the length of the line: each mark
-    reads a bounded number of characters around it.
+    Spaces after a sentence are part of it. The time is linear in the length of the line, as a bounded number
+    of characters is read around each mark.
 
     Args:
         line: text without line breaks.
-        language: a code such as ``en`` or ``de_AT``; languages without rules of their own use general rules.
+        language: a code such as ``en`` or ``de_AT``; languages without specific rules use general rules.
     """
     stops = full_stops(language)
     capitals = not line.islower()
     sentences, start = [], 0
-    first = _begin(_next(line, 0))
-    for end in _ends(stops.marks).finditer(line):
-        cut = _cut(line, end, first, stops, capitals) if end.start() > first else None
+    first = _first_letter(_match_following(line, 0))
+    for end in _end_pattern(stops.marks).finditer(line):
+        cut = _find_cut(line, end, first, stops, capitals) if end.start() > first else None
         if cut is not None:
             sentences.append(line[start:cut])
             start = cut
-            first = _begin(_next(line, start))
+            first = _first_letter(_match_following(line, start))
     if start < len(line):
         sentences.append(line[start:])
     return sentences
 
 
 @cache
-def _ends(marks: str) -> re.Pattern[str]:
+def _end_pattern(marks: str) -> re.Pattern[str]:
     """Return the pattern of UAX #29's SATerm, Close and Sp, with further marks, and of bullets."""
-    every = SPACED + UNSPACED + marks
+    all_marks = SPACED_MARKS + UNSPACED_MARKS + marks
     return re.compile(
-        rf"(?P<marks>[{every}{BULLETS}](?>(?:[{every}]|[ \xa0][.!?\u2026]++(?!\w))*))"
-        rf"(?>(?:[{CLOSING}{INVISIBLE}]|(?<![{UNSPACED}])[{QUOTES}]|{FOOTNOTE})*)"
+        rf"(?P<marks>[{all_marks}{BULLETS}](?>(?:[{all_marks}]|[ \xa0][.!?\u2026]++(?!\w))*))"
+        rf"(?>(?:[{CLOSING}{INVISIBLE}]|(?<![{UNSPACED_MARKS}])[{QUOTES}]|{FOOTNOTE})*)"
         rf"(?>(?:\s?(?:[)\]]|[{CLOSING}](?=[\s,.;:!?\u2026]|\Z)|\[\d{{1,3}}\]))*)"
-        rf"(?P<more>[{every}{CLOSING}]*+)(?P<space>\s*+)"
+        rf"(?P<more>[{all_marks}{CLOSING}]*+)(?P<space>\s*+)"
     )
 
 
-def _next(line: str, start: int) -> re.Match[str]:
-    """Return the signs and the word that begin at a position."""
-    following = NEXT.match(line, start)
+def _match_following(line: str, start: int) -> re.Match[str]:
+    """Match the signs and the word that begin at a position."""
+    following = FOLLOWING.match(line, start)
     assert following is not None  # all parts are optional
     return following
 
 
-def _begin(following: re.Match[str]) -> int:
+def _first_letter(following: re.Match[str]) -> int:
     """Return the position of the first letter or digit."""
     return following.start("word") if following["word"] else following.end()
 
 
-def _cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: bool) -> int | None:
-    """Return where the sentence ends whose first letter or digit is at ``first``, None if not near this mark.
+def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: bool) -> int | None:
+    """Return the end of the sentence whose first letter or digit is at ``first``, None if not at this mark.
 
-    ``capitals``: the line has capital letters, so that they begin sentences.
+    ``capitals``: the line has capital letters, which then begin sentences.
     """
-    marks, at, stop = end["marks"], end.start(), end.end()
+    marks, position, stop = end["marks"], end.start(), end.end()
     if stop == len(line):
         return None
-    following = _next(line, stop)
+    following = _match_following(line, stop)
     if following.end() == len(line) and not following["word"]:
         return None
     if marks[0] in BULLETS:
-        return at if line[at - 1].isspace() else None
-    spaced = UNSPACED_MARK.search(marks) is None
+        return position if line[position - 1].isspace() else None
+    needs_space = UNSPACED_MARK.search(marks) is None
     ellipsis = ELLIPSIS.fullmatch(marks) is not None
-    if spaced and not end["space"]:  # SB6, SB7
-        return stop if not ellipsis and _is_kanji(line[at - 1]) and _is_kanji(line[stop]) else None
-    if line[at - 1] in "([{" or line[stop] in CONTINUES or _in_brackets(line, at, stop):  # SB8a
+    if needs_space and not end["space"]:  # SB6, SB7
+        return stop if not ellipsis and _is_kanji(line[position - 1]) and _is_kanji(line[stop]) else None
+    if (
+        line[position - 1] in "([{" or line[stop] in CONTINUATION_MARKS or _in_brackets(line, position, stop)
+    ):  # SB8a
         return None
-    if not spaced:  # SB11
+    if not needs_space:  # SB11
         number = marks == "\uff0e" and line[stop].isalnum() and not _is_kanji(line[stop])
-        return None if number or SAID.match(line, stop) else stop
+        return None if number or QUOTATIVE_PARTICLE.match(line, stop) else stop
     word = following["word"] or ""
     if capitals and word.islower():  # SB8
         return None
     if marks == "." and not end["more"]:
-        return _cut_at_full_stop(line, end, first, following, stops)
+        return _find_cut_at_full_stop(line, end, first, following, stops)
     return None if ellipsis and not word[:1].isalpha() else stop
 
 
@@ -152,32 +154,34 @@ def _is_kanji(letter: str) -> bool:
     return "\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u4dbf" or "\u4e00" <= letter <= "\u9fff"
 
 
-def _in_brackets(line: str, at: int, stop: int) -> bool:
-    """Return whether a mark is between two brackets that are near."""
+def _in_brackets(line: str, position: int, stop: int) -> bool:
+    """Return whether a mark is within a nearby pair of brackets."""
     if IN_BRACKETS.match(line, stop) is None:
         return False
-    left = max(0, at - BRACKETED)
-    return any(line.rfind(a, left, at) > line.rfind(b, left, at) for a, b in ("()", "[]", "（）", "《》"))
+    left = max(0, position - MAX_BRACKET_DISTANCE)
+    return any(
+        line.rfind(a, left, position) > line.rfind(b, left, position) for a, b in ("()", "[]", "（）", "《》")
+    )
 
 
-def _cut_at_full_stop(
+def _find_cut_at_full_stop(
     line: str, end: re.Match[str], first: int, following: re.Match[str], stops: FullStops
 ) -> int | None:
-    """Return where the sentence ends, if that is near this full stop, by the words around it."""
-    at, stop = end.start(), end.end()
-    before = line[max(first, at - LONGEST) : at]
+    """Return the end of the sentence, None if not at this full stop, by the words around it."""
+    position, stop = end.start(), end.end()
+    before = line[max(first, position - MAX_ABBREVIATION_CHARACTERS) : position]
     if before[-1].isspace():
         return stop
-    token = before.split()[-1].strip(AROUND)
+    token = before.split()[-1].strip(OUTER_SIGNS)
     part = token if token.isalpha() else JOINTS.split(token)[-1]
     name = part.lower()
     letter, number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
     if token.isalpha() and not (letter or number or name in stops.known or name.endswith("str")):
         return stop  # the usual case
-    if at - len(token) <= first and (number or letter):
-        return None  # of an item of a list
-    if (number or letter) and (item := ITEM.match(line, first)) and _is_next(part, item[1]):
-        return at - len(part)
+    if position - len(token) <= first and (number or letter):
+        return None  # of a list item
+    if (number or letter) and (item := LIST_ITEM.match(line, first)) and _is_next_item(part, item[1]):
+        return position - len(part)
     acronym = ACRONYM.search(before)
     names = {name, token.lower(), acronym[0].replace(" ", "").lower() if acronym else name}
     if name.endswith("str"):
@@ -201,8 +205,8 @@ def _cut_at_full_stop(
     return stop if starts or not ordinal else None
 
 
-def _is_next(item: str, before: str) -> bool:
-    """Return whether an item of a list, a number or a letter, is the one after another."""
-    if item.isdecimal() and before.isdecimal():
-        return int(item) == int(before) + 1
-    return len(item) == len(before) == 1 and ord(item) == ord(before) + 1
+def _is_next_item(item: str, previous: str) -> bool:
+    """Return whether the number or letter of a list item follows that of the previous item."""
+    if item.isdecimal() and previous.isdecimal():
+        return int(item) == int(previous) + 1
+    return len(item) == len(previous) == 1 and ord(item) == ord(previous) + 1

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from uwaga.errors import SettingsError
 
 
-def in_capitals(text: str) -> bool:
+def is_capitalised(text: str) -> bool:
     """Return True for a text of at least two words with upper-case and without lower-case letters."""
     return text.isupper() and sum(word.isupper() for word in text.split()) >= 2
 
 
 def _unpunctuated(text: str) -> str:
-    """Return a text without final punctuation, unless it is all punctuation."""
+    """Return a text without final punctuation, unless it consists of punctuation."""
     end = len(text)
     while end and (text[end - 1].isspace() or unicodedata.category(text[end - 1]).startswith("P")):
         end -= 1
@@ -51,8 +51,8 @@ def choose_forms(shares: Mapping[str, float], draws: NDArray[np.float64]) -> NDA
     """
     check_shares(shares.values())
     edges = np.cumsum(np.array(list(shares.values()), dtype=np.float64))  # (forms,)
-    chosen = np.searchsorted(edges, draws, side="right").astype(np.int64)  # (pairs,)
-    return np.where(chosen == len(shares), -1, chosen)
+    indices = np.searchsorted(edges, draws, side="right").astype(np.int64)  # (pairs,)
+    return np.where(indices == len(shares), -1, indices)
 
 
 def check_shares(shares: Iterable[float]) -> None:
@@ -62,6 +62,6 @@ def check_shares(shares: Iterable[float]) -> None:
 
 
 def augment(text: str, shares: Mapping[str, float], generator: np.random.Generator) -> str:
-    """Return a text in a surface form drawn with the given shares; takes one draw from the generator."""
+    """Return a text in a surface form drawn with the given shares, with one draw from the generator."""
     (form,) = choose_forms(shares, generator.random(1)).tolist()
     return text if form < 0 else surface(text, list(shares)[form])

@@ -13,24 +13,26 @@ from typing import TYPE_CHECKING, Literal
 from uwaga.decoder import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.files.regular import read_regular
-from uwaga.languages.codes import TAG, same_language
+from uwaga.languages.codes import LANGUAGE_TAG, same_language
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
 if TYPE_CHECKING:
     from uwaga.tokenizers.segmentation_sampling import PieceSampler
 
-LANGUAGE_TAG = re.compile(r">>([^<>\s]+)<<|<2([^<>\s]+)>")
+TARGET_TAG = re.compile(r">>([^<>\s]+)<<|<2([^<>\s]+)>")
 _CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
 
 
 def tag_language(tag: str) -> str | None:
     """Return the language code of a tag, None for other tags."""
-    match = LANGUAGE_TAG.fullmatch(tag)
+    match = TARGET_TAG.fullmatch(tag)
     return (match[1] or match[2]) if match else None
 
 
 def tag_like_pieces(model: bytes) -> list[str]:
-    """Return the pieces of a serialised SentencePiece model that look like tags, special ones too, sorted."""
+    """Return the pieces of a serialised SentencePiece model that look like tags, including special ones,
+    sorted.
+    """
     pieces = set()
     for match in _CANDIDATE.finditer(model):
         piece = match.group()
@@ -38,11 +40,11 @@ def tag_like_pieces(model: bytes) -> list[str]:
             (0x0A, len(piece))
         ):  # a field of its own
             pieces.add(piece.decode("utf-8", "replace"))
-    return sorted(piece for piece in pieces if TAG.fullmatch(piece))
+    return sorted(piece for piece in pieces if LANGUAGE_TAG.fullmatch(piece))
 
 
-MAX_BYTES = 1 << 28
-"""Largest model file; real ones have less than ten million bytes."""
+MAX_FILE_BYTES = 1 << 28
+"""Maximum size of a model file; real ones have less than ten million bytes."""
 
 MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")  # a mark in a text is not a space
 REMEDY = "copy the model again or retrain it"
@@ -74,7 +76,7 @@ class Tokeniser:
             )
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
         mark = tuple(self._processor.number(piece) for piece in MARK_BYTES)
-        self._chosen = ""
+        self._default_tag = ""
         self._latest: tuple[float, PieceSampler] | None = None
         self._pieces: dict[int, str] = {}  # cache
         self._mark = (self._symbols.unknown,) if self._symbols.unknown in mark else mark
@@ -87,7 +89,7 @@ class Tokeniser:
             ModelError: missing, unreadable or damaged.
         """
         try:
-            model = read_regular(path, MAX_BYTES)
+            model = read_regular(path, MAX_FILE_BYTES)
         except FileNotFoundError:
             raise ModelError(f"{path}: no such tokeniser file; is the model folder complete?") from None
         except OSError as error:
@@ -107,7 +109,7 @@ class Tokeniser:
     @property
     def model_bytes(self) -> bytes:
         """Contents of the model file, followed by the target-language tag if one is set."""
-        return self._model + self._chosen.encode()
+        return self._model + self._default_tag.encode()
 
     @property
     def size(self) -> int:
@@ -118,9 +120,9 @@ class Tokeniser:
     def normalisation(self) -> Literal["nfkc", "identity"]:
         """Normalisation of the model file, all that ``decode(encode(text))`` changes.
 
-        ``identity`` is none. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility composition),
-        which is part of the model file and so doesn't depend on the Unicode version of Python. White space
-        is preserved.
+        ``identity`` is no normalisation. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility
+        composition), which is part of the model file and independent of the Unicode version of Python. White
+        space is preserved.
         """
         ligature = "\ufb01"  # NFKC decomposes it into f and i
         return "identity" if ligature in self._processor.normalise(ligature) else "nfkc"
@@ -132,9 +134,7 @@ class Tokeniser:
 
     @cached_property
     def tags(self) -> Mapping[str, int]:
-        """The ids of the tags, each one piece, that a text may begin with
-        (:mod:`uwaga.tokenizers.tokeniser`).
-        """
+        """The ids of the tags with which a text may begin; each is one piece."""
         numbers = {piece: self._processor.number(piece) for piece in tag_like_pieces(self._model)}
         return {
             piece: token
@@ -158,50 +158,52 @@ class Tokeniser:
             SettingsError: the model lacks the target language; the message lists those that it has.
         """
         codes = {tag_language(tag) or tag: tag for tag in self.languages}
-        near = [tag for code, tag in codes.items() if same_language(code, language)]
+        matches = [tag for code, tag in codes.items() if same_language(code, language)]
         tag = (
-            language if language in self.tags else codes.get(language) or (near[0] if len(near) == 1 else "")
+            language
+            if language in self.tags
+            else codes.get(language) or (matches[0] if len(matches) == 1 else "")
         )
         if not tag:
             raise SettingsError(
                 f"{self._name}: no target language {language!r}; the model has {' '.join(sorted(codes))}"
             )
-        other = copy(self)
-        other._chosen = tag
-        return other
+        tokeniser = copy(self)
+        tokeniser._default_tag = tag
+        return tokeniser
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without start and end symbols.
 
-        Each of the tags at its beginning is one id.
+        Each leading tag is one id.
 
         Raises:
             DataError: the text contains a lone surrogate, or begins with the tag of a language that a
                 multilingual model does not have.
         """
-        lead, rest = self._split_tags(text)
-        return [*lead, *self._encode_plain(rest)] if lead else self._encode_plain(text)
+        leading_tags, remainder = self._split_tags(text)
+        return [*leading_tags, *self._encode_plain(remainder)] if leading_tags else self._encode_plain(text)
 
     def _split_tags(self, text: str) -> tuple[list[int], str]:
-        """Return the ids of the leading tags, or of the default tag if there is none, and the rest of the
+        """Return the ids of the leading tags, or of the default tag if there are none, and the remaining
         text.
         """
         if not self.tags:
             return [], text
-        lead: list[int] = []
-        rest = text
-        while match := TAG.match(rest):
+        leading_tags: list[int] = []
+        remainder = text
+        while match := LANGUAGE_TAG.match(remainder):
             tag = match.group()
             if tag not in self.tags:
                 if self.languages and tag_language(tag):
                     languages = " ".join(self.languages[:20])
                     raise DataError(f"{tag}: the model has no such target language; it has {languages}")
                 break
-            lead.append(self.tags[tag])
-            rest = rest[match.end() :].lstrip(" ")
-        if self._chosen and not lead and text:
-            return [self.tags[self._chosen]], text
-        return lead, rest
+            leading_tags.append(self.tags[tag])
+            remainder = remainder[match.end() :].lstrip(" ")
+        if self._default_tag and not leading_tags and text:
+            return [self.tags[self._default_tag]], text
+        return leading_tags, remainder
 
     def _encode_plain(self, text: str) -> list[int]:
         if MARK in text:
@@ -222,17 +224,20 @@ class Tokeniser:
 
     def language_prefix(self, text: str) -> str:
         """Return the leading tags of a text, or the default tag, followed by a space; empty for none."""
-        lead, rest = self._split_tags(text)
-        if lead and len(rest) < len(text):
-            return text[: len(text) - len(rest)]
-        return f"{self._chosen} " if lead else ""
+        leading_tags, remainder = self._split_tags(text)
+        if leading_tags and len(remainder) < len(text):
+            return text[: len(text) - len(remainder)]
+        return f"{self._default_tag} " if leading_tags else ""
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Return the ids of many texts, using ``threads`` threads; equal to :meth:`encode` of each."""
         if self.tags:
             split = [self._split_tags(text) for text in texts]
-            rows = self._encode_batch([rest for _, rest in split], threads)
-            return [[*lead, *row] if lead else row for (lead, _), row in zip(split, rows, strict=True)]
+            rows = self._encode_batch([remainder for _, remainder in split], threads)
+            return [
+                [*leading_tags, *row] if leading_tags else row
+                for (leading_tags, _), row in zip(split, rows, strict=True)
+            ]
         return self._encode_batch(texts, threads)
 
     def _encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
@@ -278,10 +283,10 @@ class Tokeniser:
         Raises:
             DataError: an id is outside the vocabulary, or its piece in a damaged file is not text.
         """
-        kept = [int(token) for token in ids if token not in self._special]
-        self._check(kept)
+        tokens = [int(token) for token in ids if token not in self._special]
+        self._check(tokens)
         try:
-            return self._processor.decode(kept)
+            return self._processor.decode(tokens)
         except UnicodeDecodeError as error:
             raise _damaged(error) from None
 
@@ -306,28 +311,28 @@ class Tokeniser:
 
     def _check(self, ids: list[int]) -> None:
         if ids and not 0 <= min(ids) <= max(ids) < self.size:
-            wrong = next(token for token in ids if not 0 <= token < self.size)
+            invalid = next(token for token in ids if not 0 <= token < self.size)
             raise DataError(
-                f"{self._name}: token id {wrong} is outside the vocabulary of {self.size} pieces; "
+                f"{self._name}: token id {invalid} is outside the vocabulary of {self.size} pieces; "
                 "do the tokeniser and the model belong together?"
             )
 
     def _draw(self, text: str, sampler: PieceSampler, random: Random) -> list[int]:
         _check_surrogates(text)
-        lead, text = self._split_tags(text)
+        leading_tags, text = self._split_tags(text)
         if MARK in text:
-            plain = partial(self._processor.normalise, prefix=False)
-            rest = self._marked(text, lambda part: sampler.draw(plain(part), random))
+            normalise = partial(self._processor.normalise, prefix=False)
+            ids = self._marked(text, lambda part: sampler.draw(normalise(part), random))
         else:
-            rest = sampler.draw(self._processor.normalise(text), random)
-        return [*lead, *rest]
+            ids = sampler.draw(self._processor.normalise(text), random)
+        return [*leading_tags, *ids]
 
     def _encode_marked(self, text: str) -> list[int]:
         _check_surrogates(text)
         return self._marked(text, partial(self._processor.encode, prefix=False))
 
     def _marked(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
-        """Return the ids of a text that contains U+2581: those of the parts between, and of its bytes."""
+        """Return the ids of a text that contains U+2581: those of the parts and of the bytes between them."""
         ids: list[int] = []
         for number, part in enumerate((" " + text).split(MARK)):
             if number:

@@ -18,24 +18,24 @@ from uwaga.tokenizers.sentencepiece import MARK
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 SEED = 1
-MAX_LINE = 1 << 20  # bytes
+MAX_LINE_BYTES = 1 << 20  # bytes
 THREADS = 16  # part of the result: sums of unigram expectations are formed per thread
 
 
 class _Lines:
-    """Lines for SentencePiece, which would wrap exceptions of the iterator; ``failure`` holds the original.
+    """Lines for SentencePiece, which would wrap exceptions of the iterator; ``failure`` is the original one.
 
-    If there are more than ``most`` lines, they are sampled (algorithm R of Vitter 1985); SentencePiece's own
+    If there are more than ``limit`` lines, they are sampled (algorithm R of Vitter 1985), as SentencePiece's
     sampling differs in every process.
     """
 
-    def __init__(self, lines: Iterable[str], most: int) -> None:
-        self._lines, self._most = lines, most
+    def __init__(self, lines: Iterable[str], limit: int) -> None:
+        self._lines, self._limit = lines, limit
         self.count = 0
         self.failure: BaseException | None = None
 
     def __iter__(self) -> Iterator[str]:
-        chosen, random = deque[str](), Random(SEED)
+        sampled, random = deque[str](), Random(SEED)
         try:
             for line in self._lines:
                 clean = line.replace(MARK, " ").replace("\0", " ").strip()
@@ -43,12 +43,12 @@ class _Lines:
                     continue
                 clean.encode("utf-8")
                 self.count += 1
-                if len(chosen) < self._most:
-                    chosen.append(clean)
-                elif (place := random.randrange(self.count)) < self._most:
-                    chosen[place] = clean
-            while chosen:
-                yield chosen.popleft()  # SentencePiece has its own copy
+                if len(sampled) < self._limit:
+                    sampled.append(clean)
+                elif (index := random.randrange(self.count)) < self._limit:
+                    sampled[index] = clean
+            while sampled:
+                yield sampled.popleft()  # SentencePiece has its own copy
         except UnicodeEncodeError:
             self.failure = DataError(
                 f"line {self.count + 1} of the tokeniser's training text contains a lone surrogate, "
@@ -92,7 +92,7 @@ def train_tokeniser(
             unk_id=1,
             bos_id=2,
             eos_id=3,
-            max_sentence_length=MAX_LINE,
+            max_sentence_length=MAX_LINE_BYTES,
             num_threads=THREADS,
             minloglevel=2,
         )

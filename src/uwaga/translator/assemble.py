@@ -46,9 +46,9 @@ def assemble(stage: Stage, searched: SearchedPassage) -> TranslatedPassage:
         for sentence, hypothesis in zip(passage.sentences, best, strict=True)
     )
     if stage.terms is not None and stage.terms.last:
-        from uwaga.terms.apply import with_terms
+        from uwaga.terms.apply import add_term_uses
 
-        made = with_terms(made, searched.terms, best, texts)
+        made = add_term_uses(made, searched.terms, best, texts)
     return TranslatedPassage(made, passage, texts, pieces)
 
 

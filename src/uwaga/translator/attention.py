@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Attentions, Floats, select_head
-from uwaga.results.translation import Hypothesis, JsonRecord, equal_fields, shortened
+from uwaga.results.translation import Hypothesis, JsonRecord, equal_fields, shorten
 from uwaga.translator.score import force
 
 
@@ -24,7 +24,7 @@ class AttendedText(JsonRecord):
     attentions: Attentions
 
     def __repr__(self) -> str:
-        return f"AttendedText({shortened(self.text)!r}, {len(self.tokens)} tokens, {self.attentions})"
+        return f"AttendedText({shorten(self.text)!r}, {len(self.tokens)} tokens, {self.attentions})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AttendedText) and equal_fields(self, other)

@@ -88,7 +88,7 @@ def _words(at: int, passage: TranslatedPassage, searched: SearchedPassage) -> It
     alignment = passage.translation.alignment
     assert alignment is not None
     links: dict[int, float] = {}
-    for (source, _), chance in alignment.chances.items():
+    for (source, _), chance in alignment.link_probabilities.items():
         links[source] = max(chance, links.get(source, 0.0))
     starts = [start for start, _ in alignment.source]
     for number, sentence in enumerate(passage.passage.sentences):

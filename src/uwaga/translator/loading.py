@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
+from uwaga.checkpoints.checkpoint import MODEL_KINDS, Checkpoint, Task
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
-from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
+from uwaga.errors import MissingExtraError, ModelError, SettingsError, quoted
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
 from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, QUANTISED, LoadOptions
@@ -54,7 +54,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     for name in found:
         if not isinstance(name, (str, Path)):
             raise SettingsError(
-                f"name must be a model folder, a name, or several of them, not {shown(names)}"
+                f"name must be a model folder, a name, or several of them, not {quoted(names)}"
             )
     return [str(name) for name in found]
 
@@ -80,7 +80,7 @@ def read_model(
         adapter: likewise; a model that has been read already has its own.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
-        raise SettingsError(f"name must be a model folder or a name, not {shown(name)}")
+        raise SettingsError(f"name must be a model folder or a name, not {quoted(name)}")
     if isinstance(name, Checkpoint):
         checkpoint = name
     else:
@@ -98,10 +98,10 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
     """Check that a model is for a task."""
     if checkpoint.task == task or (task == "translate" and isinstance(checkpoint.source, PromptTokeniser)):
         return
-    kind, runner = KINDS[checkpoint.task]
+    kind, runner = MODEL_KINDS[checkpoint.task]
     packed = checkpoint.packed
     what = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
-    raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run")
+    raise ModelError(f"{checkpoint.path}: {what} is {kind}, which {runner} run")
 
 
 def prompted(checkpoint: Checkpoint) -> Checkpoint:
@@ -113,10 +113,10 @@ def prompted(checkpoint: Checkpoint) -> Checkpoint:
     inner = checkpoint.source
     if checkpoint.task != "generate" or not isinstance(inner, FramedTokeniser):
         return checkpoint
-    from uwaga.tokenizers.prompt import BASE, prompt_called
+    from uwaga.tokenizers.prompt import BASE_PROMPT, find_prompt
 
-    prompt = prompt_called(BASE if checkpoint.chat is None else checkpoint.chat.family)
-    source = PromptTokeniser(inner, checkpoint.chat, prompt, where := str(checkpoint.place))
+    prompt = find_prompt(BASE_PROMPT if checkpoint.chat is None else checkpoint.chat.family)
+    source = PromptTokeniser(inner, checkpoint.chat, prompt, where := str(checkpoint.path))
     symbols = source.answer_symbols()
     target = replace(inner, prefix=(), suffix=(source.end,), symbols=symbols, stop=prompt.stop)
     return replace(
@@ -124,7 +124,7 @@ def prompted(checkpoint: Checkpoint) -> Checkpoint:
         source=source,
         target=target,
         symbols=symbols,
-        languages=Languages(source, target, card=checkpoint.card, where=where),
+        languages=Languages(source, target, card=checkpoint.card, location=where),
         decoding=SearchOptions(beam=1, max_length=None),
         text=TextOptions(),
     )
@@ -194,11 +194,11 @@ def _model(name: Name, wanted: LoadOptions) -> Model:
     """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
     checkpoint = prompted(read_model(name, None, wanted.memory, wanted.adapter))
     check_task(checkpoint, "translate")
-    languages = checkpoint.languages.chosen(wanted.source, wanted.target)
+    languages = checkpoint.languages.with_default(wanted.source, wanted.target)
     stated = languages.stated
-    if not languages.needs():  # or else each call chooses
+    if not languages.requires_language():  # or else each call chooses
         direction = languages.direction()
-        checkpoint, stated = checkpoint.towards(direction), direction.languages
+        checkpoint, stated = checkpoint.for_direction(direction), direction.languages
     if _natively(checkpoint, wanted):
         decoder: Decoder = _native(checkpoint, wanted)
         scorer = None  # step by step
@@ -220,7 +220,7 @@ def _model(name: Name, wanted: LoadOptions) -> Model:
         languages,
         checkpoint.score_stats,
         checkpoint.alignment_head,
-        None if wanted.adapter is not None else checkpoint.place,
+        None if wanted.adapter is not None else checkpoint.path,
     )
 
 
@@ -330,7 +330,7 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
         import torch
     except ImportError:
         raise MissingExtraError(
-            f"{checkpoint.place}: running this model needs torch; `pip install 'uwaga[train]'`"
+            f"{checkpoint.path}: running this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
     if wanted.dtype in QUANTISED or checkpoint.packed is not None:
         raise SettingsError(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
 from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
-from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.model import Model
@@ -52,7 +52,7 @@ def known_source(
         return Sources(source)
     if not languages.sources:
         raise SettingsError("source 'auto' needs a model that states its languages; name the language")
-    target = target or (None if languages[1] == UNKNOWN[1] else languages[1])
+    target = target or (None if languages[1] == UNSTATED_LANGUAGES[1] else languages[1])
     alone = frozenset(text for text in while_active(texts) if is_done(text, languages.sources, target))
     rest = [text for text in texts if text not in alone]
     if not rest:
@@ -118,7 +118,7 @@ class Stage:
     def _or_origin(self, sentence: str, origin: str) -> str:
         """Return the sentence; or its origin if the sentence is empty to read and the origin holds terms."""
         assert self.terms is not None
-        return sentence if self.segmenter.ids(sentence) or self.terms.terms_of(origin) is None else origin
+        return sentence if self.segmenter.ids(sentence) or self.terms.find_terms(origin) is None else origin
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def make_plan(
         from uwaga.terms.glossary import Glossary
 
         pair = (models[0].languages[0], models[-1].languages[1])
-        glossary, mode = Glossary.of(request.glossary, pair), request.glossary_mode
+        glossary, mode = Glossary.from_argument(request.glossary, pair), request.glossary_mode
         finders = [
             TermFinder(glossary, model.target, model.decoder.vocabulary, mode, last=model is models[-1])
             for model in models
@@ -207,7 +207,7 @@ def make_plan(
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, chosen, segmenter, request.split, terms))
     ignored = frozenset(name.lower() for name in request.ignore_tags)
-    return Plan(request, tuple(stages), kept_placeholders(request.placeholders), ignored, untranslated)
+    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), ignored, untranslated)
 
 
 def search_options(

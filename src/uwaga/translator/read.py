@@ -55,7 +55,7 @@ def has_inner_tags(stripped: StrippedText) -> bool:
     """Return True if a tag stands anywhere but around the whole text, so that words must be aligned."""
     text = stripped.text
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    return any(start < mark.at < end for mark in stripped.marks)
+    return any(start < mark.position < end for mark in stripped.marks)
 
 
 class Messages:

@@ -183,7 +183,7 @@ def drafts_of(
 
 
 def _terms_of(stage: Stage, sentence: Sentence) -> SentenceTerms | None:
-    return None if stage.terms is None else stage.terms.terms_of(sentence.first_text)
+    return None if stage.terms is None else stage.terms.find_terms(sentence.first_text)
 
 
 def _with_copies(passage: Passage, terms: Sequence[SentenceTerms | None]) -> Passage:
@@ -193,7 +193,7 @@ def _with_copies(passage: Passage, terms: Sequence[SentenceTerms | None]) -> Pas
     if not any(terms):
         return passage
     copies = [
-        sentence if own is None else replace(sentence, copy=own.whole(sentence.first_text))
+        sentence if own is None else replace(sentence, copy=own.single_term(sentence.first_text))
         for sentence, own in zip(passage.sentences, terms, strict=True)
     ]
     return replace(passage, sentences=tuple(copies))

@@ -8,23 +8,23 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from uwaga.alignment.words import word_spans
-from uwaga.errors import DataError, TextTooLongError, shown
+from uwaga.errors import DataError, TextTooLongError, quoted
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.inline import is_kept, joined
+from uwaga.markup.inline import is_kept, join_parts
 from uwaga.markup.insert_tags import insert_tags
 from uwaga.markup.strip_tags import StrippedText, strip_tags
 from uwaga.markup.symbols import (
-    ATTEMPTS,
+    MAX_ATTEMPTS,
     Symbol,
     choose_symbols,
     find_symbols,
-    missing,
+    missing_symbols,
     realign,
-    restore,
-    substitute,
+    replace_symbols,
+    insert_symbols,
 )
 from uwaga.markup.units import Fragment, translatable
-from uwaga.results.coverage import joined_coverage
+from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.request import OnError, failed
 
@@ -59,11 +59,11 @@ def translate_kept(inlines: Sequence[Inline], run: Run) -> list[Kept]:
     """
     made: dict[int, Kept] = {}
     waiting = list(range(len(inlines)))
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
         choices = [choose_symbols(inlines[at], attempt) for at in waiting]
         _try(
             waiting,
-            [substitute(inlines[at], one) for at, one in zip(waiting, choices, strict=True)],
+            [insert_symbols(inlines[at], one) for at, one in zip(waiting, choices, strict=True)],
             run,
             made,
         )
@@ -96,7 +96,7 @@ def _try(
     for at, (inline, symbols), translation in zip(numbers, texts, found, strict=True):
         if translation.error is not None and at in made:
             continue
-        lost = () if translation.error is not None else tuple(missing(symbols, translation.text))
+        lost = () if translation.error is not None else tuple(missing_symbols(symbols, translation.text))
         if at not in made or len(lost) < len(made[at].lost):
             left = tuple(part.text for part in inline if is_kept(part))
             made[at] = Kept(inline, symbols, translation, lost, left)
@@ -143,7 +143,7 @@ def _without_lost(inline: Inline, one: Kept, everything: bool) -> tuple[Inline, 
             symbol = None if part.text in one.dropped else next(symbols, None)
             gone = everything or symbol is None or id(symbol.tag) in lost
             chosen.append(None if gone or symbol is None else symbol.text)
-    return substitute(inline, chosen)
+    return insert_symbols(inline, chosen)
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,13 @@ def write(
     error = next((one.translation.error for one in parts if one.translation.error is not None), None)
     if isinstance(error, DataError):
         return failed(text, error, on_error)
-    written = fragment.written([one.inline for one in parts])
+    written = fragment.write([one.inline for one in parts])
     if len(parts) == 1:
         [one] = parts
         others = tuple(
             replace(
                 other,
-                text=fragment.written([inline]),
+                text=fragment.write([inline]),
                 source=text,
                 alignment=other.alignment if linked else None,
             )
@@ -193,7 +193,7 @@ def write(
         warnings=tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
         entropies=tuple(entropy for one in found for entropy in one.entropies),
         terms=tuple(use for one in found for use in one.terms),
-        coverage=joined_coverage(one.coverage for one in found),
+        coverage=combine_coverage(one.coverage for one in found),
     )
 
 
@@ -210,13 +210,13 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
     if keeps and not translatable(inline):
         return _copied(inline, translation)
     stripped = strip_tags(one.inline)
-    good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
+    good = [other for other in translation.alternatives if not missing_symbols(one.symbols, other.text)]
     ways = [_placed(stripped, one, other) for other in (translation, *good)]
     marked = [_with_ends(way, inline) for way in ways]
     if not keeps:
         return TranslatedInline(marked[0], translation, tuple(marked[1:]))
     warnings = [
-        f"no symbol for {shown(text)} came through the model: it stands where the words around it suggest"
+        f"no symbol for {quoted(text)} came through the model: it stands where the words around it suggest"
         for text in one.dropped
     ]
     if len(good) < len(translation.alternatives):
@@ -258,7 +258,7 @@ def _realigned(
 
 def _placed(stripped: StrippedText, one: Kept, translation: Translation) -> Inline:
     words = [symbol.text for symbol in one.symbols]
-    return restore(insert_tags(stripped, translation.text, translation.alignment, words), one.symbols)
+    return replace_symbols(insert_tags(stripped, translation.text, translation.alignment, words), one.symbols)
 
 
 def _with_ends(found: Inline, inline: Inline) -> Inline:
@@ -274,4 +274,4 @@ def _with_ends(found: Inline, inline: Inline) -> Inline:
         if parts and isinstance(parts[-1], str):
             parts[-1] = parts[-1].rstrip()
         parts.append(last[len(last.rstrip()) :])
-    return joined(parts)
+    return join_parts(parts)

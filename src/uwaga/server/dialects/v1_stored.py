@@ -16,7 +16,7 @@ from uwaga.server.dialects.documents import Upload, result_response, store_docum
 from uwaga.server.dialects.glossaries import GlossaryApi, add_glossary_routes
 from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
 from uwaga.server.http import json_response, read_json, read_upload
-from uwaga.server.routing import DOWNLOAD, Answer, Routes
+from uwaga.server.routing import DOWNLOAD, ResponseDescription, Routes
 from uwaga.server.store.documents import DocumentStatus
 from uwaga.server.store.glossary import (
     Dictionary,
@@ -26,9 +26,9 @@ from uwaga.server.store.glossary import (
     StoredGlossary,
     check_entries,
 )
-from uwaga.terms.files import SEPARATOR, forms
+from uwaga.terms.files import SEPARATOR, split_forms
 
-MOST_ENTRIES = 100_000
+MAX_ENTRIES = 100_000
 LanguageCode = Annotated[str, Field(min_length=2, max_length=16, examples=["en"])]
 
 
@@ -42,7 +42,7 @@ class DictionaryBody(BaseModel):
 
     source: LanguageCode
     target: LanguageCode
-    entries: dict[str, str | list[str]] = Field(min_length=1, max_length=MOST_ENTRIES)
+    entries: dict[str, str | list[str]] = Field(min_length=1, max_length=MAX_ENTRIES)
 
 
 class GlossaryBody(BaseModel):
@@ -64,7 +64,7 @@ class ChangeBody(BaseModel):
 
 
 def glossary_routes(context: ServerContext) -> Routes:
-    """The routes."""
+    """Return the routes of glossaries."""
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/glossaries")
 
     api = GlossaryApi(
@@ -75,7 +75,7 @@ def glossary_routes(context: ServerContext) -> Routes:
         ChangeBody,
         lambda _, body: _dictionary(body),
         glossary_response,
-        _whole_response,
+        _full_response,
         merge=False,
     )
     add_glossary_routes(routes, context, "", api)
@@ -84,43 +84,43 @@ def glossary_routes(context: ServerContext) -> Routes:
 
 def glossary_response(glossary: GlossarySummary) -> dict[str, object]:
     """Return a glossary as JSON, without its entries."""
-    dictionaries = [_counted(dictionary) for dictionary in glossary.dictionaries]
+    dictionaries = [_summary_response(dictionary) for dictionary in glossary.dictionaries]
     created = glossary.created.isoformat(timespec="milliseconds")
     return {"id": glossary.id, "name": glossary.name, "created": created, "dictionaries": dictionaries}
 
 
-def _counted(dictionary: DictionarySummary) -> dict[str, object]:
+def _summary_response(dictionary: DictionarySummary) -> dict[str, object]:
     return {"source": dictionary.source, "target": dictionary.target, "count": dictionary.count}
 
 
-def _whole_response(glossary: StoredGlossary) -> dict[str, object]:
+def _full_response(glossary: StoredGlossary) -> dict[str, object]:
     """Return a glossary as JSON; a target with several forms is a list."""
     dictionaries = [
         {
-            **_counted(counted),
+            **_summary_response(summary),
             "entries": {
                 source: targets[0] if len(targets) == 1 else targets for source, targets in dictionary.entries
             },
         }
-        for counted, dictionary in zip(glossary.summary.dictionaries, glossary.dictionaries, strict=True)
+        for summary, dictionary in zip(glossary.summary.dictionaries, glossary.dictionaries, strict=True)
     ]
     return {**glossary_response(glossary.summary), "dictionaries": dictionaries}
 
 
 def _dictionary(body: DictionaryBody) -> Dictionary:
     """Return a dictionary from a body."""
-    listed = [
+    entries = [
         (f"entry {number}", GlossaryEntry(source.strip(), _forms(target)))
         for number, (source, target) in enumerate(body.entries.items(), start=1)
     ]
     try:
-        return Dictionary(body.source.lower(), body.target.lower(), check_entries(listed))
+        return Dictionary(body.source.lower(), body.target.lower(), check_entries(entries))
     except DataError as error:
         raise ApiError(400, "invalid_entries", str(error), "entries") from None
 
 
 def _forms(target: str | list[str]) -> tuple[str, ...]:
-    return forms(target if isinstance(target, str) else SEPARATOR.join(target))
+    return split_forms(target if isinstance(target, str) else SEPARATOR.join(target))
 
 
 DocumentLanguage = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
@@ -137,7 +137,7 @@ class DocumentForm(BaseModel):
 
 
 def document_routes(context: ServerContext) -> Routes:
-    """The routes."""
+    """Return the routes of documents."""
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/documents")
 
     @routes.add("POST", "", "Upload a document", body=DocumentForm, kind="upload", status=202)
@@ -145,10 +145,10 @@ def document_routes(context: ServerContext) -> Routes:
         """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
         client = BEARER.client(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
-        async with read_upload(request, DocumentForm) as (asked, file):
-            source = None if asked.source in (None, AUTO) else asked.source
-            ids = () if asked.glossary_id is None else (asked.glossary_id,)
-            document = Upload(file.file, file.filename or "", source, asked.target, ids)
+        async with read_upload(request, DocumentForm) as (form, file):
+            source = None if form.source in (None, AUTO) else form.source
+            ids = () if form.glossary_id is None else (form.glossary_id,)
+            document = Upload(file.file, file.filename or "", source, form.target, ids)
             document_id, _ = await store_document(context, client, document)
         return json_response({"id": document_id}, 202)
 
@@ -164,7 +164,7 @@ def document_routes(context: ServerContext) -> Routes:
         "GET",
         "/{document_id}/result",
         "Download a translated document",
-        answers={200: DOWNLOAD, 409: Answer("Not translated", ErrorAnswer)},
+        responses={200: DOWNLOAD, 409: ResponseDescription("Not translated", ErrorAnswer)},
     )
     async def result(request: Request, document_id: str) -> Response:
         """Download the translated document; repeatable until it is deleted."""
@@ -186,8 +186,8 @@ def document_response(status: DocumentStatus) -> dict[str, object]:
     content: dict[str, object] = {
         "id": status.id,
         "state": status.state,
-        "done": status.done,
-        "of": status.of,
+        "done": status.translated,
+        "of": status.total,
     }
     if status.characters is not None:
         content["characters"] = status.characters

@@ -12,15 +12,15 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel
 
 from uwaga.documents import DocumentOptions, document_job, find_format, job_texts
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.files.atomic import new_file
 from uwaga.languages.detection import AUTO
-from uwaga.results.translation import shortened
+from uwaga.results.translation import shorten
 from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.documents import document_suffixes
-from uwaga.server.document_worker import LARGEST, sample
+from uwaga.server.document_worker import MAX_MEMBER_BYTES, detection_sample
 from uwaga.server.mcp import schema
 from uwaga.server.mcp.folders import Folders
 from uwaga.server.service import Service
@@ -28,14 +28,14 @@ from uwaga.terms import Glossary, Term
 from uwaga.terms.files import SEPARATOR
 from uwaga.translator import Request
 
-BATCH = 32
-"""Texts of a document between two notifications of its progress."""
-MOST_DOUBTS = 20
-"""Doubtful translations of a document that are shown."""
-MOST_SHOWN_TERMS = 1000
-MOST_PAIRS = 1000
-"""Pairs of languages beyond which a list omits the targets."""
-GLOSSARIES = (".tsv", ".csv", ".tbx")
+BATCH_SIZE = 32
+"""Number of texts of a document between two progress notifications."""
+MAX_DOUBTS = 20
+"""Maximum doubtful translations listed for a document."""
+MAX_LISTED_TERMS = 1000
+MAX_LISTED_PAIRS = 1000
+"""Number of language pairs beyond which a list omits the targets."""
+GLOSSARY_SUFFIXES = (".tsv", ".csv", ".tbx")
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Call:
     """A call of a tool.
 
     Attributes:
-        context: the server's service, limits and counts.
-        folders: files that the client may name.
-        client: who calls.
-        progress: called from any thread with the number of texts that are done, and of all; None if the
-            client does not want it.
+        context: the service, the limits and the usage.
+        folders: the folders with the files that the client may name.
+        client: the client that calls the tool.
+        progress: called from any thread with the number of translated texts and the total; None if the client
+            does not request progress.
     """
 
     context: ServerContext
@@ -56,9 +56,9 @@ class Call:
     progress: Callable[[int, int], None] | None = None
 
     def service(self, model: str | None) -> Service:
-        """Return the service, with only the model that the client names."""
+        """Return the service, restricted to the model that the client names, if any."""
         service = self.context.service
-        return service if model is None else service.only(model)
+        return service if model is None else service.for_model(model)
 
     async def terms(
         self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: Languages
@@ -67,15 +67,15 @@ class Call:
 
         def read() -> Glossary:
             stored = () if name is None else self.read_glossary(name, languages).terms
-            return Glossary([*stored, *Glossary.of(terms or {}).terms])
+            return Glossary([*stored, *Glossary.from_argument(terms or {}).terms])
 
         return None if name is None and not terms else await in_thread(read)
 
     def read_glossary(self, name: str, languages: Languages) -> Glossary:
         """Return the glossary of a file."""
-        path = self.folders.existing(name, self.context.settings.limits.body_bytes, GLOSSARIES)
-        if path.suffix.lower() not in GLOSSARIES:  # a compressed file may expand without limit
-            raise DataError(f"{shown(name)}: a glossary must be a {', '.join(GLOSSARIES)} file")
+        path = self.folders.input_path(name, self.context.settings.limits.body_bytes, GLOSSARY_SUFFIXES)
+        if path.suffix.lower() not in GLOSSARY_SUFFIXES:  # a compressed file may expand without limit
+            raise DataError(f"{quoted(name)}: a glossary must be a {', '.join(GLOSSARY_SUFFIXES)} file")
         source, target = languages
         return Glossary.read(path, None if source is None or target is None else (source, target))
 
@@ -84,20 +84,20 @@ Languages = tuple[str | None, str | None]
 """Codes of source and target; None where the client names none."""
 
 
-async def translate(call: Call, asked: schema.TranslateArguments) -> schema.TranslateResult:
-    """Translate texts; each has its translation or its error."""
-    texts = [asked.text] if isinstance(asked.text, str) else asked.text
+async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.TranslateResult:
+    """Translate texts; each result is a translation or an error."""
+    texts = [arguments.text] if isinstance(arguments.text, str) else arguments.text
     characters = call.context.charge(call.client, texts)
-    service = call.service(asked.model)
+    service = call.service(arguments.model)
     common = Request(
         "",
-        source=asked.source,
-        target=asked.target,
-        format=asked.format,
-        glossary=await call.terms(asked.glossary, asked.terms, (asked.source, asked.target)),
-        glossary_mode=asked.glossary_mode,
-        ignore_tags=asked.ignore_tags,
-        placeholders=asked.placeholders,
+        source=arguments.source,
+        target=arguments.target,
+        format=arguments.format,
+        glossary=await call.terms(arguments.glossary, arguments.terms, (arguments.source, arguments.target)),
+        glossary_mode=arguments.glossary_mode,
+        ignore_tags=arguments.ignore_tags,
+        placeholders=arguments.placeholders,
     )
     requests = [
         replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}")
@@ -123,32 +123,32 @@ async def translate(call: Call, asked: schema.TranslateArguments) -> schema.Tran
     )
 
 
-async def translate_file(call: Call, asked: schema.FileArguments) -> schema.FileResult:
-    """Translate a document into a new file; an interrupted call is resumed by the same call."""
-    service = call.service(asked.model)
-    target = service.language(asked.target, "target")
-    document, output = await in_thread(_files, call, asked, target)
+async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.FileResult:
+    """Translate a document into a new file; repeating an interrupted call resumes it."""
+    service = call.service(arguments.model)
+    target = service.language(arguments.target, "target")
+    document, output = await in_thread(_document_paths, call, arguments, target)
     options = DocumentOptions(
-        columns=tuple(asked.columns),
-        keys=tuple(asked.keys),
-        retranslate=asked.retranslate,
+        columns=tuple(arguments.columns),
+        keys=tuple(arguments.keys),
+        retranslate=arguments.retranslate,
         target=target,
-        largest=LARGEST,
+        largest=MAX_MEMBER_BYTES,
     )
 
     def texts() -> Iterator[str]:
         return job_texts(document_job(document, output, None, options))
 
-    if asked.source in (None, AUTO):
-        detected = await service.detect(await in_thread(lambda: sample(texts())))
+    if arguments.source in (None, AUTO):
+        detected = await service.detect(await in_thread(lambda: detection_sample(texts())))
         if not detected:
             message = "the language of the document cannot be detected; name its source language"
             raise ApiError(400, "unknown_language", message, "source")
         source = detected[0].code
     else:
-        source = service.language(asked.source or "", "source")
+        source = service.language(arguments.source or "", "source")
     route = service.route(source, target)
-    terms = await call.terms(asked.glossary, asked.terms, (source, target))
+    terms = await call.terms(arguments.glossary, arguments.terms, (source, target))
     characters = await in_thread(lambda: sum(map(len, texts())))
     async with call.context.spending(call.client, characters, 1):
         report = await service.run_document(
@@ -158,7 +158,7 @@ async def translate_file(call: Call, asked: schema.FileArguments) -> schema.File
             target=target,
             options=options,
             glossary=terms,
-            batch=BATCH,
+            batch=BATCH_SIZE,
             client=call.client.name,
             progress=call.progress,
         )
@@ -173,43 +173,43 @@ async def translate_file(call: Call, asked: schema.FileArguments) -> schema.File
         resumed=report.resumed,
         doubtful=len(report.doubtful),
         doubts=[
-            schema.DoubtfulText(number=one.number, text=shortened(one.text), reasons=list(one.reasons))
-            for one in report.doubtful[:MOST_DOUBTS]
+            schema.DoubtfulText(number=doubt.number, text=shorten(doubt.text), reasons=list(doubt.reasons))
+            for doubt in report.doubtful[:MAX_DOUBTS]
         ],
     )
 
 
-def _files(call: Call, asked: schema.FileArguments, target: str) -> tuple[Path, Path]:
+def _document_paths(call: Call, arguments: schema.FileArguments, target: str) -> tuple[Path, Path]:
     """Return the paths of a document and of its translation, which have the same format."""
-    suffixes, most = document_suffixes(), call.context.settings.limits.document_bytes
-    document = call.folders.existing(asked.document, most, suffixes)
-    usual = document.with_name(f"{document.stem}.{target}{document.suffix}")
-    output = call.folders.new(asked.output or str(usual), asked.overwrite, document)
+    suffixes, max_bytes = document_suffixes(), call.context.settings.limits.document_bytes
+    document = call.folders.input_path(arguments.document, max_bytes, suffixes)
+    default = document.with_name(f"{document.stem}.{target}{document.suffix}")
+    output = call.folders.output_path(arguments.output or str(default), arguments.overwrite, document)
     try:
-        same = find_format(document) is find_format(output)
+        same_format = find_format(document) is find_format(output)
     except SettingsError:
         message = f"{document.name} or {output.name}: unknown file format; supported: {', '.join(suffixes)}"
         raise ApiError(400, "unsupported_format", message) from None
-    if not same:
+    if not same_format:
         message = (
-            f"{output.name}: the translation of {document.name} has the same format; name it {usual.name}"
+            f"{output.name}: the translation of {document.name} has the same format; name it {default.name}"
         )
         raise ApiError(400, "other_format", message, "output")
     return document, output
 
 
-async def languages(call: Call, asked: schema.LanguagesArguments) -> schema.LanguagesResult:
-    """List languages, and the models that translate them."""
+async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.LanguagesResult:
+    """List the languages and the models that translate them."""
     service = call.context.service
-    source = None if asked.source is None else service.language(asked.source, "source")
-    target = None if asked.target is None else service.language(asked.target, "target")
+    source = None if arguments.source is None else service.language(arguments.source, "source")
+    target = None if arguments.target is None else service.language(arguments.target, "target")
     listed = [
         language
         for language in service.languages.sources
         if source in (None, language.code) and (target is None or target in language.targets)
     ]
     count = sum(len(language.targets) for language in listed)
-    brief = count > MOST_PAIRS and source is None
+    brief = count > MAX_LISTED_PAIRS and source is None
     return schema.LanguagesResult(
         languages=[
             schema.SourceLanguage(
@@ -226,47 +226,47 @@ async def languages(call: Call, asked: schema.LanguagesArguments) -> schema.Lang
     )
 
 
-async def glossary(call: Call, asked: schema.GlossaryArguments) -> schema.GlossaryResult:
-    """List the glossaries, show the terms of one, or create one."""
-    if asked.name is None and asked.terms is not None:
+async def glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
+    """List the glossaries, show the terms of a glossary, or create a glossary."""
+    if arguments.name is None and arguments.terms is not None:
         raise ApiError(400, "name_missing", "name the .tsv file of the glossary to create", "name")
-    return await in_thread(_glossary, call, asked)
+    return await in_thread(_glossary, call, arguments)
 
 
-def _glossary(call: Call, asked: schema.GlossaryArguments) -> schema.GlossaryResult:
+def _glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
     folders = call.folders
-    if asked.name is None:
+    if arguments.name is None:
         folders.check()
-        listed = [schema.GlossaryTerms(name=name) for name in folders.files(GLOSSARIES)]
-        return schema.GlossaryResult(glossaries=listed)
-    if asked.terms is not None:
-        path = _create(call, asked.name, asked.terms, asked.overwrite)
+        glossaries = [schema.GlossaryTerms(name=name) for name in folders.files(GLOSSARY_SUFFIXES)]
+        return schema.GlossaryResult(glossaries=glossaries)
+    if arguments.terms is not None:
+        path = _create(call, arguments.name, arguments.terms, arguments.overwrite)
         created = schema.GlossaryTerms(name=folders.name_of(path), count=len(Glossary.read(path)))
         return schema.GlossaryResult(glossaries=[created])
-    found = call.read_glossary(asked.name, (asked.source, asked.target))
-    terms = {term.source: list(term.targets) for term in found.terms[:MOST_SHOWN_TERMS]}
-    one = schema.GlossaryTerms(name=asked.name, count=len(found), terms=terms)
-    return schema.GlossaryResult(glossaries=[one])
+    stored = call.read_glossary(arguments.name, (arguments.source, arguments.target))
+    terms = {term.source: list(term.targets) for term in stored.terms[:MAX_LISTED_TERMS]}
+    shown_glossary = schema.GlossaryTerms(name=arguments.name, count=len(stored), terms=terms)
+    return schema.GlossaryResult(glossaries=[shown_glossary])
 
 
 def _create(call: Call, name: str, terms: Mapping[str, str | list[str]], overwrite: bool) -> Path:
     """Write a glossary to a file."""
-    path = call.folders.new(name, overwrite)
+    path = call.folders.output_path(name, overwrite)
     if path.suffix.lower() != ".tsv":
         raise ApiError(
-            400, "other_format", f"{shown(name)}: the name of a new glossary ends with .tsv", "name"
+            400, "other_format", f"{quoted(name)}: the name of a new glossary ends with .tsv", "name"
         )
-    found = Glossary.of(terms).terms
-    if not found:
+    entries = Glossary.from_argument(terms).terms
+    if not entries:
         raise DataError("there are no terms; give at least one with its translation")
     with new_file(path) as file:
-        file.write("\n".join(["source\ttarget", *map(_line, found), ""]).encode())
+        file.write("\n".join(["source\ttarget", *map(_line, entries), ""]).encode())
     return path
 
 
 def _line(term: Term) -> str:
     if term.source.startswith("#"):
-        raise DataError(f"{shown(term.source)}: a term may not begin with #, which begins a comment")
+        raise DataError(f"{quoted(term.source)}: a term may not begin with #, which begins a comment")
     return f"{term.source}\t{SEPARATOR.join(term.targets)}"
 
 
@@ -275,9 +275,9 @@ class Tool:
     """A tool.
 
     Attributes:
-        run: takes a call and its arguments, and returns the result.
-        title: for people.
-        description: for language models.
+        run: takes a call and its arguments and returns the result.
+        title: title for people.
+        description: description for language models.
         arguments: the model of its arguments.
         result: the model of its result.
         writes: whether it may write files.
@@ -292,11 +292,11 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """The name by which it is called."""
+        """The name of the tool."""
         return self.run.__name__
 
-    def listed(self) -> ListedTool:
-        """Return the tool as the protocol lists it."""
+    def to_protocol(self) -> ListedTool:
+        """Return the tool as a listed tool of the protocol."""
         return ListedTool(
             name=self.name,
             title=self.title,
@@ -313,7 +313,7 @@ class Tool:
         )
 
 
-_ALL: Sequence[Tool] = (
+_TOOL_LIST: Sequence[Tool] = (
     Tool(
         translate,
         "Translate texts",
@@ -351,4 +351,4 @@ _ALL: Sequence[Tool] = (
         writes=True,
     ),
 )
-TOOLS = {tool.name: tool for tool in _ALL}
+TOOLS = {tool.name: tool for tool in _TOOL_LIST}

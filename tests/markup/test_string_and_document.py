@@ -4,13 +4,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from document_laws import unchanged
+from document_laws import identity
 
 import uwaga
 from uwaga.documents import DocumentOptions, DocumentSource, find_format
 from uwaga.markup import plain_text
 from uwaga.markup.formats import read_fragment
-from uwaga.markup.units import Unit, written
+from uwaga.markup.units import Unit, write_unit
 
 CONTENTS = [
     "Two words",
@@ -60,7 +60,7 @@ MARKDOWN = [
 ]
 
 
-def pieces_of(name: str, text: str) -> list[str | Unit]:
+def read_pieces(name: str, text: str) -> list[str | Unit]:
     source = DocumentSource(name, text.encode(), DocumentOptions())
     return list(find_format(Path(name)).read(source).pieces)
 
@@ -68,77 +68,85 @@ def pieces_of(name: str, text: str) -> list[str | Unit]:
 @pytest.mark.parametrize(
     ("name", "format", "texts"), [("a.html", "html", HTML), ("a.md", "markdown", MARKDOWN)]
 )
-def test_a_string_and_a_document_have_the_same_units(name, format, texts):
+def test_same_units(name, format, texts):
     assert name != "a.html" or len(set(texts)) >= 190
     for text in texts:
         fragment = read_fragment(text, format)
-        pieces = pieces_of(name, text)
+        pieces = read_pieces(name, text)
         inlines = [inline for piece in pieces if isinstance(piece, Unit) for inline in piece.inlines]
         assert fragment.inlines == inlines, text
-        assert fragment.written(fragment.inlines) == text
+        assert fragment.write(fragment.inlines) == text
         assert (
             "".join(
-                piece if isinstance(piece, str) else written(piece, unchanged(piece.inlines))
+                piece if isinstance(piece, str) else write_unit(piece, identity(piece.inlines))
                 for piece in pieces
             )
             == text
         )
 
 
-def words(text: str, format: str) -> list[str]:
+def plain_texts(text: str, format: str) -> list[str]:
     return [plain_text(inline) for inline in read_fragment(text, format).inlines]
 
 
-def test_content_that_is_no_markup_is_left_alone():
+def test_raw_elements_are_not_translated():
     for name in ("textarea", "xmp", "script", "style", "noembed", "noframes"):
-        assert words(f"a word <{name}>x <b>y</{name}> z", "html") == ["a word", "z"]
-        assert words(f"a word <{name}>x <b>y", "html") == ["a word"]
+        assert plain_texts(f"a word <{name}>x <b>y</{name}> z", "html") == ["a word", "z"]
+        assert plain_texts(f"a word <{name}>x <b>y", "html") == ["a word"]
 
 
-def test_a_line_break_ends_a_segment():
+def test_line_break_ends_segment():
     text = "My <b>address:<br>Second</b> line"
-    assert words(text, "html") == ["My address:", "Second line"]
+    assert plain_texts(text, "html") == ["My address:", "Second line"]
     fragment = read_fragment(text, "html")
-    made = fragment.written(
-        [(*one[:-1], one[-1].upper()) if isinstance(one[-1], str) else one for one in fragment.inlines]
+    written = fragment.write(
+        [
+            (*inline[:-1], inline[-1].upper()) if isinstance(inline[-1], str) else inline
+            for inline in fragment.inlines
+        ]
     )
-    assert made.count("<b>") == made.count("</b>") == made.count("<br>") == 1
-    assert made.index("<b>") < made.index("<br>") < made.index("</b>")
+    assert written.count("<b>") == written.count("</b>") == written.count("<br>") == 1
+    assert written.index("<b>") < written.index("<br>") < written.index("</b>")
 
 
-def test_links_side_by_side_are_segments():
+def test_adjacent_links_are_segments():
     text = 'x <a href="1">y</a> <a href="2">z</a>'
-    assert words(text, "html") == ["x y z"]
-    assert words(text.removeprefix("x "), "html") == ["y", "z"]
-    assert words("[one](a) | [two *words*](b)\n", "markdown") == ["one", "two words"]
-    made = uwaga.Translator.load().translate('<a href="1">Home</a> <a href="2">Contact</a>', format="html")
-    assert "></a>" not in made.text
+    assert plain_texts(text, "html") == ["x y z"]
+    assert plain_texts(text.removeprefix("x "), "html") == ["y", "z"]
+    assert plain_texts("[one](a) | [two *words*](b)\n", "markdown") == ["one", "two words"]
+    translation = uwaga.Translator.load().translate(
+        '<a href="1">Home</a> <a href="2">Contact</a>', format="html"
+    )
+    assert "></a>" not in translation.text
 
 
-def test_markdown_extensions_stay():
+def test_markdown_extensions():
     text = (
         "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.\n\n[^1]: The text here\n\nTerm\n: Its definition\n"
     )
     fragment = read_fragment(text, "markdown")
-    assert words(text, "markdown") == [
+    assert plain_texts(text, "markdown") == [
         "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.",
         "The text here",
         "Term",
         "Its definition",
     ]
-    made = fragment.written(
-        [tuple(part.upper() if isinstance(part, str) else part for part in one) for one in fragment.inlines]
+    written = fragment.write(
+        [
+            tuple(part.upper() if isinstance(part, str) else part for part in inline)
+            for inline in fragment.inlines
+        ]
     )
-    assert made == (
+    assert written == (
         "LINE[^1] COSTS $x_1 * y_2$ :smile: OR $5 AND $10.\n\n[^1]: THE TEXT HERE\n\nTERM\n: ITS DEFINITION\n"
     )
 
 
-def test_the_translator_reads_strings_so():
-    made = (
+def test_translator():
+    translated = (
         uwaga.Translator.load()
         .translate("<p>Good morning!<br>The house is old.</p><textarea>The house</textarea>", format="html")
         .text
     )
-    assert made.count("<br>") == 1
-    assert made.endswith("</p><textarea>The house</textarea>")
+    assert translated.count("<br>") == 1
+    assert translated.endswith("</p><textarea>The house</textarea>")

@@ -12,7 +12,7 @@ from uwaga.tokenizers.text import augment, choose_forms, surface
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "shown"),
+    ("form", "text", "expected"),
     [
         ("lower", "Das ist GROSS.", "das ist gross."),
         ("upper", "Die Straße!", "DIE STRASSE!"),
@@ -22,29 +22,29 @@ from uwaga.tokenizers.text import augment, choose_forms, surface
         ("unpunctuated", "...", "..."),
     ],
 )
-def test_forms(form: str, text: str, shown: str) -> None:
-    assert surface(text, form) == shown
+def test_forms(form: str, text: str, expected: str) -> None:
+    assert surface(text, form) == expected
 
 
-def test_an_unknown_form_is_refused() -> None:
+def test_unknown_form_is_rejected() -> None:
     with pytest.raises(SettingsError, match="sideways"):
         surface("a", "sideways")
 
 
-def test_shares_are_kept() -> None:
+def test_shares() -> None:
     shares = {"lower": 0.2, "upper": 0.05, "unpunctuated": 0.25}
     grid = (np.arange(1000) + 0.5) / 1000  # every share of the draws exactly once
-    chosen = choose_forms(shares, grid)
-    assert [int((chosen == form).sum()) for form in (-1, 0, 1, 2)] == [500, 200, 50, 250]
+    forms = choose_forms(shares, grid)
+    assert [int((forms == form).sum()) for form in (-1, 0, 1, 2)] == [500, 200, 50, 250]
     assert (choose_forms({}, grid) == -1).all()
     with pytest.raises(SettingsError, match="more than 1"):
         choose_forms({"lower": 0.6, "upper": 0.6}, grid)
 
 
 @given(st.text(), st.integers(0, 2**32))
-def test_augment_is_a_function_of_the_generator(text: str, seed: int) -> None:
+def test_augment_is_deterministic(text: str, seed: int) -> None:
     shares = {"lower": 0.5, "upper": 0.4}
-    shown = [augment(text, shares, np.random.default_rng(seed)) for _ in range(2)]
-    assert shown[0] == shown[1]
-    assert shown[0] in (text, text.lower(), text.upper())
+    augmented = [augment(text, shares, np.random.default_rng(seed)) for _ in range(2)]
+    assert augmented[0] == augmented[1]
+    assert augmented[0] in (text, text.lower(), text.upper())
     assert augment(text, {}, np.random.default_rng(seed)) == text

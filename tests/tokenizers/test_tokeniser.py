@@ -1,4 +1,4 @@
-"""The tokeniser keeps every text, and its draws depend on the seed alone."""
+"""The tokeniser preserves all texts, and its samples depend only on the seed."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=8).map(""
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", NORMALISATIONS)
-def test_text_to_ids_to_text_loses_only_normalisation(tokenisers, kind, norm) -> None:
+def test_round_trip(tokenisers, kind, norm) -> None:
     tokeniser = tokenisers[kind, norm]
 
     @settings(deadline=None, max_examples=60)
     @given(TEXTS)
-    def law(text: str) -> None:
+    def check(text: str) -> None:
         ids = tokeniser.encode(text)
         expected = NFKC.normalize(text) if norm == "nfkc" else text
         assert tokeniser.decode(ids) == expected
         assert tokeniser.encode_batch([text, "a", text]) == [ids, tokeniser.encode("a"), ids]
-        (drawn,) = tokeniser.sample([text], 0.3, 1)
-        assert tokeniser.decode(drawn) == expected
+        (sampled,) = tokeniser.sample([text], 0.3, 1)
+        assert tokeniser.decode(sampled) == expected
         symbols = tokeniser.symbols
-        assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & {*ids, *drawn}
+        assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & {*ids, *sampled}
         assert tokeniser.decode([symbols.start, *ids, symbols.end, symbols.pad]) == expected
 
-    law()
+    check()
 
 
-def test_every_character_survives(tokenisers) -> None:
+def test_all_characters(tokenisers) -> None:
     tokeniser = tokenisers["bpe", "identity"]
     points = [*range(0x20000), *range(0x20000, 0x110000, 17)]
     for start in range(0, len(points), 512):
@@ -77,7 +77,7 @@ def test_every_character_survives(tokenisers) -> None:
         assert tokeniser.decode(tokeniser.encode(text)) == text
 
 
-def test_symbols_have_the_declared_ids(tokenisers) -> None:
+def test_symbol_ids(tokenisers) -> None:
     for tokeniser in tokenisers.values():
         symbols = tokeniser.symbols
         assert (symbols.pad, symbols.unknown, symbols.start, symbols.end) == (0, 1, 2, 3)
@@ -85,25 +85,25 @@ def test_symbols_have_the_declared_ids(tokenisers) -> None:
         assert tokeniser.size == 360
 
 
-def test_pieces_join_to_the_text(tokenisers) -> None:
+def test_pieces_join_to_text(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "identity"]
     pieces = tokeniser.pieces(tokeniser.encode("the dog vorka"))
     assert "".join(pieces) == "\u2581the\u2581dog\u2581vorka"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sampling_depends_on_the_seed_alone(tokenisers, kind) -> None:
+def test_sampling_depends_only_on_seed(tokenisers, kind) -> None:
     tokeniser = tokenisers[kind, "identity"]
     texts = LINES * 3  # several slices, each in a thread of its own
     first = tokeniser.sample(texts, 0.3, 7)
     assert tokeniser.sample(texts, 0.3, 8) != first
     tokeniser.sample(texts[:5], 0.3, 9)
     assert tokeniser.sample(texts, 0.3, 7) == first
-    again: list[list[list[int]]] = []
-    rival = threading.Thread(target=lambda: tokeniser.sample(texts, 0.3, 11))
-    worker = threading.Thread(target=lambda: again.append(tokeniser.sample(texts, 0.3, 7)))
-    rival.start(), worker.start(), worker.join(), rival.join()
-    assert again == [first]
+    samples: list[list[list[int]]] = []
+    other_thread = threading.Thread(target=lambda: tokeniser.sample(texts, 0.3, 11))
+    worker = threading.Thread(target=lambda: samples.append(tokeniser.sample(texts, 0.3, 7)))
+    other_thread.start(), worker.start(), worker.join(), other_thread.join()
+    assert samples == [first]
     assert {tuple(row) for row in first} != {tuple(row) for row in tokeniser.encode_batch(texts)}
     assert [tokeniser.decode(row) for row in first] == texts
     for seed in (0, 2**31 - 1, 2**32 - 1, 2**63, -5):
@@ -111,46 +111,46 @@ def test_sampling_depends_on_the_seed_alone(tokenisers, kind) -> None:
     assert tokeniser.sample([], 0.3, 1) == []
 
 
-def test_threads_change_nothing(tokenisers) -> None:
+def test_threads_do_not_affect_ids(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "nfkc"]
     assert tokeniser.encode_batch(LINES, threads=4) == [tokeniser.encode(line) for line in LINES]
     assert tokeniser.encode_batch([]) == []
 
 
-def test_training_twice_gives_the_same_file(tmp_path: Path) -> None:
+def test_training_is_deterministic(tmp_path: Path) -> None:
     for kind in KINDS:
-        choice = TextSettings(kind=kind, size=320)
-        one = train_tokeniser(iter(LINES), choice, tmp_path / "one")
-        two = train_tokeniser(iter(LINES), choice, tmp_path / "two")
-        assert one.model_bytes == two.model_bytes == (tmp_path / "one.spm").read_bytes()
-        assert Tokeniser.load(tmp_path / "two.spm").encode("the dog") == one.encode("the dog")
+        text_settings = TextSettings(kind=kind, size=320)
+        first = train_tokeniser(iter(LINES), text_settings, tmp_path / "one")
+        second = train_tokeniser(iter(LINES), text_settings, tmp_path / "two")
+        assert first.model_bytes == second.model_bytes == (tmp_path / "one.spm").read_bytes()
+        assert Tokeniser.load(tmp_path / "two.spm").encode("the dog") == first.encode("the dog")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.spm", "two.spm"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_large_a_vocabulary_names_the_largest(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(SettingsError, match="largest possible size is") as caught:
+def test_too_large_vocabulary_reports_largest(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(SettingsError, match="largest possible size is") as error:
         train_tokeniser(LINES, TextSettings(kind=kind, size=30_000), tmp_path / "big")
     assert not list(tmp_path.iterdir())
-    largest = int(str(caught.value).rsplit(" ", 1)[1])
+    largest = int(str(error.value).rsplit(" ", 1)[1])
     assert train_tokeniser(LINES, TextSettings(kind=kind, size=largest), tmp_path / "big").size == largest
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_small_a_vocabulary_names_the_smallest(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(SettingsError, match="smallest possible size is") as caught:
+def test_too_small_vocabulary_reports_smallest(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(SettingsError, match="smallest possible size is") as error:
         train_tokeniser(LINES, TextSettings(kind=kind, size=20), tmp_path / "small")
-    smallest = int(str(caught.value).split("size is ")[1].split(" ")[0])
+    smallest = int(str(error.value).split("size is ")[1].split(" ")[0])
     assert train_tokeniser(LINES, TextSettings(kind=kind, size=smallest), tmp_path / "small").size == smallest
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\0", "\u2581"]])
-def test_no_text_to_train_on(tmp_path: Path, lines: list[str]) -> None:
+def test_training_without_text(tmp_path: Path, lines: list[str]) -> None:
     with pytest.raises(DataError, match="no text"):
         train_tokeniser(lines, TextSettings(size=300), tmp_path / "none")
 
 
-def test_errors_of_the_lines_come_through(tmp_path: Path) -> None:
+def test_errors_of_lines_are_raised(tmp_path: Path) -> None:
     def lines():
         yield from LINES
         raise DataError("corpus.tsv, line 401: broken")
@@ -162,13 +162,13 @@ def test_errors_of_the_lines_come_through(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_without_byte_fallback_the_unknown_is_declared(tmp_path: Path) -> None:
+def test_unknown_symbol_without_byte_fallback(tmp_path: Path) -> None:
     tokeniser = train_tokeniser(LINES, TextSettings(size=80, byte_fallback=False), tmp_path / "plain")
     for text in ("dog \u65e5", "dog\u2581"):
         assert tokeniser.symbols.unknown in tokeniser.encode(text)
 
 
-def test_lone_surrogates_are_refused(tokenisers) -> None:
+def test_lone_surrogates_are_rejected(tokenisers) -> None:
     for tokeniser in tokenisers.values():
         for text in ("a\ud800", "\u2581a\udfff"):
             with pytest.raises(DataError, match="surrogate"):
@@ -184,9 +184,9 @@ def test_damaged_and_missing_files(tokenisers, tmp_path: Path) -> None:
         Tokeniser.load(tmp_path / "gone.spm")
     with pytest.raises(ModelError, match="cannot be read"):
         Tokeniser.load(tmp_path)
-    whole = tokenisers["unigram", "nfkc"].model_bytes
-    for cut in (0, 1, 10, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "cut.spm").write_bytes(whole[:cut])
+    content = tokenisers["unigram", "nfkc"].model_bytes
+    for cut in (0, 1, 10, len(content) // 2, len(content) - 1):
+        (tmp_path / "cut.spm").write_bytes(content[:cut])
         with pytest.raises(ModelError, match=r"cut\.spm"):
             Tokeniser.load(tmp_path / "cut.spm")
     with pytest.raises(ModelError, match="junk"):
@@ -195,14 +195,14 @@ def test_damaged_and_missing_files(tokenisers, tmp_path: Path) -> None:
 
 def test_ids_outside_the_vocabulary(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "nfkc"]
-    for wrong in (360, -1, 10**6):
-        with pytest.raises(DataError, match=str(wrong)):
-            tokeniser.decode([5, wrong])
-        with pytest.raises(DataError, match=str(wrong)):
-            tokeniser.pieces([wrong])
+    for invalid in (360, -1, 10**6):
+        with pytest.raises(DataError, match=str(invalid)):
+            tokeniser.decode([5, invalid])
+        with pytest.raises(DataError, match=str(invalid)):
+            tokeniser.pieces([invalid])
 
 
-def test_I11_15_a_damaged_piece_is_refused(tmp_path: Path) -> None:
+def test_damaged_piece_is_rejected(tmp_path: Path) -> None:
     content = bytearray(tiny.tokeniser("source", size=320).model_bytes)
     content[content.index("▁the".encode()) + 4] = 0xFF
     (tmp_path / "damaged.spm").write_bytes(content)

@@ -1,0 +1,261 @@
+"""Tags are inserted once, properly nested, around the translations of the words that they enclosed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.alignment.words import word_spans
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.insert_tags import insert_tags
+from uwaga.markup.strip_tags import strip_tags
+from uwaga.results.translation import WordAlignment
+
+KINDS = ("open", "close", "void", "kept")
+WORDS = st.sampled_from(("a", "Haus", "dog,", "x.", "don't", "狗", "über", "(", "7", "हिन्दी"))
+BLANKS = st.sampled_from(("", " ", " ", "  "))
+
+
+def open_tag(name: str) -> Tag:
+    return Tag("open", f"<{name}>")
+
+
+def close_tag(name: str) -> Tag:
+    return Tag("close", f"</{name}>")
+
+
+def raw_text(inline: Inline) -> str:
+    return "".join(part if isinstance(part, str) else part.raw for part in inline)
+
+
+def without_spaces(text: str) -> str:
+    return "".join(text.split())
+
+
+@st.composite
+def inlines(draw: st.DrawFn) -> Inline:
+    """Draw any tags between any words, including unpaired tags."""
+    parts: list[str | Tag] = []
+    for number in range(draw(st.integers(0, 14))):
+        if draw(st.booleans()):
+            parts.append(draw(BLANKS) + draw(WORDS) + draw(BLANKS))
+        else:
+            kind = draw(st.sampled_from(KINDS))
+            parts.append(Tag(kind, f"<{kind} {number}>"))
+    return tuple(parts)
+
+
+@st.composite
+def alignments(draw: st.DrawFn, source: str, target: str) -> WordAlignment | None:
+    """Draw an alignment of the same or differently split words, with any links, or None."""
+    if draw(st.integers(0, 9)) == 0:
+        return None
+    spans = [
+        word_spans(text) if draw(st.booleans()) else space_separated_spans(text) for text in (source, target)
+    ]
+    pairs = [(i, j) for i in range(len(spans[0])) for j in range(len(spans[1]))]
+    links = draw(st.sets(st.sampled_from(pairs), max_size=20)) if pairs else set()
+    return WordAlignment(tuple(spans[0]), tuple(spans[1]), tuple(sorted(links)))
+
+
+def space_separated_spans(text: str) -> tuple[tuple[int, int], ...]:
+    spans, end = [], 0
+    for word in text.split():
+        start = text.index(word, end)
+        end = start + len(word)
+        spans.append((start, end))
+    return tuple(spans)
+
+
+def tag_pairs(inline: Inline) -> list[tuple[Tag, Tag]]:
+    """Return the pairs of tags: a closing tag closes the nearest open tag."""
+    open_tags, pairs = [], []
+    for part in inline:
+        if isinstance(part, Tag) and part.kind == "open":
+            open_tags.append(part)
+        elif isinstance(part, Tag) and part.kind == "close" and open_tags:
+            pairs.append((open_tags.pop(), part))
+    return pairs
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_any_alignment_preserves_tags_and_text(data: st.DataObject) -> None:
+    inline = data.draw(inlines())
+    stripped = strip_tags(inline)
+    target = " ".join(data.draw(st.lists(WORDS, max_size=10)))
+    placed = insert_tags(stripped, target, data.draw(alignments(stripped.text, target)))
+    tags = [part for part in placed if isinstance(part, Tag)]
+    assert Counter(tags) == Counter(part for part in inline if isinstance(part, Tag))
+    assert without_spaces("".join(part for part in placed if isinstance(part, str))) == without_spaces(target)
+    assert set(tag_pairs(inline)) <= set(tag_pairs(placed)) or has_unpaired_tags(inline)
+
+
+def has_unpaired_tags(inline: Inline) -> bool:
+    """Return whether a tag is unpaired: it moves freely, and others may then pair with it."""
+    opens = sum(part.kind == "open" for part in inline if isinstance(part, Tag))
+    closes = sum(part.kind == "close" for part in inline if isinstance(part, Tag))
+    pairs = len(tag_pairs(inline))
+    return opens != pairs or closes != pairs
+
+
+@settings(max_examples=100, deadline=None)
+@given(inline=inlines())
+def test_identical_translation_preserves_positions(inline: Inline) -> None:
+    stripped = strip_tags(inline)
+    spans = word_spans(stripped.text)
+    links = tuple((i, i) for i in range(len(spans)))
+    restripped = strip_tags(
+        insert_tags(stripped, stripped.text, WordAlignment(tuple(spans), tuple(spans), links))
+    )
+    assert [
+        words_before(stripped.text, mark.position) for mark in stripped.marks if mark.tag.kind == "void"
+    ] == [
+        words_before(restripped.text, mark.position) for mark in restripped.marks if mark.tag.kind == "void"
+    ] or has_tags_inside_words(inline)
+
+
+def words_before(text: str, position: int) -> int:
+    return sum(end <= position for _, end in word_spans(text))
+
+
+def has_tags_inside_words(inline: Inline) -> bool:
+    stripped = strip_tags(inline)
+    return any(
+        start < mark.position < end for start, end in word_spans(stripped.text) for mark in stripped.marks
+    ) or has_unpaired_tags(inline)
+
+
+def place_diagonally(inline: Inline) -> str:
+    stripped = strip_tags(inline)
+    target = " ".join(stripped.text.split())
+    spans = word_spans(stripped.text), word_spans(target)
+    links = tuple((i, i) for i in range(len(spans[0])))
+    return raw_text(insert_tags(stripped, target, WordAlignment(tuple(spans[0]), tuple(spans[1]), links)))
+
+
+BOLD, END_BOLD = open_tag("b"), close_tag("b")
+
+
+@pytest.mark.parametrize(
+    "inline",
+    [
+        ("A ", BOLD, "big", END_BOLD, " dog"),
+        ("A", BOLD, " big ", END_BOLD, "dog"),
+        ("A ", BOLD, " big ", END_BOLD, " dog, ", Tag("void", "<br/>"), " yes"),
+        ("one", Tag("void", "<br/>"), "two"),
+        (open_tag("p"), " Hi ", BOLD, open_tag("i"), "x", close_tag("i"), END_BOLD, "! ", close_tag("p")),
+        ("a ", BOLD, END_BOLD, " c"),
+        ("a", BOLD, " ", END_BOLD, "c"),
+        ("a ", BOLD, "(", END_BOLD, "c)"),
+        (BOLD, END_BOLD),
+        (BOLD, "all of it.", END_BOLD, Tag("void", "<x/>")),
+    ],
+)
+def test_spaces_around_tags_match_source(inline: Inline) -> None:
+    assert place_diagonally(inline) == raw_text(inline)
+
+
+def place_tags(inline: Inline, target: str, links: str) -> str:
+    stripped = strip_tags(inline)
+    pairs = tuple(
+        (int(source_index), int(target_index))
+        for source_index, target_index in (link.split("-") for link in links.split())
+    )
+    return raw_text(
+        insert_tags(
+            stripped,
+            target,
+            WordAlignment(tuple(word_spans(stripped.text)), tuple(word_spans(target)), pairs),
+        )
+    )
+
+
+def test_reordered_words() -> None:
+    inline = ("I ", BOLD, "want", END_BOLD, " to ", open_tag("i"), "buy a car", close_tag("i"), ".")
+    assert place_tags(inline, "Ich möchte ein Auto kaufen.", "0-0 1-1 3-4 4-2 5-3 6-5") == (
+        "Ich <b>möchte</b> <i>ein Auto kaufen</i>."
+    )
+
+
+def test_pair_around_discontinuous_words() -> None:
+    inline = (BOLD, "does not go", END_BOLD, " home today")
+    longer = (BOLD, "she does not go", END_BOLD, " home today")
+    links = "0-0 1-1 2-3 2-4 3-1 4-5 5-2"
+    assert (
+        place_tags(longer, "sie geht heute gar nicht heim", links) == "<b>sie geht heute gar nicht</b> heim"
+    )
+    assert (
+        place_tags(inline, "geht heute nicht heim", "0-0 1-2 2-0 3-3 4-1") == "<b>geht</b> heute nicht heim"
+    )
+    assert place_tags(inline, "geht heute Abend doch nicht", "0-0 1-4 2-0 3-1 4-2 4-3").startswith(
+        "<b>geht</b>"
+    )
+
+
+def test_tag_inside_word_extends_to_word() -> None:
+    assert (
+        place_tags(("un", BOLD, "believ", END_BOLD, "able!"), "unglaublich!", "0-0 1-1")
+        == "<b>unglaublich</b>!"
+    )
+
+
+def test_adjacent_pairs_do_not_cross() -> None:
+    inline = (BOLD, "foot", END_BOLD, " ", open_tag("i"), "ball", close_tag("i"))
+    assert place_tags(inline, "Fußball", "0-0 1-0") == "<b>Fußball</b><i></i>"
+
+
+def test_pair_around_complete_text() -> None:
+    assert place_tags((BOLD, "Hello!", END_BOLD), "¡Hola!", "0-1") == "<b>¡Hola!</b>"
+
+
+def test_word_order_without_alignment() -> None:
+    stripped = strip_tags(("a ", BOLD, "b", END_BOLD, " c"))
+    assert raw_text(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
+
+
+def test_untranslated_pieces_follow_neighbours() -> None:
+    inline = ("Run ", Tag("kept", "<code>ls</code>", "ls"), " now")
+    assert strip_tags(inline).text == "Run  now"
+    assert plain_text(inline) == "Run ls now"
+    assert place_tags(inline, "Jetzt starten", "0-1 1-0") == "Jetzt starten <code>ls</code>"
+
+
+@pytest.mark.parametrize("shape", ["side by side", "nested", "stray", "words"])
+def test_ten_thousand_tags(shape: str) -> None:
+    count = 5000
+    if shape == "side by side":
+        inline: tuple[str | Tag, ...] = tuple(
+            part for _ in range(count) for part in (BOLD, "word ", END_BOLD)
+        )
+    elif shape == "nested":
+        half = [part for _ in range(count) for part in (BOLD, "a ")]
+        inline = (*half, *(part for _ in range(count) for part in (END_BOLD, " b")))
+    elif shape == "stray":
+        inline = tuple(part for _ in range(count) for part in (END_BOLD, "word ", BOLD, " x"))
+    else:
+        inline = (*[BOLD] * count, "two words", *[END_BOLD] * count)
+    stripped = strip_tags(inline)
+    spans = word_spans(stripped.text)
+    links = tuple((i, i) for i in range(len(spans)))
+    started = time.process_time()
+    placed = insert_tags(stripped, stripped.text, WordAlignment(tuple(spans), tuple(spans), links))
+    assert time.process_time() - started < 20
+    assert sum(isinstance(part, Tag) for part in placed) == 2 * count
+
+
+def test_link_probabilities() -> None:
+    source, target = "the red dog", "der rote Hund"
+    spans = tuple(word_spans(source)), tuple(word_spans(target))
+    likely = ((0, 0, 0.9), (0, 2, 0.3), (1, 1, 0.6), (2, 1, 0.2), (2, 2, 0.4))
+    alignment = WordAlignment(*spans, ((0, 0), (1, 1)), likely)  # nothing is linked to the dog for sure
+    for inline, expected in (
+        (("the red ", BOLD, "dog", END_BOLD), "der rote <b>Hund</b>"),
+        (("the ", BOLD, "red dog", END_BOLD), "der <b>rote Hund</b>"),
+        ((BOLD, "the", END_BOLD, " red dog"), "<b>der</b> rote Hund"),
+    ):
+        assert raw_text(insert_tags(strip_tags(inline), target, alignment)) == expected
