@@ -83,7 +83,7 @@ def test_lexicon_is_learned_from_other_pairs_and_stored(tmp_path, monkeypatch):
     assert training_links(corpus[1 : 4 * MIN_PAIRS], MIN_PAIRS)[2] is None  # one pair too few
     translator = make_translator()
     errors = head_errors(translator, pairs, gold)
-    head = combine_heads(translator, errors, pairs, gold, lexicon=lexicon, again=True)
+    head = combine_heads(translator, errors, pairs, gold, lexicon=lexicon, retrain=True)
     assert head.links is not None and head.links.lexicon == lexicon
     (tmp_path / "model").mkdir()
     write_head(tmp_path / "model", head)

@@ -46,7 +46,7 @@ def test_page_contains_what_was_logged(run: Path) -> None:
     assert final["part"] == "final"
     assert page.shows(f"{final['bleu']:.4g}") and page.shows(f"{final['loss']:.4g}")
     assert page.shows("missing column") and page.shows("batch_tokens: 200")
-    names = [attributes["aria-label"] for attributes in page.of("svg")]
+    names = [attributes["aria-label"] for attributes in page.attributes("svg")]
     assert names == [
         "Loss per target token",
         "Dev scores",
