@@ -1,5 +1,5 @@
-// Builds the page into src/uwaga/server/page and the laboratory of the course into docs/lab, or, with --tests, the tests
-// of their functions into build/tests. With a folder: the page and, in lab/, the laboratory into that one.
+// Builds the page into src/uwaga/server/page and the laboratory of the course into docs/lab; with --tests, the unit tests
+// into build/tests; with a folder, the page into that folder and the laboratory into its lab/.
 import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ async function buildTests() {
   await build({ ...shared, entryPoints, outdir, platform: "node", outExtension: { ".js": ".mjs" } });
 }
 
-/** The page leaves out what only the course says: it has no calculators, exercises and examples. */
+/** Removes the messages of the course from the page, which has no calculators, exercises and examples. */
 const withoutCourse = {
   name: "without the course",
   setup(building) {
@@ -28,7 +28,7 @@ const withoutCourse = {
   },
 };
 
-/** The laboratory and its languages are modules of their own, loaded with the tab Inside. */
+/** Build the page; the laboratory and its languages are separate modules, loaded with the tab Inside. */
 async function buildPage(outdir) {
   await mkdir(outdir, { recursive: true });
   const target = ["chrome123", "firefox120", "safari17.5"];
@@ -40,11 +40,11 @@ async function buildPage(outdir) {
   for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(outdir, name));
 }
 
-/** The engine and the view of attention are modules of their own beside the script, and so is each language but English. */
+/** Build the laboratory; the engine, the attention view and all languages except English are separate modules. */
 async function buildLab(outdir) {
   const target = ["chrome123", "firefox120", "safari17.5"];
   const languages = Object.fromEntries(["es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]));
-  // What is used on few pages is loaded there alone: more.js, and in chunk.js what it shares with lab.js.
+  // more.js is loaded only by the pages that use it; chunk.js is shared by more.js and lab.js.
   const parts = { splitting: true, chunkNames: "[name]" };
   await build({ ...shared, ...parts, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: languages, outdir, target, minify: true, legalComments: "none" });

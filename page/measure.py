@@ -3,8 +3,8 @@
 uwaga serve --port 5000 &
 python page/measure.py http://127.0.0.1:5000
 
-Bytes of the first load, as they are and as they travel; milliseconds from a key to the first words of the new
-translation on the screen, the pause in typing that the page waits for counted, and to the whole of it.
+Bytes of the first load, uncompressed and as sent; milliseconds from a key press to the first words of the new
+translation on the screen, including the typing pause of the page, and to the complete translation.
 """
 
 import argparse
@@ -35,21 +35,23 @@ WATCH = """() => {
 
 
 def first_load(page: Any, url: str) -> str:
-    """How much the page is."""
-    answers: list[Any] = []
-    page.on("requestfinished", lambda request: answers.append(request))
+    """Return the size of the page."""
+    requests: list[Any] = []
+    page.on("requestfinished", lambda request: requests.append(request))
     page.goto(f"{url}/#source=en&target=de")
     page.wait_for_selector("#source")
     page.wait_for_load_state("networkidle")
-    plain = sum(len(one.response().body()) for one in answers)
-    sent = sum(one.sizes()["responseBodySize"] + one.sizes()["responseHeadersSize"] for one in answers)
-    return f"first load: {len(answers)} answers, {plain:,} bytes; as sent, with headers, {sent:,}"
+    plain = sum(len(request.response().body()) for request in requests)
+    sent = sum(
+        request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"] for request in requests
+    )
+    return f"first load: {len(requests)} answers, {plain:,} bytes; as sent, with headers, {sent:,}"
 
 
 def typing(page: Any, sentences: list[str]) -> str:
-    """How long the first words of a translation take, and the whole."""
+    """Return the time to the first words of a translation, and to the complete translation."""
     page.evaluate(WATCH)
-    first, whole = [], []
+    first, complete = [], []
     for sentence in sentences:
         page.locator("#source").fill(sentence[:-1])
         page.wait_for_function("() => window.whole > 0")
@@ -57,35 +59,35 @@ def typing(page: Any, sentences: list[str]) -> str:
         page.keyboard.type(sentence[-1])
         page.wait_for_function("() => window.whole > 0")
         first.append(page.evaluate("window.first - window.typed"))
-        whole.append(page.evaluate("window.whole - window.typed"))
+        complete.append(page.evaluate("window.whole - window.typed"))
     return (
         f"typing: first words {statistics.median(first):.0f} ms on median of {len(first)} "
-        f"({min(first):.0f} to {max(first):.0f}), best translation {statistics.median(whole):.0f} ms"
+        f"({min(first):.0f} to {max(first):.0f}), best translation {statistics.median(complete):.0f} ms"
     )
 
 
 def axe(page: Any) -> str:
     """Return the number of accessibility rules passed, and those violated."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run(document)")
-    names = [f"{one['id']} ({one['impact']})" for one in found["violations"]]
-    return f"axe: {len(found['passes'])} rules passed, {len(names)} violations {' '.join(names)}".rstrip()
+    report = page.evaluate("axe.run(document)")
+    names = [f"{violation['id']} ({violation['impact']})" for violation in report["violations"]]
+    return f"axe: {len(report['passes'])} rules passed, {len(names)} violations {' '.join(names)}".rstrip()
 
 
 def main() -> None:
-    """Measure it all."""
+    """Measure and print everything."""
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("url", help="of a running server with the bundled model")
     parser.add_argument("--count", type=int, default=20, help="sentences that are typed")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     lines = [line for line in SENTENCES.read_text(encoding="utf-8").splitlines() if line.strip()]
-    sentences = [lines[at % len(lines)].rstrip(".") + f" {at}." for at in range(asked.count)]
+    sentences = [lines[index % len(lines)].rstrip(".") + f" {index}." for index in range(arguments.count)]
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_context(locale="en-GB", bypass_csp=True).new_page()
-        for line in (first_load(page, asked.url.rstrip("/")), typing(page, sentences), axe(page)):
+        for line in (first_load(page, arguments.url.rstrip("/")), typing(page, sentences), axe(page)):
             print(line)  # noqa: T201
         browser.close()
 

@@ -1,4 +1,4 @@
-"""Take the pictures of the page for the documentation, with Chromium (see CONTRIBUTING).
+"""Take the screenshots of the page for the documentation, with Chromium (see CONTRIBUTING).
 
 uwaga serve --port 5000 &
 python page/screenshots.py http://127.0.0.1:5000     writes docs/figures/page-*.png
@@ -16,8 +16,8 @@ PHONE = {"viewport": {"width": 390, "height": 720}, "is_mobile": True, "has_touc
 DESKTOP = {"viewport": {"width": 1080, "height": 640}}
 
 
-def keep(page: Any, name: str) -> None:
-    """Keep what is shown as a PNG of few colours."""
+def save_screenshot(page: Any, name: str) -> None:
+    """Save a screenshot as a PNG with few colours."""
     from PIL import Image
 
     path = FIGURES / f"page-{name}.png"
@@ -27,7 +27,7 @@ def keep(page: Any, name: str) -> None:
 
 
 def open_page(browser: Any, url: str, settings: dict[str, Any]) -> Any:
-    """The page with a text that is translated."""
+    """Open the page and wait for the translation of a text."""
     page = browser.new_context(locale="en-GB", **settings).new_page()
     page.goto(f"{url}/#source=en&target=de")
     page.locator("#source").fill(TEXT)
@@ -36,7 +36,7 @@ def open_page(browser: Any, url: str, settings: dict[str, Any]) -> Any:
 
 
 def main() -> None:
-    """Take them all."""
+    """Take all screenshots."""
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -46,17 +46,17 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = open_page(browser, url, DESKTOP)
         page.locator(".word", has_text="Konzert").hover()
-        keep(page, "text")
+        save_screenshot(page, "text")
         page.locator(".word", has_text="gutes").click()
         page.wait_for_selector(".menu .choice")
-        keep(page, "word")
+        save_screenshot(page, "word")
         page.keyboard.press("Escape")
         page.get_by_role("tab", name="Inside").click()
         page.wait_for_selector("[data-milliseconds]")
         page.set_viewport_size({"width": 1080, "height": 700})
-        keep(page, "inside")
+        save_screenshot(page, "inside")
         page = open_page(browser, url, PHONE | {"color_scheme": "dark"})
-        keep(page, "phone")
+        save_screenshot(page, "phone")
         browser.close()
 
 

@@ -1,53 +1,53 @@
-/** What else could stand at a place of a translation. */
+/** Alternative words at a position of a translation. */
 
 import { spelling } from "./sentences";
-import { partsOf } from "./words";
+import { splitWords } from "./words";
 
 export interface Alternative {
-  /** What stands at the place: a word, with what belongs to it in front. */
+  /** The word, with preceding punctuation. */
   word: string;
-  /** The translation up to and with it. */
+  /** The translation up to the end of the word. */
   prefix: string;
-  /** The whole translation that goes on from it. */
+  /** The complete translation. */
   text: string;
 }
 
-/** The first word behind a prefix, with what stands before it; empty where none comes. */
-export function wordBehind(text: string, prefix: string, language: string): string {
-  const rest = text.slice(prefix.length);
+/** Return the first word after a prefix, with the text before it; an empty string if there is none. */
+export function nextWord(text: string, prefix: string, language: string): string {
+  const remaining = text.slice(prefix.length);
   let word = "";
-  for (const part of partsOf(rest, language)) {
+  for (const part of splitWords(remaining, language)) {
     word += part.text;
     if (part.isWord) return word;
   }
   return word.trim() ? word : "";
 }
 
-/** The best translation of each different word behind a prefix, the present word left out. */
-export function alternativesAt(
+/** Return the best translation for each different word after a prefix, without the current word. */
+export function wordAlternatives(
   texts: readonly string[],
   prefix: string,
-  present: string,
+  current: string,
   language: string,
 ): Alternative[] {
-  const found = new Map<string, Alternative>();
+  const alternatives = new Map<string, Alternative>();
   for (const text of texts) {
     if (!text.startsWith(prefix)) continue;
-    const word = wordBehind(text, prefix, language);
+    const word = nextWord(text, prefix, language);
     const key = word.trim();
-    if (!key || key === present.trim() || found.has(key)) continue;
-    found.set(key, { word: key, prefix: prefix + word, text });
+    if (!key || key === current.trim() || alternatives.has(key)) continue;
+    alternatives.set(key, { word: key, prefix: prefix + word, text });
   }
-  return [...found.values()];
+  return [...alternatives.values()];
 }
 
-/** How many pieces of a translation lie before a place: what a prefix that long is made of. */
-export function piecesBefore(tokens: readonly string[], text: string, place: number): number {
-  let at = 0;
+/** Return the number of pieces of a translation before a position. */
+export function countPiecesBefore(tokens: readonly string[], text: string, position: number): number {
+  let offset = 0;
   for (let index = 0; index < tokens.length; index++) {
-    while (at < text.length && /\s/.test(text[at]!)) at++;
-    if (at >= place) return index;
-    at += spelling(tokens[index]!).length;
+    while (offset < text.length && /\s/.test(text[offset]!)) offset++;
+    if (offset >= position) return index;
+    offset += spelling(tokens[index]!).length;
   }
   return tokens.length;
 }

@@ -1,65 +1,65 @@
-/** What the parts of the page share: the server, what is kept, and the languages that are chosen. */
+/** The state shared by the parts of the page: the server, the stored data, and the selected languages. */
 
-import { Api, type Asked } from "./api";
-import { AUTO, nameOf, type Offer, settle, swapped } from "./languages";
-import { spoken } from "./messages";
+import { Api, type RequestSettings } from "./api";
+import { AUTO, nameOf, type AvailableLanguages, resolvePair, swapPair } from "./languages";
+import { currentLanguage } from "./messages";
 import { fromFragment } from "./share";
 import type { Store } from "./store";
 
 export class App {
-  /** Called when the languages have changed. */
-  readonly chosen: Array<() => void> = [];
+  /** Called when the selected languages have changed. */
+  readonly listeners: Array<() => void> = [];
 
   constructor(
     readonly api: Api,
     readonly store: Store,
-    readonly offer: Offer,
+    readonly languages: AvailableLanguages,
   ) {
     const shared = fromFragment(location.hash);
     const { source, target } = store.settings;
-    this.choose(shared.source ?? (source || (offer.detects ? AUTO : "")), shared.target ?? target);
+    this.choose(shared.source ?? (source || (languages.detects ? AUTO : "")), shared.target ?? target);
   }
 
   choose(source: string, target: string): void {
-    this.store.change(settle(this.offer, source, target));
-    for (const tell of this.chosen) tell();
+    this.store.change(resolvePair(this.languages, source, target));
+    for (const listener of this.listeners) listener();
   }
 
-  /** What requests are asked with. */
-  asked(): Asked {
+  /** Return the settings of requests. */
+  requestSettings(): RequestSettings {
     const { source, target, usesGlossary } = this.store.settings;
     return { source, target, glossary: usesGlossary ? this.store.glossary(source, target) : [] };
   }
 
-  /** The choice with its sides exchanged, null where there is no model that way. */
-  swapped(source: string | undefined): { source: string; target: string } | null {
-    return source === undefined ? null : swapped(this.offer, source, this.store.settings.target);
+  /** Return the selected languages swapped, or null if no model translates in that direction. */
+  swappedPair(source: string | undefined): { source: string; target: string } | null {
+    return source === undefined ? null : swapPair(this.languages, source, this.store.settings.target);
   }
 
-  /** Exchange the sides; says whether there is a model that way. */
+  /** Swap the languages; return whether a model translates in that direction. */
   swap(source: string): boolean {
-    const way = this.swapped(source);
-    if (way) this.choose(way.source, way.target);
-    return way !== null;
+    const pair = this.swappedPair(source);
+    if (pair) this.choose(pair.source, pair.target);
+    return pair !== null;
   }
 
   nameOf(code: string): string {
-    const known = [...this.offer.sources, ...this.offer.targets].find((one) => one.code === code);
-    return code === AUTO ? "…" : nameOf(known ?? { code, name: code }, spoken());
+    const language = [...this.languages.sources, ...this.languages.targets].find((entry) => entry.code === code);
+    return code === AUTO ? "…" : nameOf(language ?? { code, name: code }, currentLanguage());
   }
 
-  /** The values of a message, languages by their names. */
-  named(values: Record<string, string | number>): Record<string, string | number> {
-    const { from, to, ...rest } = values;
+  /** Return the values of a message, with language codes replaced by names. */
+  withLanguageNames(values: Record<string, string | number>): Record<string, string | number> {
+    const { from, to, ...others } = values;
     const names: Record<string, string> = {};
     if (from !== undefined) names.from = this.nameOf(String(from));
     if (to !== undefined) names.to = this.nameOf(String(to));
-    return { ...rest, ...names };
+    return { ...others, ...names };
   }
 
-  /** A translation that the reader has stopped at. */
-  settled(text: string, translation: string, asked: Asked): void {
-    const { source, target } = asked;
+  /** Add a translation to the history. */
+  addToHistory(text: string, translation: string, settings: RequestSettings): void {
+    const { source, target } = settings;
     this.store.add({ time: Date.now(), source, target, text, translation });
   }
 }

@@ -1,17 +1,17 @@
-/** Documents: sent, watched while they are translated, fetched or given up. */
+/** The tab for documents: upload, progress, download and cancelling. */
 
-import type { Asked, Job } from "./api";
+import type { RequestSettings, Job } from "./api";
 import type { App } from "./app";
-import { named } from "./document_name";
-import { button, make, save, tell } from "./dom";
+import { translatedName } from "./document_name";
+import { button, make, saveFile, setMessage } from "./dom";
 import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
-import { isAborted, type Problem, Refused } from "./problem";
+import { isAborted, type Problem, RequestError } from "./problem";
 
-/** Milliseconds between two questions how far a document is. */
-const BETWEEN = 500;
+/** Milliseconds between two requests for the state of a document. */
+const POLL_INTERVAL = 500;
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
-const STATES: Record<Job["state"], Key> = {
+const STATE_MESSAGES: Record<Job["state"], Key> = {
   queued: "documentQueued",
   running: "documentRunning",
   done: "documentDone",
@@ -27,7 +27,7 @@ export class DocumentTab {
   constructor(private readonly app: App) {
     const input = make("input", { id: "files", class: "unseen", attributes: { type: "file", multiple: "" } });
     input.addEventListener("change", () => {
-      this.take(input.files);
+      this.addFiles(input.files);
       input.value = "";
     });
     const choose = make("label", { say: "documentChoose", class: "button", attributes: { for: "files" } });
@@ -39,18 +39,18 @@ export class DocumentTab {
     for (const name of ["dragleave", "drop"] as const) zone.addEventListener(name, () => zone.classList.remove("over"));
     zone.addEventListener("drop", (event) => {
       event.preventDefault();
-      this.take(event.dataTransfer?.files ?? null);
+      this.addFiles(event.dataTransfer?.files ?? null);
     });
     this.element = make("div", {}, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list);
   }
 
-  private take(files: FileList | null): void {
+  private addFiles(files: FileList | null): void {
     this.note.replaceChildren();
     delete this.note.dataset.say;
-    const asked = this.app.asked();
-    if (asked.source === AUTO && asked.glossary.length) return tell(this.note, "documentLanguage");
+    const settings = this.app.requestSettings();
+    if (settings.source === AUTO && settings.glossary.length) return setMessage(this.note, "documentLanguage");
     for (const file of files ?? []) {
-      const row = new DocumentRow(this.app, file, asked);
+      const row = new DocumentRow(this.app, file, settings);
       this.list.append(row.element);
       void row.run();
     }
@@ -69,102 +69,102 @@ class DocumentRow {
   constructor(
     private readonly app: App,
     private readonly file: File,
-    private readonly asked: Asked,
+    private readonly settings: RequestSettings,
   ) {
     this.bar = make("progress", { attributes: { "aria-label": say("documentProgress", { name: file.name }) } });
     this.tools.append(button("cancel", () => void this.cancel(), "quiet"));
     this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.state, this.bar, this.tools);
   }
 
-  /** Send the document and wait for its translation. */
+  /** Upload the document and wait for its translation. */
   async run(): Promise<void> {
     const { signal } = this.running;
     const { api } = this.app;
     try {
-      if (this.asked.glossary.length) this.glossary = await api.keepGlossary(this.asked, signal);
-      this.id = await api.sendDocument(this.file, this.asked, this.glossary, signal);
+      if (this.settings.glossary.length) this.glossary = await api.uploadGlossary(this.settings, signal);
+      this.id = await api.sendDocument(this.file, this.settings, this.glossary, signal);
       for (;;) {
-        const job = await this.look();
+        const job = await this.pollJob();
         if (signal.aborted) return;
-        this.follow(job);
-        if (job.state === "done") return this.done();
-        if (job.state === "failed") return this.fail(job);
-        await pause(BETWEEN);
+        this.showProgress(job);
+        if (job.state === "done") return this.showDownload();
+        if (job.state === "failed") return this.showFailure(job);
+        await pause(POLL_INTERVAL);
       }
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
-      if (!(error instanceof Refused)) throw error;
-      this.end("documentFailed", this.meaning(error.problem));
+      if (!(error instanceof RequestError)) throw error;
+      this.finish("documentFailed", this.problemText(error.problem));
     } finally {
-      if (this.glossary) await api.forgetGlossary(this.glossary).catch(() => undefined);
+      if (this.glossary) await api.deleteGlossary(this.glossary).catch(() => undefined);
     }
   }
 
-  /** How far it is; a server that is busy is asked again. */
-  private async look(): Promise<Job> {
+  /** Return the state of the document; the request is repeated if the server is busy. */
+  private async pollJob(): Promise<Job> {
     for (;;) {
       try {
         return await this.app.api.job(this.id);
       } catch (error) {
-        if (!(error instanceof Refused) || error.problem.again === undefined) throw error;
-        await pause(1000 * error.problem.again);
+        if (!(error instanceof RequestError) || error.problem.retrySeconds === undefined) throw error;
+        await pause(1000 * error.problem.retrySeconds);
       }
     }
   }
 
-  private follow(job: Job): void {
-    tell(this.state, STATES[job.state]);
+  private showProgress(job: Job): void {
+    setMessage(this.state, STATE_MESSAGES[job.state]);
     if (!job.of) return;
     this.bar.max = job.of;
     this.bar.value = job.done;
   }
 
-  private done(): void {
+  private showDownload(): void {
     this.bar.max = this.bar.value = 1;
-    this.tools.replaceChildren(button("download", () => void this.get()), this.remover());
+    this.tools.replaceChildren(button("download", () => void this.downloadResult()), this.removeButton());
   }
 
-  private async get(): Promise<void> {
+  private async downloadResult(): Promise<void> {
     try {
-      save(named(this.file.name, this.asked.target), await this.app.api.result(this.id));
+      saveFile(translatedName(this.file.name, this.settings.target), await this.app.api.result(this.id));
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      this.complain(this.meaning(error.problem));
+      if (!(error instanceof RequestError)) throw error;
+      this.showError(this.problemText(error.problem));
     }
   }
 
-  private fail(job: Job): void {
+  private showFailure(job: Job): void {
     const detail = typeof job.error === "string" ? job.error : (job.error?.message ?? "");
-    this.end("documentFailed", say("errorDocument", { detail }));
+    this.finish("documentFailed", say("errorDocument", { detail }));
   }
 
   private async cancel(): Promise<void> {
     this.running.abort();
-    this.end("documentCancelled", "");
-    if (this.id) await this.app.api.cancel(this.id).catch(() => undefined); // it may be done already
+    this.finish("documentCancelled", "");
+    if (this.id) await this.app.api.cancel(this.id).catch(() => undefined); // it may be finished already
   }
 
-  private end(state: Key, why: string): void {
-    tell(this.state, state);
+  private finish(state: Key, reason: string): void {
+    setMessage(this.state, state);
     this.bar.remove();
-    this.tools.replaceChildren(this.remover());
-    if (why) this.complain(why);
+    this.tools.replaceChildren(this.removeButton());
+    if (reason) this.showError(reason);
   }
 
-  private complain(why: string): void {
+  private showError(reason: string): void {
     this.element.querySelector(".note")?.remove();
-    this.element.append(make("p", { class: "note", attributes: { role: "alert" } }, why));
+    this.element.append(make("p", { class: "note", attributes: { role: "alert" } }, reason));
   }
 
-  private remover(): HTMLButtonElement {
+  private removeButton(): HTMLButtonElement {
     return button("remove", () => {
       this.element.remove();
-      if (this.id) void this.app.api.cancel(this.id).catch(() => undefined); // the server forgets it in time
+      if (this.id) void this.app.api.cancel(this.id).catch(() => undefined); // the server deletes it after some time
     }, "quiet");
   }
 
-  private meaning(problem: Problem): string {
+  private problemText(problem: Problem): string {
     if (problem.key === "errorOther") return say("errorDocument", problem.values);
-    return say(problem.key, this.app.named(problem.values));
+    return say(problem.key, this.app.withLanguageNames(problem.values));
   }
 }

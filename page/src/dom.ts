@@ -1,4 +1,4 @@
-/** Elements made by hand. Text only ever becomes text nodes: nothing here reads HTML. */
+/** Creation of elements. Text is only inserted as text nodes; nothing here parses HTML. */
 
 import { say, type Key } from "./say";
 
@@ -6,9 +6,9 @@ type Child = Node | string;
 interface Settings {
   class?: string;
   id?: string;
-  /** What it says, in the reader's language. */
+  /** The key of its text. */
   say?: Key;
-  /** Its accessible name, likewise. */
+  /** The key of its accessible name. */
   label?: Key;
   title?: Key;
   placeholder?: Key;
@@ -19,7 +19,7 @@ interface Settings {
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   settings: Settings = {},
-  ...inside: Child[]
+  ...children: Child[]
 ): HTMLElementTagNameMap[Tag] {
   const element = document.createElement(tag);
   if (settings.class) element.className = settings.class;
@@ -28,56 +28,56 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   for (const name of ["say", "label", "title", "placeholder"] as const) {
     if (settings[name]) element.dataset[name] = settings[name];
   }
-  put(element);
-  element.append(...inside);
+  updateElement(element);
+  element.append(...children);
   for (const [name, listener] of Object.entries(settings.on ?? {})) {
     element.addEventListener(name, listener as EventListener);
   }
   return element;
 }
 
-/** Give an element other words. */
-export function tell(element: HTMLElement, key: Key): void {
+/** Set the message of an element. */
+export function setMessage(element: HTMLElement, key: Key): void {
   element.dataset.say = key;
-  put(element);
+  updateElement(element);
 }
 
-function put(element: HTMLElement): void {
-  const { say: said, label, title, placeholder } = element.dataset;
-  if (said) element.textContent = say(said as Key);
+function updateElement(element: HTMLElement): void {
+  const { say: key, label, title, placeholder } = element.dataset;
+  if (key) element.textContent = say(key as Key);
   if (label) element.setAttribute("aria-label", say(label as Key));
   if (title) element.title = say(title as Key);
   if (placeholder) element.setAttribute("placeholder", say(placeholder as Key));
 }
 
-/** Say everything again, after the reader has chosen another language. */
-export function putAll(root: ParentNode): void {
-  root.querySelectorAll<HTMLElement>("[data-say], [data-label], [data-title], [data-placeholder]").forEach(put);
+/** Update all messages after the language has changed. */
+export function updateAll(root: ParentNode): void {
+  root.querySelectorAll<HTMLElement>("[data-say], [data-label], [data-title], [data-placeholder]").forEach(updateElement);
 }
 
-export function button(key: Key, click: () => void, look = "button"): HTMLButtonElement {
-  return make("button", { say: key, class: look, attributes: { type: "button" }, on: { click } });
+export function button(key: Key, click: () => void, className = "button"): HTMLButtonElement {
+  return make("button", { say: key, class: className, attributes: { type: "button" }, on: { click } });
 }
 
-export function checkbox(key: Key, checked: boolean, change: (on: boolean) => void): HTMLLabelElement {
+export function checkbox(key: Key, checked: boolean, change: (isChecked: boolean) => void): HTMLLabelElement {
   const box = make("input", { attributes: { type: "checkbox" } });
   box.checked = checked;
   box.addEventListener("change", () => change(box.checked));
   return make("label", { class: "check" }, box, make("span", { say: key }));
 }
 
-export function options(select: HTMLSelectElement, values: ReadonlyArray<readonly [string, string]>, chosen: string): void {
+export function fillSelect(select: HTMLSelectElement, values: ReadonlyArray<readonly [string, string]>, selected: string): void {
   select.replaceChildren(
     ...values.map(([value, text]) => {
       const option = make("option", { attributes: { value } }, text);
-      option.selected = value === chosen;
+      option.selected = value === selected;
       return option;
     }),
   );
 }
 
-/** Let a browser save a file. */
-export function save(name: string, content: Blob): void {
+/** Download content as a file. */
+export function saveFile(name: string, content: Blob): void {
   const address = URL.createObjectURL(content);
   const link = make("a", { attributes: { href: address, download: name } });
   document.body.append(link);

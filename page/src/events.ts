@@ -1,35 +1,35 @@
-/** Server-sent events out of a stream of text (HTML standard, section 9.2). */
+/** A parser of server-sent events (HTML standard, section 9.2). */
 
 export interface ServerEvent {
   name: string;
   data: string;
 }
 
-/** Takes text as it arrives, in any portions, and gives the events that are whole with it. */
+/** Parses text in chunks of any size and returns the events completed by each chunk. */
 export class EventParser {
-  private rest = "";
+  private buffer = "";
   private name = "";
   private data: string[] = [];
 
-  add(portion: string): ServerEvent[] {
-    const lines = (this.rest + portion).split(/\r\n|\n|\r(?!$)/);
-    this.rest = lines.pop() ?? "";
-    const found: ServerEvent[] = [];
+  add(chunk: string): ServerEvent[] {
+    const lines = (this.buffer + chunk).split(/\r\n|\n|\r(?!$)/);
+    this.buffer = lines.pop() ?? "";
+    const events: ServerEvent[] = [];
     for (const line of lines) {
       if (line === "") {
-        if (this.data.length) found.push({ name: this.name || "message", data: this.data.join("\n") });
+        if (this.data.length) events.push({ name: this.name || "message", data: this.data.join("\n") });
         this.name = "";
         this.data = [];
       } else {
-        this.field(line);
+        this.parseField(line);
       }
     }
-    return found;
+    return events;
   }
 
-  private field(line: string): void {
+  private parseField(line: string): void {
     const colon = line.indexOf(":");
-    if (colon === 0) return; // a comment, which keeps the connection open
+    if (colon === 0) return; // a comment that keeps the connection open
     const name = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
     if (name === "event") this.name = value;

@@ -1,7 +1,7 @@
-/** Pairs of terms, typed or read from a file, kept in the browser for each pair of languages. */
+/** The tab for glossaries, typed or read from a file and stored in the browser for each pair of languages. */
 
 import type { App } from "./app";
-import { button, checkbox, make, save, tell } from "./dom";
+import { button, checkbox, make, saveFile, setMessage } from "./dom";
 import { mergePairs, type Pair, readPairs, writePairs } from "./glossary_file";
 import { say } from "./messages";
 
@@ -16,7 +16,7 @@ export class GlossaryTab {
 
   constructor(
     private readonly app: App,
-    private readonly changed: () => void,
+    private readonly onChange: () => void,
   ) {
     const form = make("form", { class: "row" }, this.source, this.target, make("button", { say: "glossaryAdd", class: "button" }));
     form.addEventListener("submit", (event) => {
@@ -25,9 +25,9 @@ export class GlossaryTab {
     });
     const file = make("input", { id: "glossary-file", class: "unseen", attributes: { type: "file", accept: ".tsv,.csv,.txt,text/*" } });
     file.addEventListener("change", () => void this.read(file));
-    const uses = checkbox("glossaryUse", app.store.settings.usesGlossary, (on) => {
-      app.store.change({ usesGlossary: on });
-      this.changed();
+    const uses = checkbox("glossaryUse", app.store.settings.usesGlossary, (isChecked) => {
+      app.store.change({ usesGlossary: isChecked });
+      this.onChange();
     });
     const tools = make("div", { class: "row" }, uses, file,
       make("label", { say: "glossaryFile", class: "button", attributes: { for: "glossary-file" } }),
@@ -35,17 +35,17 @@ export class GlossaryTab {
       button("glossaryClear", () => this.set([])));
     const head = make("thead", {}, make("tr", {}, make("th", { say: "glossarySource" }), make("th", { say: "glossaryTarget" }), make("td")));
     this.element = make("div", {}, this.intro, tools, form, this.note, make("table", {}, head, this.rows));
-    app.chosen.push(() => this.shown());
-    this.shown();
+    app.listeners.push(() => this.onShow());
+    this.onShow();
   }
 
-  shown(): void {
+  onShow(): void {
     const { source, target } = this.app.store.settings;
-    this.intro.textContent = say("glossaryIntro", this.app.named({ from: source, to: target }));
+    this.intro.textContent = say("glossaryIntro", this.app.withLanguageNames({ from: source, to: target }));
     const pairs = this.pairs();
     this.rows.replaceChildren(...pairs.map((pair) => this.row(pair)));
-    if (!pairs.length) tell(this.note, "glossaryEmpty");
-    else if (this.note.dataset.say === "glossaryEmpty") this.quiet();
+    if (!pairs.length) setMessage(this.note, "glossaryEmpty");
+    else if (this.note.dataset.say === "glossaryEmpty") this.clearNote();
   }
 
   private pairs(): Pair[] {
@@ -56,8 +56,8 @@ export class GlossaryTab {
   private set(pairs: Pair[]): void {
     const { source, target } = this.app.store.settings;
     this.app.store.setGlossary(source, target, pairs);
-    this.shown();
-    this.changed();
+    this.onShow();
+    this.onChange();
   }
 
   private row([source, target]: Pair): HTMLElement {
@@ -68,8 +68,8 @@ export class GlossaryTab {
 
   private add(): void {
     const pair: Pair = [this.source.value.trim(), this.target.value.trim()];
-    if (!pair[0] || !pair[1]) return tell(this.note, "glossaryHalf");
-    this.quiet();
+    if (!pair[0] || !pair[1]) return setMessage(this.note, "glossaryHalf");
+    this.clearNote();
     this.set(mergePairs(this.pairs(), [pair]));
     this.source.value = this.target.value = "";
     this.source.focus();
@@ -80,19 +80,19 @@ export class GlossaryTab {
     if (!file) return;
     const { pairs, bad } = readPairs(await file.text());
     input.value = "";
-    this.quiet();
+    this.clearNote();
     this.set(mergePairs(this.pairs(), pairs));
-    const left = bad.length ? ` ${say("glossaryBad", { lines: bad.join(", ") })}` : "";
+    const skipped = bad.length ? ` ${say("glossaryBad", { lines: bad.join(", ") })}` : "";
     delete this.note.dataset.say;
-    this.note.textContent = say("glossaryRead", { count: pairs.length }) + left;
+    this.note.textContent = say("glossaryRead", { count: pairs.length }) + skipped;
   }
 
   private save(): void {
     const { source, target } = this.app.store.settings;
-    save(`glossary.${source}-${target}.tsv`, new Blob([writePairs(this.pairs())], { type: "text/tab-separated-values" }));
+    saveFile(`glossary.${source}-${target}.tsv`, new Blob([writePairs(this.pairs())], { type: "text/tab-separated-values" }));
   }
 
-  private quiet(): void {
+  private clearNote(): void {
     delete this.note.dataset.say;
     this.note.replaceChildren();
   }

@@ -1,8 +1,8 @@
-/** The name of the page, and its settings. */
+/** The header: the title of the page, and its settings. */
 
 import type { Api } from "./api";
-import { make, options, putAll } from "./dom";
-import { OWN_NAMES, say, speak, spoken } from "./messages";
+import { make, fillSelect, updateAll } from "./dom";
+import { LANGUAGE_NAMES, say, setLanguage, currentLanguage } from "./messages";
 import type { Settings, Store } from "./store";
 
 const THEMES = [
@@ -11,38 +11,38 @@ const THEMES = [
   ["dark", "themeDark"],
 ] as const;
 
-/** Put the page into a language and into its colours. */
-export function dress(settings: Settings, page: string): void {
-  speak(page);
-  document.documentElement.lang = page;
+/** Apply the language and the theme to the page. */
+export function applySettings(settings: Settings, language: string): void {
+  setLanguage(language);
+  document.documentElement.lang = language;
   document.documentElement.dataset.theme = settings.theme;
   document.title = say("title");
 }
 
-/** `again` is called when the page has another language, and when requests have another key. */
-export function makeHeader(api: Api, store: Store, again: { language(): void; key(): void }): HTMLElement {
+/** Create the header; `callbacks` are called when the page language or the API key has changed. */
+export function makeHeader(api: Api, store: Store, callbacks: { language(): void; key(): void }): HTMLElement {
   const page = make("select", { id: "page-language" });
   const theme = make("select", { id: "theme" });
   const key = make("input", { id: "key", attributes: { type: "password", autocomplete: "off" } });
   const fill = () => {
-    options(page, OWN_NAMES, spoken());
-    options(theme, THEMES.map(([value, name]) => [value, say(name)] as const), store.settings.theme);
+    fillSelect(page, LANGUAGE_NAMES, currentLanguage());
+    fillSelect(theme, THEMES.map(([value, name]) => [value, say(name)] as const), store.settings.theme);
   };
   page.addEventListener("change", () => {
     store.change({ page: page.value });
-    dress(store.settings, page.value);
-    putAll(document);
+    applySettings(store.settings, page.value);
+    updateAll(document);
     fill();
-    again.language();
+    callbacks.language();
   });
   theme.addEventListener("change", () => {
     store.change({ theme: theme.value as Settings["theme"] });
-    dress(store.settings, spoken());
+    applySettings(store.settings, currentLanguage());
   });
   key.value = api.key = store.settings.key;
   key.addEventListener("change", () => {
     store.change({ key: (api.key = key.value.trim()) });
-    again.key();
+    callbacks.key();
   });
   fill();
   const field = (name: "uiLanguage" | "theme" | "key", input: HTMLElement) =>

@@ -1,8 +1,8 @@
-/** What was translated before, in this browser alone. */
+/** The tab with earlier translations, which are stored only in this browser. */
 
 import type { App } from "./app";
 import { button, checkbox, make } from "./dom";
-import { spoken } from "./messages";
+import { currentLanguage } from "./messages";
 import type { Entry } from "./store";
 
 export class HistoryTab {
@@ -15,15 +15,15 @@ export class HistoryTab {
     private readonly app: App,
     private readonly open: (entry: Entry) => void,
   ) {
-    const keeps = checkbox("historyKeep", app.store.settings.keepsHistory, (on) => app.store.change({ keepsHistory: on }));
+    const keepBox = checkbox("historyKeep", app.store.settings.keepsHistory, (isChecked) => app.store.change({ keepsHistory: isChecked }));
     const clear = button("historyClear", () => {
       app.store.clearHistory();
-      this.shown();
+      this.onShow();
     });
-    this.element = make("div", {}, make("p", { say: "historyIntro", class: "faint" }), make("div", { class: "row" }, keeps, clear), this.empty, this.list);
+    this.element = make("div", {}, make("p", { say: "historyIntro", class: "faint" }), make("div", { class: "row" }, keepBox, clear), this.empty, this.list);
   }
 
-  shown(): void {
+  onShow(): void {
     const entries = this.app.store.history();
     this.empty.hidden = entries.length > 0;
     this.list.replaceChildren(...entries.map((entry) => this.item(entry)));
@@ -31,13 +31,13 @@ export class HistoryTab {
 
   private item(entry: Entry): HTMLElement {
     const time = new Date(entry.time);
-    const shown = time.toLocaleString(spoken(), { dateStyle: "medium", timeStyle: "short" });
+    const formatted = time.toLocaleString(currentLanguage(), { dateStyle: "medium", timeStyle: "short" });
     const side = (text: string, lang: string) => make("span", { attributes: { dir: "auto", lang } }, text);
-    const take = make("button", { class: "choice", title: "historyOpen", attributes: { type: "button" } },
+    const choice = make("button", { class: "choice", title: "historyOpen", attributes: { type: "button" } },
       make("span", { class: "faint" }, `${this.app.nameOf(entry.source)} → ${this.app.nameOf(entry.target)}, `,
-        make("time", { attributes: { datetime: time.toISOString() } }, shown)),
+        make("time", { attributes: { datetime: time.toISOString() } }, formatted)),
       side(entry.text, entry.source), side(entry.translation, entry.target));
-    take.addEventListener("click", () => this.open(entry));
-    return make("li", {}, take);
+    choice.addEventListener("click", () => this.open(entry));
+    return make("li", {}, choice);
   }
 }

@@ -1,11 +1,11 @@
-/** The laboratory on a sentence of the text; for models that it cannot open, the library's view of attention alone. */
+/** The tab with the laboratory for a sentence of the text, or only the attention view for models that it cannot open. */
 
-import type { Asked } from "./api";
+import type { RequestSettings } from "./api";
 import type { App } from "./app";
-import { make, options, tell } from "./dom";
+import { make, fillSelect, setMessage } from "./dom";
 import type { Lab, speak } from "./lab/embedded";
-import { spoken, say } from "./messages";
-import { isAborted, Refused } from "./problem";
+import { currentLanguage, say } from "./messages";
+import { isAborted, RequestError } from "./problem";
 import { type Sentence, sentencesOf } from "./sentences";
 import { ServerModel } from "./server_model";
 import type { Session } from "./session";
@@ -22,12 +22,12 @@ interface Line extends Sentence {
   isForced: boolean;
 }
 
-const BEAM = 5; // of the translation in the text's tab
+const BEAM = 5; // as in the text tab
 
-/** A file of the page that is loaded when it is needed. */
+/** Load a module of the page on demand. */
 const load = <Module>(name: string): Promise<Module> => import(new URL(`page/${name}`, document.baseURI).href) as Promise<Module>;
 
-function styled(): void {
+function loadStyles(): void {
   if (document.querySelector("link[href='page/lab.css']")) return;
   document.head.append(make("link", { attributes: { rel: "stylesheet", href: "page/lab.css" } }));
 }
@@ -35,13 +35,13 @@ function styled(): void {
 export class InsideTab {
   readonly key = "tabInside" as const;
   readonly element: HTMLElement;
-  private readonly line = make("select", { id: "inside-line" });
-  private readonly choice = make("div", { class: "field" }, make("label", { say: "insideLine", attributes: { for: "inside-line" } }), this.line);
+  private readonly lineSelect = make("select", { id: "inside-line" });
+  private readonly lineField = make("div", { class: "field" }, make("label", { say: "insideLine", attributes: { for: "inside-line" } }), this.lineSelect);
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
   private readonly sentence = make("p", { class: "sentence" });
   private readonly view = make("div", { class: "inside" });
   private running = new AbortController();
-  private drawn = "";
+  private shownKey = "";
   private source = "";
   private lines: Line[] = [];
 
@@ -49,89 +49,89 @@ export class InsideTab {
     private readonly app: App,
     private readonly session: Session,
   ) {
-    this.line.addEventListener("change", () => void this.draw());
-    this.element = make("div", {}, make("p", { say: "insideIntro", class: "faint" }), this.choice, this.note, this.sentence, this.view);
+    this.lineSelect.addEventListener("change", () => void this.draw());
+    this.element = make("div", {}, make("p", { say: "insideIntro", class: "faint" }), this.lineField, this.note, this.sentence, this.view);
   }
 
-  shown(): void {
-    const isForced = this.session.asked.glossary.length > 0;
-    this.lines = this.session.lines.flatMap(({ source, made, forced }) =>
-      made ? sentencesOf(source, made).map((one) => ({ ...one, isForced: isForced || forced !== undefined })) : [],
+  onShow(): void {
+    const isForced = this.session.settings.glossary.length > 0;
+    this.lines = this.session.lines.flatMap(({ source, translation, forced }) =>
+      translation ? sentencesOf(source, translation).map((sentence) => ({ ...sentence, isForced: isForced || forced !== undefined })) : [],
     );
-    this.choice.hidden = this.lines.length < 2;
-    const before = this.lines.findIndex((one) => one.source === this.source);
-    options(this.line, this.lines.map((one, at) => [String(at), one.source.slice(0, 80)] as const), String(Math.max(0, before)));
+    this.lineField.hidden = this.lines.length < 2;
+    const previous = this.lines.findIndex((line) => line.source === this.source);
+    fillSelect(this.lineSelect, this.lines.map((line, index) => [String(index), line.source.slice(0, 80)] as const), String(Math.max(0, previous)));
     void this.draw();
   }
 
   private async draw(): Promise<void> {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
-    const line = this.lines[Number(this.line.value)];
+    const line = this.lines[Number(this.lineSelect.value)];
     this.source = line?.source ?? "";
-    const { asked } = this.session;
-    const wanted = line ? JSON.stringify([spoken(), asked.source, asked.target, line.source, line.target]) : "";
-    if (wanted && wanted === this.drawn) return;
-    this.drawn = "";
+    const { settings } = this.session;
+    const key = line ? JSON.stringify([currentLanguage(), settings.source, settings.target, line.source, line.target]) : "";
+    if (key && key === this.shownKey) return;
+    this.shownKey = "";
     this.view.replaceChildren();
     this.sentence.replaceChildren();
-    tell(this.note, line ? "loading" : "insideEmpty");
+    setMessage(this.note, line ? "loading" : "insideEmpty");
     if (!line) return;
     try {
-      const made = await load<LabModule>("lab.js");
-      await made.speak(spoken());
-      if ((await this.opened(made, line, asked, signal)) || (await this.attended(line, asked, signal))) this.drawn = wanted;
+      const labModule = await load<LabModule>("lab.js");
+      await labModule.speak(currentLanguage());
+      if ((await this.openLab(labModule, line, settings, signal)) || (await this.showAttention(line, settings, signal))) this.shownKey = key;
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
-      this.write(this.message(error));
+      this.showNote(this.message(error));
     }
   }
 
-  /** Show the laboratory; false if it cannot open the model, or show a sentence that is so long. */
-  private async opened({ Lab }: LabModule, line: Line, asked: Asked, signal: AbortSignal): Promise<boolean> {
+  /** Show the laboratory; return false if it cannot open the model or the sentence is too long. */
+  private async openLab({ Lab }: LabModule, line: Line, settings: RequestSettings, signal: AbortSignal): Promise<boolean> {
     const start = line.isForced ? { forced: line.target } : { beam: BEAM };
     let model: ServerModel;
     try {
-      model = await ServerModel.open(this.app.api, asked, (error) => new Error(this.message(error)), line.source, { ...start, attention: true });
+      model = await ServerModel.open(this.app.api, settings, (error) => new Error(this.message(error)), line.source, { ...start, attention: true });
     } catch (error) {
-      if (error instanceof Refused && error.problem.key === "errorOther") return false;
+      if (error instanceof RequestError && error.problem.key === "errorOther") return false;
       throw error;
     }
     if (signal.aborted) return true;
-    styled();
+    loadStyles();
     const lab = new Lab();
     Object.assign(lab.state, { text: line.source, beam: BEAM, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
-    this.write("");
+    this.showNote("");
     this.view.replaceChildren(lab);
-    lab.show(model, { examples: [], source: this.app.nameOf(asked.source), target: this.app.nameOf(asked.target) });
+    lab.show(model, { examples: [], source: this.app.nameOf(settings.source), target: this.app.nameOf(settings.target) });
     return true;
   }
 
-  /** Show the library's view of attention; false for a model that has none. */
-  private async attended(line: Line, asked: Asked, signal: AbortSignal): Promise<boolean> {
+  /** Show the attention view; return false for a model without attention. */
+  private async showAttention(line: Line, settings: RequestSettings, signal: AbortSignal): Promise<boolean> {
     const forced = line.isForced ? { prefix: line.target } : {};
-    const [[made], { attentionView, phrases }] = await Promise.all([
-      this.app.api.translate([line.source], asked, { ...forced, split: "never", attention: "view" }, signal),
+    const [[translation], { attentionView, phrases }] = await Promise.all([
+      this.app.api.translate([line.source], settings, { ...forced, split: "never", attention: "view" }, signal),
       load<ViewModule>("attention.js"),
     ]);
     if (signal.aborted) return true;
-    const data = made?.attention_view;
-    this.write(data ? say("insideAttention") : say("insideNone"));
+    const data = translation?.attention_view;
+    this.showNote(data ? say("insideAttention") : say("insideNone"));
     if (!data) return false;
-    this.sentence.append(make("span", { attributes: { dir: "auto" } }, line.source), " → ", make("strong", { attributes: { dir: "auto" } }, made.text));
+    this.sentence.append(make("span", { attributes: { dir: "auto" } }, line.source), " → ", make("strong", { attributes: { dir: "auto" } }, translation.text));
     const root = make("div", { class: "uwaga-attention" }, make("div", { attributes: { "data-still": "" } }));
     this.view.append(root);
-    attentionView(root, data, phrases[spoken()]);
+    attentionView(root, data, phrases[currentLanguage()]);
     return true;
   }
 
-  private write(text: string): void {
+  private showNote(text: string): void {
     delete this.note.dataset.say;
     this.note.textContent = text;
   }
 
   private message(error: unknown): string {
-    if (!(error instanceof Refused)) throw error;
-    return say(error.problem.key, this.app.named(error.problem.values));
+    if (!(error instanceof RequestError)) throw error;
+    return say(error.problem.key, this.app.withLanguageNames(error.problem.values));
   }
 }

@@ -1,63 +1,63 @@
-/** From which language to which. */
+/** The selection of the source and target language. */
 
 import type { App } from "./app";
-import { make, options } from "./dom";
-import { AUTO, nameOf, targetsOf } from "./languages";
-import { say, spoken } from "./messages";
+import { make, fillSelect } from "./dom";
+import { AUTO, nameOf, availableTargets } from "./languages";
+import { say, currentLanguage } from "./messages";
 
 export class LanguageBar {
   readonly element: HTMLElement;
   private readonly from = make("select", { id: "from" });
   private readonly to = make("select", { id: "to" });
-  private readonly found = make("span", { class: "faint", attributes: { role: "status" } });
-  private readonly exchange: HTMLButtonElement;
-  private code: string | undefined;
+  private readonly detectedLabel = make("span", { class: "faint", attributes: { role: "status" } });
+  private readonly swapButton: HTMLButtonElement;
+  private detectedCode: string | undefined;
 
   constructor(
     private readonly app: App,
-    changed: () => void,
-    swap: () => void,
+    onChange: () => void,
+    onSwap: () => void,
   ) {
-    this.exchange = make("button", { class: "button swap", label: "swap", title: "swap", attributes: { type: "button" }, on: { click: swap } }, "⇄");
+    this.swapButton = make("button", { class: "button swap", label: "swap", title: "swap", attributes: { type: "button" }, on: { click: onSwap } }, "⇄");
     const choose = () => {
       this.app.choose(this.from.value, this.to.value);
       this.refresh();
-      changed();
+      onChange();
     };
     for (const select of [this.from, this.to]) select.addEventListener("change", choose);
     this.element = make(
       "div",
       { class: "bar" },
-      make("div", {}, make("label", { say: "from", attributes: { for: "from" } }), this.from, this.found),
-      this.exchange,
+      make("div", {}, make("label", { say: "from", attributes: { for: "from" } }), this.from, this.detectedLabel),
+      this.swapButton,
       make("div", {}, make("label", { say: "to", attributes: { for: "to" } }), this.to),
     );
     this.refresh();
   }
 
-  /** The language that a text was found to be in, undefined if nobody asked. */
-  detected(code: string | undefined): void {
-    this.code = code;
+  /** Set the detected language of the text; undefined if it was not detected. */
+  setDetected(code: string | undefined): void {
+    this.detectedCode = code;
     this.refresh();
   }
 
   refresh(): void {
-    const { offer, store } = this.app;
+    const { languages, store } = this.app;
     const { source, target } = store.settings;
-    const reader = spoken();
-    const named = (languages: typeof offer.sources) =>
-      languages
-        .map((one): [string, string] => [one.code, nameOf(one, reader)])
-        .sort((one, other) => one[1].localeCompare(other[1], reader));
-    const auto: Array<[string, string]> = offer.detects ? [[AUTO, say("detect")]] : [];
-    options(this.from, [...auto, ...named(offer.sources)], source);
-    options(this.to, named(targetsOf(offer, source)), target);
+    const reader = currentLanguage();
+    const toOptions = (choices: typeof languages.sources) =>
+      choices
+        .map((language): [string, string] => [language.code, nameOf(language, reader)])
+        .sort((first, second) => first[1].localeCompare(second[1], reader));
+    const auto: Array<[string, string]> = languages.detects ? [[AUTO, say("detect")]] : [];
+    fillSelect(this.from, [...auto, ...toOptions(languages.sources)], source);
+    fillSelect(this.to, toOptions(availableTargets(languages, source)), target);
     const isAuto = source === AUTO;
-    this.found.textContent = isAuto && this.code ? say("detected", { language: this.app.nameOf(this.code) }) : "";
-    const way = this.app.swapped(isAuto ? this.code : source);
-    this.exchange.disabled = way === null;
+    this.detectedLabel.textContent = isAuto && this.detectedCode ? say("detected", { language: this.app.nameOf(this.detectedCode) }) : "";
+    const pair = this.app.swappedPair(isAuto ? this.detectedCode : source);
+    this.swapButton.disabled = pair === null;
     const from = this.app.nameOf(target);
-    const to = this.app.nameOf((isAuto ? this.code : source) ?? "");
-    this.exchange.title = way === null && to ? say("noSwap", { from, to }) : say("swap");
+    const to = this.app.nameOf((isAuto ? this.detectedCode : source) ?? "");
+    this.swapButton.title = pair === null && to ? say("noSwap", { from, to }) : say("swap");
   }
 }

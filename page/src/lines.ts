@@ -1,48 +1,48 @@
-/** A text as its lines, each translated apart, so that a change asks for what has changed alone. */
+/** Texts as lines that are translated separately, so that only changed lines are requested. */
 
 export const linesOf = (text: string): string[] => text.split("\n");
 
-/** Whether there is anything to translate. */
+/** Return whether there is nothing to translate. */
 export const isBlank = (line: string): boolean => line.trim() === "";
 
-/** The lines that are not known yet, each once, in order. */
-export function missing(lines: readonly string[], isKnown: (line: string) => boolean): string[] {
+/** Return the lines that are not yet known, without duplicates, in order. */
+export function missingLines(lines: readonly string[], isKnown: (line: string) => boolean): string[] {
   return [...new Set(lines.filter((line) => !isBlank(line) && !isKnown(line)))];
 }
 
-/** The lines of a stream so far, for the lines that it was asked for; those not begun are undefined. */
-export function spread(asked: readonly string[], streamed: string): Map<string, string> {
-  const found = new Map<string, string>();
-  const made = streamed.split("\n");
-  asked.forEach((line, at) => {
-    const text = made[at];
-    if (text !== undefined && text !== "") found.set(line, text);
+/** Return the translations streamed so far by requested line; lines that have not started are missing. */
+export function matchStreamedLines(requested: readonly string[], streamed: string): Map<string, string> {
+  const translations = new Map<string, string>();
+  const streamedLines = streamed.split("\n");
+  requested.forEach((line, index) => {
+    const text = streamedLines[index];
+    if (text !== undefined && text !== "") translations.set(line, text);
   });
-  return found;
+  return translations;
 }
 
-/** Keeps what was used last, up to a number of entries. */
-export class Recent<Value> {
-  private readonly kept = new Map<string, Value>();
+/** A cache of the most recently used entries. */
+export class LruCache<Value> {
+  private readonly entries = new Map<string, Value>();
 
-  constructor(private readonly most: number) {}
+  constructor(private readonly capacity: number) {}
 
   get(key: string): Value | undefined {
-    const value = this.kept.get(key);
+    const value = this.entries.get(key);
     if (value !== undefined) this.set(key, value);
     return value;
   }
 
   set(key: string, value: Value): void {
-    this.kept.delete(key);
-    this.kept.set(key, value);
-    for (const old of this.kept.keys()) {
-      if (this.kept.size <= this.most) break;
-      this.kept.delete(old);
+    this.entries.delete(key);
+    this.entries.set(key, value);
+    for (const oldest of this.entries.keys()) {
+      if (this.entries.size <= this.capacity) break;
+      this.entries.delete(oldest);
     }
   }
 
   delete(key: string): void {
-    this.kept.delete(key);
+    this.entries.delete(key);
   }
 }

@@ -1,15 +1,15 @@
-/** Puts the page together. */
+/** Builds the page. */
 
 import { Api } from "./api";
 import { App } from "./app";
 import { DocumentTab } from "./document_tab";
 import { button, make } from "./dom";
 import { GlossaryTab } from "./glossary_tab";
-import { dress, makeHeader } from "./header";
+import { applySettings, makeHeader } from "./header";
 import { HistoryTab } from "./history_tab";
 import { InsideTab } from "./inside_tab";
-import { preferred, say } from "./messages";
-import { Refused } from "./problem";
+import { preferredLanguage, say } from "./messages";
+import { RequestError } from "./problem";
 import { Store } from "./store";
 import { Tabs } from "./tabs";
 import { TextTab } from "./text_tab";
@@ -18,7 +18,7 @@ const api = new Api();
 const store = new Store();
 const main = make("main", { id: "main" });
 let refresh = () => {};
-let again: ReturnType<typeof setTimeout> | undefined;
+let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
 function build(app: App): void {
   const text = new TextTab(app);
@@ -33,32 +33,32 @@ function build(app: App): void {
   });
   const tabs = new Tabs([{ key: "tabText", element: text.element }, inside, new DocumentTab(app), glossary, history]);
   main.replaceChildren(tabs.element);
-  if (!store.keeps) main.prepend(make("p", { say: "errorStored", class: "note" }));
+  if (!store.canStore) main.prepend(make("p", { say: "errorStored", class: "note" }));
   refresh = () => {
     text.refresh();
-    glossary.shown();
-    history.shown();
-    if (inside.element.offsetParent) inside.shown();
+    glossary.onShow();
+    history.onShow();
+    if (inside.element.offsetParent) inside.onShow();
   };
   text.focus();
 }
 
-/** Ask the server which languages it has, until it answers. */
+/** Request the languages of the server, until it responds. */
 async function start(): Promise<void> {
-  clearTimeout(again); // it would build the page anew, and lose what was typed meanwhile
+  clearTimeout(retryTimer); // it would rebuild the page and lose the text typed meanwhile
   try {
-    build(new App(api, store, await api.offer()));
+    build(new App(api, store, await api.loadLanguages()));
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof RequestError)) throw error;
     const { problem } = error;
     const note = make("p", { class: "note", attributes: { role: "alert" } }, say(problem.key, problem.values));
     main.replaceChildren(note, button("retry", () => void start()));
-    if (problem.again !== undefined) again = setTimeout(() => void start(), problem.again * 1000);
+    if (problem.retrySeconds !== undefined) retryTimer = setTimeout(() => void start(), problem.retrySeconds * 1000);
     refresh = () => void start();
   }
 }
 
-dress(store.settings, store.settings.page || preferred(navigator.languages));
+applySettings(store.settings, store.settings.page || preferredLanguage(navigator.languages));
 const skip = make("a", { say: "skip", class: "skip", attributes: { href: "#main" } });
 skip.addEventListener("click", (event) => {
   event.preventDefault(); // the fragment holds a shared text

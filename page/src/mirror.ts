@@ -1,14 +1,14 @@
-/** A text box whose words can be marked: behind it lies the same text, with the marks. */
+/** A text box whose words can be highlighted, by an element with the same text behind it. */
 
 import { make } from "./dom";
-import { marked, type Span } from "./words";
+import { splitAtSpans, type Span } from "./words";
 
 export class SourceBox {
   readonly box: HTMLTextAreaElement;
   readonly element: HTMLElement;
   private readonly mirror: HTMLElement;
 
-  constructor(changed: (isPasted: boolean) => void) {
+  constructor(onInput: (isPasted: boolean) => void) {
     this.mirror = make("div", { class: "mirror", attributes: { "aria-hidden": "true" } });
     this.box = make("textarea", {
       id: "source",
@@ -17,8 +17,8 @@ export class SourceBox {
       attributes: { spellcheck: "true", dir: "auto", autocomplete: "off" },
       on: {
         input: (event) => {
-          this.fit();
-          changed((event as InputEvent).inputType !== undefined && (event as InputEvent).inputType.startsWith("insertFrom"));
+          this.resize();
+          onInput((event as InputEvent).inputType !== undefined && (event as InputEvent).inputType.startsWith("insertFrom"));
         },
       },
     });
@@ -31,21 +31,21 @@ export class SourceBox {
 
   set text(text: string) {
     this.box.value = text;
-    this.fit();
+    this.resize();
   }
 
-  /** Mark places of a line. */
-  mark(at: number, spans: readonly Span[]): void {
+  /** Highlight spans of a line. */
+  mark(lineIndex: number, spans: readonly Span[]): void {
     const lines = this.text.split("\n");
-    const before = lines.slice(0, at).reduce((sum, line) => sum + line.length + 1, 0);
-    const moved = spans.map(([start, end]): Span => [before + start, before + end]);
-    const parts = spans.length ? marked(this.text, moved) : [];
+    const before = lines.slice(0, lineIndex).reduce((sum, line) => sum + line.length + 1, 0);
+    const shifted = spans.map(([start, end]): Span => [before + start, before + end]);
+    const parts = spans.length ? splitAtSpans(this.text, shifted) : [];
     this.mirror.replaceChildren(...parts.map((part) => (part.isMarked ? make("mark", {}, part.text) : part.text)));
     this.mirror.dir = getComputedStyle(this.box).direction;
   }
 
-  /** As high as its text, so that it need not scroll. */
-  private fit(): void {
+  /** Fit the height to the text, so that the box does not scroll. */
+  private resize(): void {
     this.mirror.replaceChildren(`${this.text}\n`);
     this.box.style.height = "auto";
     this.box.style.height = `${this.box.scrollHeight}px`;

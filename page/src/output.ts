@@ -1,29 +1,29 @@
-/** A translation as words that can be pointed at, reached by keys, and chosen. */
+/** A translation whose words can be hovered, focused by keys, and selected. */
 
 import { make } from "./dom";
 import { direction } from "./languages";
-import { say, spoken } from "./messages";
+import { say, currentLanguage } from "./messages";
 import type { Line } from "./session";
-import { certainties, doubt, type Part, partsOf, sourcesOf, type Span } from "./words";
+import { wordProbabilities, doubtLevel, type Part, splitWords, sourceSpans, type Span } from "./words";
 
-export interface Place {
+export interface WordPosition {
   line: Line;
-  /** Number of the line. */
-  at: number;
+  /** The index of the line. */
+  lineIndex: number;
   part: Part;
   element: HTMLElement;
 }
 
 export interface OutputListener {
-  /** The pointer or the focus is on a word, or on none any longer. */
-  looked(at: number, spans: Span[]): void;
-  chosen(place: Place): void;
+  /** Called when the pointer or the focus has moved to a word, or away from all words. */
+  onHover(lineIndex: number, spans: Span[]): void;
+  onChoose(position: WordPosition): void;
 }
 
 export class Output {
   readonly element: HTMLElement;
-  private places = new Map<HTMLElement, Place>();
-  private drawn: string[] = [];
+  private positions = new Map<HTMLElement, WordPosition>();
+  private shownKeys: string[] = [];
   private language = "";
 
   constructor(private readonly listener: OutputListener) {
@@ -34,77 +34,77 @@ export class Output {
       on: {
         click: (event) => this.choose(event.target),
         keydown: (event) => this.key(event),
-        focusin: (event) => this.look(event.target),
-        focusout: () => this.listener.looked(0, []),
-        mouseover: (event) => this.look(event.target),
-        mouseleave: () => this.listener.looked(0, []),
+        focusin: (event) => this.showSources(event.target),
+        focusout: () => this.listener.onHover(0, []),
+        mouseover: (event) => this.showSources(event.target),
+        mouseleave: () => this.listener.onHover(0, []),
       },
     });
   }
 
-  /** Show lines; those that are as they were stay, and with them the focus. */
+  /** Show lines; the elements of unchanged lines are kept, and with them the focus. */
   show(lines: readonly Line[], language: string): void {
-    const keys = lines.map((line) => `${spoken()} ${line.stage} ${line.forced ?? ""}\n${line.text}`);
-    if (language !== this.language) this.drawn = [];
+    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${line.forced ?? ""}\n${line.text}`);
+    if (language !== this.language) this.shownKeys = [];
     this.language = language;
     this.element.lang = language.replaceAll("_", "-");
     this.element.dir = direction(language);
-    lines.forEach((line, at) => {
-      const old = this.element.children[at];
-      if (old && this.drawn[at] === keys[at]) this.renew(old, line, at);
-      else if (old) old.replaceWith(this.line(line, at));
-      else this.element.append(this.line(line, at));
+    lines.forEach((line, index) => {
+      const existing = this.element.children[index];
+      if (existing && this.shownKeys[index] === keys[index]) this.updateWords(existing, line, index);
+      else if (existing) existing.replaceWith(this.line(line, index));
+      else this.element.append(this.line(line, index));
     });
     while (this.element.children.length > lines.length) this.element.lastElementChild!.remove();
-    this.drawn = keys;
-    this.rove();
+    this.shownKeys = keys;
+    this.updateTabStops();
   }
 
-  /** What stands at an element of a word. */
-  placeOf(target: EventTarget | null): Place | undefined {
+  /** Return the position of the word of an element. */
+  positionOf(target: EventTarget | null): WordPosition | undefined {
     const word = target instanceof Element ? target.closest<HTMLElement>(".word") : null;
-    return word ? this.places.get(word) : undefined;
+    return word ? this.positions.get(word) : undefined;
   }
 
-  /** Bring the focus to the word of a line that begins at a place, or behind it. */
-  focusAt(at: number, start: number): void {
-    const words = this.words().filter((word) => this.places.get(word)!.at === at);
-    this.focus(words.find((word) => this.places.get(word)!.part.start >= start) ?? words.at(-1));
+  /** Focus the first word of a line that starts at or after a position. */
+  focusAt(lineIndex: number, start: number): void {
+    const words = this.words().filter((word) => this.positions.get(word)!.lineIndex === lineIndex);
+    this.focus(words.find((word) => this.positions.get(word)!.part.start >= start) ?? words.at(-1));
   }
 
-  private renew(element: Element, line: Line, at: number): void {
+  private updateWords(element: Element, line: Line, lineIndex: number): void {
     element.querySelectorAll<HTMLElement>(".word").forEach((word) => {
-      const place = this.places.get(word);
-      if (place) this.places.set(word, { ...place, line, at });
+      const position = this.positions.get(word);
+      if (position) this.positions.set(word, { ...position, line, lineIndex });
     });
   }
 
-  private line(line: Line, at: number): HTMLElement {
+  private line(line: Line, lineIndex: number): HTMLElement {
     const element = make("div", { class: `line ${line.stage}` });
-    if (line.stage !== "done" || !line.made) {
+    if (line.stage !== "done" || !line.translation) {
       element.append(line.text);
       return element;
     }
-    const certain = certainties(line.text, line.made.words ?? []);
-    for (const part of partsOf(line.text, this.language)) {
-      if (part.isWord) element.append(this.word(line, at, part, certain(part.start)));
+    const probabilityAt = wordProbabilities(line.text, line.translation.words ?? []);
+    for (const part of splitWords(line.text, this.language)) {
+      if (part.isWord) element.append(this.word(line, lineIndex, part, probabilityAt(part.start)));
       else element.append(part.text);
     }
     return element;
   }
 
-  private word(line: Line, at: number, part: Part, mean: number | undefined): HTMLElement {
+  private word(line: Line, lineIndex: number, part: Part, mean: number | undefined): HTMLElement {
     const word = make(
       "span",
       { class: "word", attributes: { role: "button", tabindex: "-1", "aria-haspopup": "dialog" } },
       part.text,
     );
-    const level = doubt(mean);
+    const level = doubtLevel(mean);
     if (level) word.dataset.doubt = String(level);
     if (mean !== undefined) word.title = say("probability", { percent: Math.round(100 * mean) });
     const [from, to] = line.forced ?? [0, 0];
     if (from <= part.start && part.start + part.text.length <= to) word.classList.add("forced");
-    this.places.set(word, { line, at, part, element: word });
+    this.positions.set(word, { line, lineIndex, part, element: word });
     return word;
   }
 
@@ -112,11 +112,11 @@ export class Output {
     return [...this.element.querySelectorAll<HTMLElement>(".word")];
   }
 
-  /** One word is reached by Tab, the others from it by the arrows. */
-  private rove(): void {
+  /** Make one word reachable by Tab; the others are reached from it by the arrow keys. */
+  private updateTabStops(): void {
     const words = this.words();
-    const kept = new Set(words);
-    for (const word of this.places.keys()) if (!kept.has(word)) this.places.delete(word);
+    const current = new Set(words);
+    for (const word of this.positions.keys()) if (!current.has(word)) this.positions.delete(word);
     if (words.length && !words.some((word) => word.tabIndex === 0)) words[0]!.tabIndex = 0;
   }
 
@@ -128,29 +128,29 @@ export class Output {
 
   private key(event: KeyboardEvent): void {
     const words = this.words();
-    const here = words.indexOf(document.activeElement as HTMLElement);
-    if (here < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    const on = this.element.dir === "rtl" ? -1 : 1;
-    const steps: Record<string, number> = { ArrowRight: here + on, ArrowLeft: here - on, Home: 0, End: words.length - 1 };
-    const to = steps[event.key];
-    if (to !== undefined) this.focus(words[to]);
-    else if (event.key === "Enter" || event.key === " ") this.choose(words[here]!);
+    const index = words.indexOf(document.activeElement as HTMLElement);
+    if (index < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    const forward = this.element.dir === "rtl" ? -1 : 1;
+    const steps: Record<string, number> = { ArrowRight: index + forward, ArrowLeft: index - forward, Home: 0, End: words.length - 1 };
+    const target = steps[event.key];
+    if (target !== undefined) this.focus(words[target]);
+    else if (event.key === "Enter" || event.key === " ") this.choose(words[index]!);
     else return;
     event.preventDefault();
   }
 
   private choose(target: EventTarget | null): void {
-    const place = this.placeOf(target);
-    if (!place || String(getSelection()) !== "") return; // the reader is marking text
-    this.listener.chosen(place);
+    const position = this.positionOf(target);
+    if (!position || String(getSelection()) !== "") return; // the reader is selecting text
+    this.listener.onChoose(position);
   }
 
-  private look(target: EventTarget | null): void {
-    const place = this.placeOf(target);
-    const alignment = place?.line.made?.alignment;
-    if (!place || !alignment) return this.listener.looked(0, []);
-    const { line, part } = place;
+  private showSources(target: EventTarget | null): void {
+    const position = this.positionOf(target);
+    const alignment = position?.line.translation?.alignment;
+    if (!position || !alignment) return this.listener.onHover(0, []);
+    const { line, part } = position;
     const span: Span = [part.start, part.start + part.text.length];
-    this.listener.looked(place.at, sourcesOf(alignment, line.source, line.text, span));
+    this.listener.onHover(position.lineIndex, sourceSpans(alignment, line.source, line.text, span));
   }
 }

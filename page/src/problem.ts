@@ -1,17 +1,17 @@
-/** What went wrong, in words that say what to do. */
+/** Problems of requests, with messages that say what to do. */
 
 import type { Key } from "./messages";
 
 export interface Problem {
   key: Key;
   values: Record<string, string | number>;
-  /** Seconds until it is worth asking again by itself; undefined where it is not. */
-  again?: number;
-  /** Whether asking again may help. */
+  /** Seconds after which the request is repeated automatically; undefined if it is not. */
+  retrySeconds?: number;
+  /** Whether a retry may help. */
   canRetry: boolean;
 }
 
-export interface Answer {
+export interface ErrorResponse {
   status: number;
   code: string;
   message: string;
@@ -19,16 +19,16 @@ export interface Answer {
   retryAfter: number | null;
 }
 
-export class Refused extends Error {
+export class RequestError extends Error {
   constructor(readonly problem: Problem) {
     super(problem.key);
   }
 }
 
-const LONGEST_WAIT = 60;
+const MAX_WAIT = 60;
 
-/** The message of the body of an error, whichever dialect it is in. */
-export function readAnswer(status: number, body: unknown, retryAfter: string | null): Answer {
+/** Parse the body of an error response of any of the server's APIs. */
+export function parseError(status: number, body: unknown, retryAfter: string | null): ErrorResponse {
   const outer = isRecord(body) ? body : {};
   const inner = isRecord(outer.error) ? outer.error : outer;
   const text = (value: unknown) => (typeof value === "string" ? value : "");
@@ -42,30 +42,30 @@ export function readAnswer(status: number, body: unknown, retryAfter: string | n
   };
 }
 
-/** What the answer of a server means for the reader. */
-export function problemOf(
-  answer: Answer,
-  asked: { from: string; to: string; path: string; hasKey: boolean },
+/** Convert an error response to a problem for the reader. */
+export function toProblem(
+  response: ErrorResponse,
+  context: { from: string; to: string; path: string; hasKey: boolean },
 ): Problem {
-  const { status, code, message, parameter, retryAfter } = answer;
+  const { status, code, message, parameter, retryAfter } = response;
   const detail = message.endsWith(".") ? message : `${message}.`;
-  const plain = (key: Key, values = {}, canRetry = false): Problem => ({ key, values, canRetry });
-  if (code === "quota_exceeded") return plain("errorOther", { detail });
-  if (status === 401 || status === 403) return plain(asked.hasKey ? "errorKeyWrong" : "errorKey");
-  if (status === 413) return plain("errorLong");
-  if (code === "model_unavailable") return plain("errorModel", {}, true);
+  const problem = (key: Key, values = {}, canRetry = false): Problem => ({ key, values, canRetry });
+  if (code === "quota_exceeded") return problem("errorOther", { detail });
+  if (status === 401 || status === 403) return problem(context.hasKey ? "errorKeyWrong" : "errorKey");
+  if (status === 413) return problem("errorLong");
+  if (code === "model_unavailable") return problem("errorModel", {}, true);
   if (status === 429 || (status === 503 && retryAfter !== null)) {
-    const seconds = Math.min(LONGEST_WAIT, retryAfter ?? 2);
-    return { key: "errorBusy", values: { seconds }, again: seconds, canRetry: true };
+    const seconds = Math.min(MAX_WAIT, retryAfter ?? 2);
+    return { key: "errorBusy", values: { seconds }, retrySeconds: seconds, canRetry: true };
   }
-  if (status === 501 && asked.path.startsWith("v1/documents")) return plain("errorDocuments");
-  if (status === 501 && asked.path.startsWith("v1/glossaries")) return plain("errorGlossaries");
-  if (status === 501 && asked.path === "v1/detect") return plain("errorDetect");
-  if (status === 408 || status === 504) return plain("errorTime", {}, true);
-  if (code.startsWith("unsupported_language")) return plain("errorPair", { from: asked.from, to: asked.to });
-  if (parameter === "glossary" || code.includes("glossary")) return plain("errorGlossary", { detail });
-  if (status >= 500) return plain("errorServer", { detail }, true);
-  return plain("errorOther", { detail }, false);
+  if (status === 501 && context.path.startsWith("v1/documents")) return problem("errorDocuments");
+  if (status === 501 && context.path.startsWith("v1/glossaries")) return problem("errorGlossaries");
+  if (status === 501 && context.path === "v1/detect") return problem("errorDetect");
+  if (status === 408 || status === 504) return problem("errorTime", {}, true);
+  if (code.startsWith("unsupported_language")) return problem("errorPair", { from: context.from, to: context.to });
+  if (parameter === "glossary" || code.includes("glossary")) return problem("errorGlossary", { detail });
+  if (status >= 500) return problem("errorServer", { detail }, true);
+  return problem("errorOther", { detail }, false);
 }
 
 export const unreachable = (): Problem => ({ key: "errorNetwork", values: {}, canRetry: true });
@@ -74,5 +74,5 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether an error is no more than a request that is not wanted any longer. */
+/** Return whether an error is an aborted request. */
 export const isAborted = (error: unknown): boolean => error instanceof DOMException && error.name === "AbortError";

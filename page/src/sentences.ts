@@ -1,11 +1,11 @@
-/** The sentences of a line, which the server translates apart: a prefix is that of one of them. */
+/** The sentences of a line, which the server translates separately; a prefix applies to one of them. */
 
-import type { Made } from "./api";
+import type { ServerTranslation } from "./api";
 import type { Alignment, Span } from "./words";
 
 const END = "</s>";
 
-/** A sentence and its translation, with their places in the line and its translation. */
+/** A sentence and its translation, with their spans in the line and its translation. */
 export interface Sentence {
   source: string;
   target: string;
@@ -14,108 +14,108 @@ export interface Sentence {
   tokens: string[];
 }
 
-function groups<Item>(items: readonly Item[], isEnd: (item: Item) => boolean): Item[][] {
-  const found: Item[][] = [[]];
+function splitGroups<Item>(items: readonly Item[], isEnd: (item: Item) => boolean): Item[][] {
+  const groups: Item[][] = [[]];
   for (const item of items) {
-    if (isEnd(item)) found.push([]);
-    else found.at(-1)!.push(item);
+    if (isEnd(item)) groups.push([]);
+    else groups.at(-1)!.push(item);
   }
-  if (found.length > 1 && found.at(-1)!.length === 0) found.pop();
-  return found;
+  if (groups.length > 1 && groups.at(-1)!.length === 0) groups.pop();
+  return groups;
 }
 
 const isEnd = (piece: string): boolean => piece === END;
 
-/** What a subword piece spells: without the mark of a word's beginning, or of its going on. */
+/** Return the text of a subword piece, without the marker of a word start or of a continuation. */
 export const spelling = (piece: string): string => piece.replace(/^[▁Ġ]+|^##/, "").replaceAll("▁", " ");
 
-/** Where groups of pieces stand in a text; null where the text is not spelt by them. */
-function spans(text: string, pieces: ReadonlyArray<readonly string[]>): Span[] | null {
-  const found: Span[] = [];
-  let at = 0;
+/** Return the spans of groups of pieces in a text, or null if the pieces do not spell the text. */
+function findSpans(text: string, pieces: ReadonlyArray<readonly string[]>): Span[] | null {
+  const spans: Span[] = [];
+  let position = 0;
   const skip = () => {
-    while (at < text.length && /\s/.test(text[at]!)) at++;
+    while (position < text.length && /\s/.test(text[position]!)) position++;
   };
   for (const group of pieces) {
     skip();
-    const start = at;
+    const start = position;
     for (const piece of group) {
       const spelt = spelling(piece).trim();
       if (spelt) skip();
-      if (!text.startsWith(spelt, at)) return null;
-      at += spelt.length;
+      if (!text.startsWith(spelt, position)) return null;
+      position += spelt.length;
     }
-    found.push([start, at]);
+    spans.push([start, position]);
   }
-  return text.slice(at).trim() === "" ? found : null;
+  return text.slice(position).trim() === "" ? spans : null;
 }
 
-/** The sentences as a browser sees them, where they are as many. */
-function guessed(text: string, count: number): Span[] | null {
+/** Segment sentences with the browser; return null if their number differs. */
+function segmentSentences(text: string, count: number): Span[] | null {
   const parts = [...new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text)];
   if (parts.length !== count) return null;
   return parts.map(({ index, segment }): Span => [index, index + segment.trimEnd().length]);
 }
 
-/** The sentences of a line; one, the whole line, where they cannot be told apart. */
-export function sentencesOf(source: string, made: Made): Sentence[] {
-  const sources = groups(made.source_tokens ?? [], isEnd);
-  const targets = groups(made.tokens ?? [], isEnd);
+/** Return the sentences of a line; the complete line if they cannot be separated. */
+export function sentencesOf(source: string, translation: ServerTranslation): Sentence[] {
+  const sources = splitGroups(translation.source_tokens ?? [], isEnd);
+  const targets = splitGroups(translation.tokens ?? [], isEnd);
   const count = targets.length;
-  const from = spans(source, sources) ?? guessed(source, count);
-  const to = spans(made.text, targets) ?? guessed(made.text, count);
-  const isWhole = count < 2 || from?.length !== count || to?.length !== count;
-  const every: Array<[Span, Span]> = isWhole
-    ? [[[0, source.length], [0, made.text.length]]]
-    : from.map((span, at) => [span, to[at]!]);
-  return every.map(([sourceSpan, targetSpan], at) => ({
+  const from = findSpans(source, sources) ?? segmentSentences(source, count);
+  const to = findSpans(translation.text, targets) ?? segmentSentences(translation.text, count);
+  const isSingle = count < 2 || from?.length !== count || to?.length !== count;
+  const spans: Array<[Span, Span]> = isSingle
+    ? [[[0, source.length], [0, translation.text.length]]]
+    : from.map((span, index) => [span, to[index]!]);
+  return spans.map(([sourceSpan, targetSpan], index) => ({
     source: source.slice(...sourceSpan),
-    target: made.text.slice(...targetSpan),
+    target: translation.text.slice(...targetSpan),
     sourceSpan,
     targetSpan,
-    tokens: targets[at] ?? [],
+    tokens: targets[index] ?? [],
   }));
 }
 
-/** Which sentence a place of the translation is in. */
-export function sentenceAt(sentences: readonly Sentence[], place: number): number {
-  const found = sentences.findIndex((one) => place < one.targetSpan[1]);
-  return found < 0 ? sentences.length - 1 : found;
+/** Return the index of the sentence that contains a position of the translation. */
+export function sentenceAt(sentences: readonly Sentence[], position: number): number {
+  const index = sentences.findIndex((sentence) => position < sentence.targetSpan[1]);
+  return index < 0 ? sentences.length - 1 : index;
 }
 
-/** A line's translation with another one of a sentence in it. */
-export function splice(source: string, made: Made, index: number, other: Made): Made {
-  const sentences = sentencesOf(source, made);
+/** Return the translation of a line with the translation of a sentence replaced. */
+export function spliceSentence(source: string, translation: ServerTranslation, index: number, other: ServerTranslation): ServerTranslation {
+  const sentences = sentencesOf(source, translation);
   const sentence = sentences[index]!;
   const [start, end] = sentence.targetSpan;
-  const within = (one: string) => made.text.slice(0, start) + one + made.text.slice(end);
-  const spliced: Made = { ...made, text: within(other.text), warnings: other.warnings ?? made.warnings ?? [] };
-  spliced.tokens = join(replaced(groups(made.tokens ?? [], isEnd), index, other.tokens ?? []), END);
-  if (made.words && other.words) {
+  const replaceSentence = (text: string) => translation.text.slice(0, start) + text + translation.text.slice(end);
+  const spliced: ServerTranslation = { ...translation, text: replaceSentence(other.text), warnings: other.warnings ?? translation.warnings ?? [] };
+  spliced.tokens = join(replaceAt(splitGroups(translation.tokens ?? [], isEnd), index, other.tokens ?? []), END);
+  if (translation.words && other.words) {
     const wordEnd = other.words.find((word) => word.text === END) ?? { text: END, probability: 1, mean: 1 };
-    const theirs = other.words.filter((word) => word.text !== END);
-    spliced.words = join(replaced(groups(made.words, (word) => word.text === END), index, theirs), wordEnd);
+    const otherWords = other.words.filter((word) => word.text !== END);
+    spliced.words = join(replaceAt(splitGroups(translation.words, (word) => word.text === END), index, otherWords), wordEnd);
   }
-  if (made.alignment && other.alignment) {
-    spliced.alignment = joinAlignments(made.alignment, other.alignment, source, made.text, sentence, other.text);
+  if (translation.alignment && other.alignment) {
+    spliced.alignment = joinAlignments(translation.alignment, other.alignment, source, translation.text, sentence, other.text);
   } else {
     delete spliced.alignment;
   }
-  spliced.alternatives = (other.alternatives ?? []).map((one) => splice(source, made, index, { ...one, alternatives: [] }));
+  spliced.alternatives = (other.alternatives ?? []).map((alternative) => spliceSentence(source, translation, index, { ...alternative, alternatives: [] }));
   return spliced;
 }
 
-function replaced<Item>(all: Item[][], index: number, items: Item[]): Item[][] {
-  return all.map((old, at) => (at === index ? items : old));
+function replaceAt<Item>(all: Item[][], index: number, items: Item[]): Item[][] {
+  return all.map((old, i) => (i === index ? items : old));
 }
 
 function join<Item>(parts: Item[][], end: Item): Item[] {
-  return parts.flatMap((part, at) => (at ? [end, ...part] : part));
+  return parts.flatMap((part, i) => (i ? [end, ...part] : part));
 }
 
 const points = (text: string): number => [...text].length;
 
-/** The links outside a sentence, and in it those of its other translation. */
+/** Combine the links outside a sentence with those of its other translation. */
 function joinAlignments(
   old: Alignment,
   other: Alignment,
@@ -124,31 +124,31 @@ function joinAlignments(
   sentence: Sentence,
   text: string,
 ): Alignment {
-  const from = sentence.sourceSpan.map((at) => points(source.slice(0, at))) as Span;
-  const to = sentence.targetSpan.map((at) => points(target.slice(0, at))) as Span;
-  const grown = points(text) - points(sentence.target);
-  const moved = (spans: Span[], inside: Span, by: number): Array<Span | null> =>
+  const from = sentence.sourceSpan.map((offset) => points(source.slice(0, offset))) as Span;
+  const to = sentence.targetSpan.map((offset) => points(target.slice(0, offset))) as Span;
+  const growth = points(text) - points(sentence.target);
+  const shiftOutside = (spans: Span[], range: Span, offset: number): Array<Span | null> =>
     spans.map(([start, end]) => {
-      if (start >= inside[0] && start < inside[1]) return null;
-      return start >= inside[1] ? [start + by, end + by] : [start, end];
+      if (start >= range[0] && start < range[1]) return null;
+      return start >= range[1] ? [start + offset, end + offset] : [start, end];
     });
-  const shifted = (spans: Span[], by: number): Span[] => spans.map(([start, end]) => [start + by, end + by]);
-  const oldSource = moved(old.source, from, 0);
-  const oldTarget = moved(old.target, to, grown);
+  const shifted = (spans: Span[], offset: number): Span[] => spans.map(([start, end]) => [start + offset, end + offset]);
+  const oldSource = shiftOutside(old.source, from, 0);
+  const oldTarget = shiftOutside(old.target, to, growth);
   const newSource = shifted(other.source, from[0]);
   const newTarget = shifted(other.target, to[0]);
-  const sources = sorted([...oldSource, ...newSource]);
-  const targets = sorted([...oldTarget, ...newTarget]);
-  const place = (spans: Span[], span: Span) => spans.findIndex((one) => one[0] === span[0]);
+  const sources = sortSpans([...oldSource, ...newSource]);
+  const targets = sortSpans([...oldTarget, ...newTarget]);
+  const indexOf = (spans: Span[], span: Span) => spans.findIndex((candidate) => candidate[0] === span[0]);
   const links: Span[] = [];
-  for (const [one, two] of old.links) {
-    const ends = [oldSource[one], oldTarget[two]] as const;
-    if (ends[0] && ends[1]) links.push([place(sources, ends[0]), place(targets, ends[1])]);
+  for (const [sourceIndex, targetIndex] of old.links) {
+    const ends = [oldSource[sourceIndex], oldTarget[targetIndex]] as const;
+    if (ends[0] && ends[1]) links.push([indexOf(sources, ends[0]), indexOf(targets, ends[1])]);
   }
-  for (const [one, two] of other.links) links.push([place(sources, newSource[one]!), place(targets, newTarget[two]!)]);
-  return { source: sources, target: targets, links: links.sort((one, two) => one[0] - two[0] || one[1] - two[1]) };
+  for (const [sourceIndex, targetIndex] of other.links) links.push([indexOf(sources, newSource[sourceIndex]!), indexOf(targets, newTarget[targetIndex]!)]);
+  return { source: sources, target: targets, links: links.sort((first, second) => first[0] - second[0] || first[1] - second[1]) };
 }
 
-function sorted(spans: Array<Span | null>): Span[] {
-  return spans.filter((span): span is Span => span !== null).sort((one, two) => one[0] - two[0]);
+function sortSpans(spans: Array<Span | null>): Span[] {
+  return spans.filter((span): span is Span => span !== null).sort((first, second) => first[0] - second[0]);
 }

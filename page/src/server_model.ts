@@ -1,9 +1,9 @@
-/** A model on the server, for the laboratory: POST /v1/inside. */
+/** A model on the server for the laboratory, by POST /v1/inside. */
 
-import type { Api, Asked } from "./api";
-import type { Edit, LabInfo, LabModel, Sampling, Table, Translation, Wanted } from "./lab/model";
+import type { Api, RequestSettings } from "./api";
+import type { Edit, LabInfo, LabModel, Sampling, Table, Translation, TranslationOptions } from "./lab/model";
 
-interface Packed {
+interface PackedTable {
   shape: number[];
   data: string;
 }
@@ -14,19 +14,19 @@ interface Candidate {
   tokens: number[];
   pieces: string[];
   log_probs: Array<number | null>;
-  attention?: Record<string, Packed>;
-  insight?: Record<string, Packed>;
+  attention?: Record<string, PackedTable>;
+  insight?: Record<string, PackedTable>;
 }
 interface Answer {
   source: { text: string; tokens: number[]; pieces: string[] };
   candidates: Candidate[];
-  tree?: Packed;
+  tree?: PackedTable;
   steps?: Array<Array<{ token: number; log_prob: number | null }>>;
   vocabulary: Record<string, string>;
   model: LabInfo & { name: string; end: number };
 }
 
-const KEPT = 8; // answers: a view asks for some of them more than once
+const MAX_ANSWERS = 8; // cached answers: views request some of them repeatedly
 
 export class ServerModel implements LabModel {
   readonly pause = 250;
@@ -38,82 +38,82 @@ export class ServerModel implements LabModel {
 
   private constructor(
     private readonly api: Api,
-    private readonly asked: Asked,
-    private readonly refused: (error: unknown) => Error,
+    private readonly settings: RequestSettings,
+    private readonly toError: (error: unknown) => Error,
   ) {}
 
-  /** Ask for a first text, as the first view does; rejects with what the server refuses. */
-  static async open(api: Api, asked: Asked, refused: (error: unknown) => Error, text: string, wanted: Wanted): Promise<ServerModel> {
-    const own = new ServerModel(api, asked, refused);
-    const { model } = await own.answer(text, wanted);
-    own.info = model;
-    own.end = model.end;
-    own.python = model.name === "bundled" ? "uwaga.load()" : `uwaga.load(${JSON.stringify(model.name)})`;
-    return own;
+  /** Open the model with a first request, like that of the first view; reject if the server rejects it. */
+  static async open(api: Api, settings: RequestSettings, toError: (error: unknown) => Error, text: string, options: TranslationOptions): Promise<ServerModel> {
+    const instance = new ServerModel(api, settings, toError);
+    const { model } = await instance.answer(text, options);
+    instance.info = model;
+    instance.end = model.end;
+    instance.python = model.name === "bundled" ? "uwaga.load()" : `uwaga.load(${JSON.stringify(model.name)})`;
+    return instance;
   }
 
-  async translate(text: string, wanted: Wanted): Promise<Translation> {
+  async translate(text: string, options: TranslationOptions): Promise<Translation> {
     try {
-      return translationOf(await this.answer(text, wanted));
+      return toTranslation(await this.answer(text, options));
     } catch (error) {
-      throw this.refused(error);
+      throw this.toError(error);
     }
   }
 
   async sample(text: string, { temperature, topK, topP, seed }: Sampling, edits: Edit[]): Promise<string> {
-    const drawn = { sample: true, temperature, top_k: topK, top_p: topP, seed };
-    return (await this.translate(text, { ...drawn, edits } as Wanted)).text;
+    const options = { sample: true, temperature, top_k: topK, top_p: topP, seed };
+    return (await this.translate(text, { ...options, edits } as TranslationOptions)).text;
   }
 
   piece(token: number): string {
     return this.pieces.get(String(token)) ?? "";
   }
 
-  private async answer(text: string, wanted: Wanted): Promise<Answer> {
-    const { forced, edits, ...rest } = wanted;
-    const options = { ...rest, ...(forced === undefined ? {} : { forced }), ...(edits?.length ? { edits } : {}) };
+  private async answer(text: string, request: TranslationOptions): Promise<Answer> {
+    const { forced, edits, ...others } = request;
+    const options = { ...others, ...(forced === undefined ? {} : { forced }), ...(edits?.length ? { edits } : {}) };
     const key = JSON.stringify([text, options]);
-    const known = this.answers.get(key);
-    const coming = known ?? (this.api.inside(text, this.asked, options) as Promise<Answer>);
-    if (!known) {
-      this.answers.set(key, coming);
-      for (const old of this.answers.keys()) if (this.answers.size > KEPT) this.answers.delete(old);
-      coming.catch(() => this.answers.delete(key));
+    const cached = this.answers.get(key);
+    const pending = cached ?? (this.api.inside(text, this.settings, options) as Promise<Answer>);
+    if (!cached) {
+      this.answers.set(key, pending);
+      for (const oldest of this.answers.keys()) if (this.answers.size > MAX_ANSWERS) this.answers.delete(oldest);
+      pending.catch(() => this.answers.delete(key));
     }
-    const answer = await coming;
+    const answer = await pending;
     for (const [token, piece] of Object.entries(answer.vocabulary)) this.pieces.set(token, piece);
     return answer;
   }
 }
 
-export function translationOf(answer: Answer): Translation {
-  const candidates = answer.candidates.map((one) => ({
-    text: one.text,
-    score: one.score ?? -Infinity,
-    truncated: one.truncated,
-    tokens: Int32Array.from(one.tokens),
-    pieces: one.pieces,
-    logProbs: Float64Array.from(one.log_probs, (value) => value ?? -Infinity),
-    ...(one.attention ? { attention: tables(one.attention) } : {}),
-    ...(one.insight ? { insight: tables(one.insight) } : {}),
+export function toTranslation(answer: Answer): Translation {
+  const candidates = answer.candidates.map((candidate) => ({
+    text: candidate.text,
+    score: candidate.score ?? -Infinity,
+    truncated: candidate.truncated,
+    tokens: Int32Array.from(candidate.tokens),
+    pieces: candidate.pieces,
+    logProbs: Float64Array.from(candidate.log_probs, (value) => value ?? -Infinity),
+    ...(candidate.attention ? { attention: tables(candidate.attention) } : {}),
+    ...(candidate.insight ? { insight: tables(candidate.insight) } : {}),
   }));
   const { text, tokens, pieces } = answer.source;
   return {
     ...candidates[0]!,
     source: { text, tokens: Int32Array.from(tokens), pieces },
     candidates,
-    ...(answer.tree ? { tree: unpacked(answer.tree) } : {}),
+    ...(answer.tree ? { tree: unpackTable(answer.tree) } : {}),
     ...(answer.steps
       ? { steps: answer.steps.map((step) => step.map(({ token, log_prob }) => ({ token, probability: log_prob === null ? 0 : Math.exp(log_prob) }))) }
       : {}),
   };
 }
 
-const tables = (packed: Record<string, Packed>): Record<string, Table> =>
-  Object.fromEntries(Object.entries(packed).map(([name, one]) => [name, unpacked(one)]));
+const tables = (packed: Record<string, PackedTable>): Record<string, Table> =>
+  Object.fromEntries(Object.entries(packed).map(([name, table]) => [name, unpackTable(table)]));
 
-/** The array of base64 of float32, little-endian as every browser's machine is. */
-export function unpacked({ shape, data }: Packed): Table {
-  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+/** Decode an array of float32 in base64, little-endian. */
+export function unpackTable({ shape, data }: PackedTable): Table {
+  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   return { shape, data: new Float32Array(bytes.buffer) };
 }

@@ -1,25 +1,25 @@
-/** A text that is translated while it changes: quickly first, by a stream, then as well as the model can. */
+/** The translation of a text that changes: first quickly by a stream, then with the best quality. */
 
-import type { Api, Asked, Made } from "./api";
+import type { Api, RequestSettings, ServerTranslation } from "./api";
 import { AUTO } from "./languages";
-import { isBlank, linesOf, missing, Recent, spread } from "./lines";
-import { isAborted, type Problem, Refused } from "./problem";
-import { sentencesOf, splice } from "./sentences";
+import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
+import { isAborted, type Problem, RequestError } from "./problem";
+import { sentencesOf, spliceSentence } from "./sentences";
 import type { Span } from "./words";
 
 export interface Line {
   source: string;
   text: string;
-  /** `old` is of a text that has changed since; `rough` comes from the stream. */
+  /** `old` is the translation of an earlier text; `rough` comes from the stream. */
   stage: "blank" | "old" | "rough" | "done";
-  made?: Made;
-  /** Whether the old text translates a beginning of the source, or a text that begins so. */
+  translation?: ServerTranslation;
+  /** Whether the old text translates a prefix of the source, or a text of which the source is a prefix. */
   grows?: boolean;
-  /** The part of the translation that the reader has chosen. */
+  /** The part of the translation that the reader has selected. */
   forced?: Span;
 }
 
-type Kept = Pick<Line, "forced"> & { made: Made };
+type CachedTranslation = Pick<Line, "forced"> & { translation: ServerTranslation };
 
 export interface Listener {
   changed(lines: readonly Line[], isWorking: boolean): void;
@@ -29,10 +29,10 @@ export interface Listener {
 
 /** Milliseconds. */
 const PAUSE_BEFORE_FULL = 200;
-/** Characters: above, the first words would wait for a stream of it all. */
-const LONGEST_STREAM = 2000;
+/** Longer texts are not streamed, because their first words would take too long. */
+const MAX_STREAM_CHARACTERS = 2000;
 const LINES_AT_ONCE = 16;
-/** How much a text that grows keeps of the translation that is shown. */
+/** Bias of a growing text towards the translation shown. */
 const BIAS = 0.3;
 const FULL = { nbest: 4, beam: 5, alignment: true, tokens: true, scores: true };
 
@@ -45,85 +45,85 @@ const pause = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     });
   });
 
-/** Whether what is shown for a line is the translation of a beginning of its new source, or of more. */
-function isGrown(shown: Line | undefined, source: string): boolean {
-  if (!shown?.text.trim() || (shown.stage === "old" && !shown.grows)) return false;
-  return source.startsWith(shown.source) || shown.source.startsWith(source);
+/** Return whether the displayed line translates a prefix of the new source, or an extension of it. */
+function isGrown(displayed: Line | undefined, source: string): boolean {
+  if (!displayed?.text.trim() || (displayed.stage === "old" && !displayed.grows)) return false;
+  return source.startsWith(displayed.source) || displayed.source.startsWith(source);
 }
 
 export class Session {
   lines: Line[] = [];
-  /** The languages and glossary of these lines, the source found out where it was. */
-  asked: Asked = { source: "", target: "", glossary: [] };
-  private readonly kept = new Recent<Kept>(500);
+  /** The languages and glossary of these lines, with the detected source language. */
+  settings: RequestSettings = { source: "", target: "", glossary: [] };
+  private readonly cache = new LruCache<CachedTranslation>(500);
   private running = new AbortController();
-  private known: { text: string; code: string } | null = null;
-  private wanted: { text: string; asked: Asked } = { text: "", asked: this.asked };
+  private detectedLanguage: { text: string; code: string } | null = null;
+  private requested: { text: string; settings: RequestSettings } = { text: "", settings: this.settings };
 
   constructor(
     private readonly api: Api,
     private readonly listener: Listener,
   ) {}
 
-  /** Translate a text after so many milliseconds in which it does not change. */
-  async update(text: string, asked: Asked, delay: number): Promise<void> {
+  /** Translate a text after a delay in milliseconds, unless it changes. */
+  async update(text: string, settings: RequestSettings, delay: number): Promise<void> {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
-    this.wanted = { text, asked };
-    const before = this.lines;
-    this.asked = { ...asked, source: asked.source === AUTO ? (this.known?.code ?? AUTO) : asked.source };
-    this.lines = linesOf(text).map((source, at) => ({
-      source, text: before[at]?.text ?? "", stage: "old" as const, grows: isGrown(before[at], source),
+    this.requested = { text, settings };
+    const previous = this.lines;
+    this.settings = { ...settings, source: settings.source === AUTO ? (this.detectedLanguage?.code ?? AUTO) : settings.source };
+    this.lines = linesOf(text).map((source, index) => ({
+      source, text: previous[index]?.text ?? "", stage: "old" as const, grows: isGrown(previous[index], source),
     }));
-    this.fill();
+    this.fillFromCache();
     this.listener.failed(null);
     try {
-      const open = missing(this.lines.map((line) => line.source), (line) => this.kept.get(this.keyOf(line)) !== undefined);
-      this.tell(open.length > 0);
+      const pendingLines = missingLines(this.lines.map((line) => line.source), (line) => this.cache.get(this.cacheKey(line)) !== undefined);
+      this.notify(pendingLines.length > 0);
       if (isBlank(text)) this.listener.detected(undefined);
-      if (!open.length) return;
+      if (!pendingLines.length) return;
       await pause(delay, signal);
-      await this.work(text, asked, signal);
+      await this.translateMissing(text, settings, signal);
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
-      await this.complain(error, text, asked, signal);
+      await this.reportError(error, text, settings, signal);
     }
   }
 
-  /** Let the translation of a sentence of a line begin so, and go on from there. */
+  /** Force the translation of a sentence of a line to start with a prefix. */
   async force(line: Line, index: number, prefix: string): Promise<void> {
-    const whole = line.made;
-    const sentence = whole && sentencesOf(line.source, whole)[index];
+    const translation = line.translation;
+    const sentence = translation && sentencesOf(line.source, translation)[index];
     if (!sentence) return;
-    await this.once(async (signal) => {
+    await this.runOnce(async (signal) => {
       const options = { ...FULL, prefix, split: "never" };
-      const [made] = await this.api.translate([sentence.source], this.asked, options, signal);
-      if (!made) return;
+      const [result] = await this.api.translate([sentence.source], this.settings, options, signal);
+      if (!result) return;
       const [start] = sentence.targetSpan;
       const forced: Span = [start, start + prefix.length];
-      this.kept.set(this.keyOf(line.source), { made: splice(line.source, whole, index, made), forced });
+      this.cache.set(this.cacheKey(line.source), { translation: spliceSentence(line.source, translation, index, result), forced });
     });
   }
 
-  /** Take another of the n-best translations of a line. */
-  take(line: Line, other: Made): void {
-    const { alternatives = [], ...first } = line.made!;
-    const rest = alternatives.filter((one) => one.text !== other.text);
-    const made = { ...other, alternatives: [first, ...rest] };
-    this.kept.set(this.keyOf(line.source), { made, forced: [0, other.text.length] });
-    this.fill();
-    this.tell(false);
+  /** Use another of the n-best translations of a line. */
+  chooseAlternative(line: Line, chosenTranslation: ServerTranslation): void {
+    const { alternatives = [], ...first } = line.translation!;
+    const others = alternatives.filter((alternative) => alternative.text !== chosenTranslation.text);
+    const translation = { ...chosenTranslation, alternatives: [first, ...others] };
+    this.cache.set(this.cacheKey(line.source), { translation, forced: [0, chosenTranslation.text.length] });
+    this.fillFromCache();
+    this.notify(false);
   }
 
-  /** Take what the reader has chosen for a line back. */
-  async free(source: string): Promise<void> {
-    await this.once(async (signal) => {
-      const [made] = await this.api.translate([source], this.asked, FULL, signal);
-      if (made) this.kept.set(this.keyOf(source), { made });
+  /** Undo the reader's choices for a line. */
+  async resetLine(source: string): Promise<void> {
+    await this.runOnce(async (signal) => {
+      const [translation] = await this.api.translate([source], this.settings, FULL, signal);
+      if (translation) this.cache.set(this.cacheKey(source), { translation });
     });
   }
 
-  /** The whole translation. */
+  /** Return the complete translation. */
   text(): string {
     return this.lines.map((line) => line.text).join("\n");
   }
@@ -132,100 +132,100 @@ export class Session {
     return this.lines.every((line) => line.stage === "done" || line.stage === "blank");
   }
 
-  private async once(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  private async runOnce(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
-    this.tell(true);
+    this.notify(true);
     try {
-      await work(signal);
+      await task(signal);
       this.listener.failed(null);
     } catch (error) {
       if (signal.aborted) return;
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof RequestError)) throw error;
       this.listener.failed(error.problem);
-      this.fill();
-      return this.tell(false);
+      this.fillFromCache();
+      return this.notify(false);
     }
-    this.fill();
-    this.tell(false);
-    const { text, asked } = this.wanted;
-    if (!this.isDone()) void this.update(text, asked, 0); // lines that were being translated
+    this.fillFromCache();
+    this.notify(false);
+    const { text, settings } = this.requested;
+    if (!this.isDone()) void this.update(text, settings, 0); // lines whose translation was interrupted
   }
 
-  private async work(text: string, asked: Asked, signal: AbortSignal): Promise<void> {
-    if (asked.source === AUTO) await this.findLanguage(text, signal);
-    const open = missing(this.lines.map((line) => line.source), (line) => this.kept.get(this.keyOf(line)) !== undefined);
-    const together = open.join("\n");
-    // A stream is greedy, and holds to no terms.
-    if (open.length && together.length <= LONGEST_STREAM && !this.asked.glossary.length) {
-      const shown = open.map((source) => this.lines.find((line) => line.source === source && line.grows)?.text);
-      if (shown.every(Boolean)) {
-        const made = await this.api.translate(open, this.asked, { draft: shown, bias: BIAS }, signal);
-        this.grow(new Map(open.map((source, at) => [source, made[at]!.text])));
+  private async translateMissing(text: string, settings: RequestSettings, signal: AbortSignal): Promise<void> {
+    if (settings.source === AUTO) await this.findLanguage(text, signal);
+    const pendingLines = missingLines(this.lines.map((line) => line.source), (line) => this.cache.get(this.cacheKey(line)) !== undefined);
+    const joined = pendingLines.join("\n");
+    // A stream is greedy and does not support glossaries.
+    if (pendingLines.length && joined.length <= MAX_STREAM_CHARACTERS && !this.settings.glossary.length) {
+      const drafts = pendingLines.map((source) => this.lines.find((line) => line.source === source && line.grows)?.text);
+      if (drafts.every(Boolean)) {
+        const translations = await this.api.translate(pendingLines, this.settings, { draft: drafts, bias: BIAS }, signal);
+        this.showDrafts(new Map(pendingLines.map((source, index) => [source, translations[index]!.text])));
       } else {
-        await this.api.stream(together, this.asked, (grown) => this.grow(spread(open, grown)), signal);
+        await this.api.stream(joined, this.settings, (streamed) => this.showDrafts(matchStreamedLines(pendingLines, streamed)), signal);
       }
       await pause(PAUSE_BEFORE_FULL, signal);
     }
-    for (let at = 0; at < open.length; at += LINES_AT_ONCE) {
-      const some = open.slice(at, at + LINES_AT_ONCE);
-      const made = await this.api.translate(some, this.asked, FULL, signal);
-      some.forEach((line, index) => this.kept.set(this.keyOf(line), { made: made[index]! }));
-      this.fill();
-      this.tell(at + LINES_AT_ONCE < open.length);
+    for (let start = 0; start < pendingLines.length; start += LINES_AT_ONCE) {
+      const batch = pendingLines.slice(start, start + LINES_AT_ONCE);
+      const translations = await this.api.translate(batch, this.settings, FULL, signal);
+      batch.forEach((line, index) => this.cache.set(this.cacheKey(line), { translation: translations[index]! }));
+      this.fillFromCache();
+      this.notify(start + LINES_AT_ONCE < pendingLines.length);
     }
-    if (!open.length) this.tell(false);
+    if (!pendingLines.length) this.notify(false);
   }
 
   private async findLanguage(text: string, signal: AbortSignal): Promise<void> {
-    if (this.known?.text !== text) {
+    if (this.detectedLanguage?.text !== text) {
       const code = await this.api.detect(text.slice(0, 1000), signal);
-      this.known = code === undefined ? null : { text, code };
+      this.detectedLanguage = code === undefined ? null : { text, code };
     }
-    this.asked = { ...this.asked, source: this.known?.code ?? AUTO };
-    this.listener.detected(this.known?.code);
-    this.fill();
+    this.settings = { ...this.settings, source: this.detectedLanguage?.code ?? AUTO };
+    this.listener.detected(this.detectedLanguage?.code);
+    this.fillFromCache();
   }
 
-  /** Say what went wrong; where it is worth it, ask again by itself. */
-  private async complain(error: unknown, text: string, asked: Asked, signal: AbortSignal): Promise<void> {
-    if (!(error instanceof Refused)) throw error;
+  /** Report a problem, and repeat the request automatically if that may help. */
+  private async reportError(error: unknown, text: string, settings: RequestSettings, signal: AbortSignal): Promise<void> {
+    if (!(error instanceof RequestError)) throw error;
     this.listener.failed(error.problem);
-    this.tell(false);
-    if (error.problem.again === undefined) return;
+    this.notify(false);
+    if (error.problem.retrySeconds === undefined) return;
     try {
-      await pause(error.problem.again * 1000, signal);
+      await pause(error.problem.retrySeconds * 1000, signal);
     } catch {
-      return; // the reader went on typing
+      return; // the reader continued typing
     }
-    await this.update(text, asked, 0);
+    await this.update(text, settings, 0);
   }
 
-  private keyOf(line: string): string {
-    return JSON.stringify([this.asked.source, this.asked.target, this.asked.glossary, line]);
+  private cacheKey(line: string): string {
+    return JSON.stringify([this.settings.source, this.settings.target, this.settings.glossary, line]);
   }
 
-  /** Put in what is known of each line. */
-  private fill(): void {
+  /** Fill the lines from the cache. */
+  private fillFromCache(): void {
     this.lines = this.lines.map((line) => {
       if (isBlank(line.source)) return { source: line.source, text: line.source, stage: "blank" };
-      const kept = this.kept.get(this.keyOf(line.source));
-      if (!kept) return line;
-      const { made, forced } = kept;
-      const filled: Line = { source: line.source, text: made.text, stage: "done", made };
+      const cached = this.cache.get(this.cacheKey(line.source));
+      if (!cached) return line;
+      const { translation, forced } = cached;
+      const filled: Line = { source: line.source, text: translation.text, stage: "done", translation };
       return forced === undefined ? filled : { ...filled, forced };
     });
   }
 
-  private grow(found: ReadonlyMap<string, string>): void {
+  private showDrafts(drafts: ReadonlyMap<string, string>): void {
     this.lines = this.lines.map((line) => {
-      const text = found.get(line.source);
+      const text = drafts.get(line.source);
       return text === undefined || line.stage === "done" ? line : { source: line.source, text, stage: "rough" };
     });
-    this.tell(true);
+    this.notify(true);
   }
 
-  private tell(isWorking: boolean): void {
+  private notify(isWorking: boolean): void {
     this.listener.changed(this.lines, isWorking);
   }
 }

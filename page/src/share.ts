@@ -1,4 +1,4 @@
-/** A translation in the fragment of an address, which a browser never sends to a server. */
+/** A translation in the fragment of a URL, which browsers do not send to the server. */
 
 export interface Shared {
   source?: string;
@@ -6,7 +6,7 @@ export interface Shared {
   text?: string;
 }
 
-const LONGEST = 8000; // characters of an address that mail programs and browsers still take
+const MAX_FRAGMENT_LENGTH = 8000; // characters that mail programs and browsers support
 
 export function toFragment(shared: Shared): string {
   const values = new URLSearchParams();
@@ -24,4 +24,4 @@ export function fromFragment(fragment: string): Shared {
   return shared;
 }
 
-export const isTooLong = (fragment: string): boolean => fragment.length > LONGEST;
+export const isTooLong = (fragment: string): boolean => fragment.length > MAX_FRAGMENT_LENGTH;

@@ -1,4 +1,4 @@
-/** What the page keeps, in this browser and nowhere else. */
+/** Data of the page that is stored in this browser only. */
 
 import type { Pair } from "./glossary_file";
 import { isRecord } from "./problem";
@@ -22,7 +22,7 @@ export interface Settings {
   usesGlossary: boolean;
 }
 
-const USUAL: Settings = {
+const DEFAULTS: Settings = {
   page: "",
   theme: "auto",
   key: "",
@@ -32,54 +32,54 @@ const USUAL: Settings = {
   keepsHistory: true,
   usesGlossary: true,
 };
-const MOST_ENTRIES = 200;
-const AGAIN = 60_000; // milliseconds in which a text that grows is one entry
+const MAX_ENTRIES = 200;
+const MERGE_INTERVAL = 60_000; // milliseconds within which a growing text is one entry
 
-/** What was stored, where it has the kinds of the usual values. */
+/** Validate stored settings; values of the wrong type are replaced by defaults. */
 export function readSettings(stored: unknown): Settings {
-  const found: Record<string, unknown> = { ...USUAL };
-  for (const [name, usual] of Object.entries(USUAL)) {
-    if (isRecord(stored) && typeof stored[name] === typeof usual) found[name] = stored[name];
+  const settings: Record<string, unknown> = { ...DEFAULTS };
+  for (const [name, value] of Object.entries(DEFAULTS)) {
+    if (isRecord(stored) && typeof stored[name] === typeof value) settings[name] = stored[name];
   }
-  if (!["auto", "light", "dark"].includes(String(found.theme))) found.theme = USUAL.theme;
-  return found as unknown as Settings;
+  if (!["auto", "light", "dark"].includes(String(settings.theme))) settings.theme = DEFAULTS.theme;
+  return settings as unknown as Settings;
 }
 
-/** The history with one more; a text that goes on from the newest, or goes back, takes its place. */
-export function withEntry(history: readonly Entry[], entry: Entry): Entry[] {
+/** Add an entry to the history; a text that extends or shortens the newest entry replaces it. */
+export function addEntry(history: readonly Entry[], entry: Entry): Entry[] {
   const [newest] = history;
-  const grows =
+  const isContinuation =
     newest !== undefined &&
     newest.source === entry.source &&
     newest.target === entry.target &&
-    entry.time - newest.time < AGAIN &&
+    entry.time - newest.time < MERGE_INTERVAL &&
     (entry.text.startsWith(newest.text) || newest.text.startsWith(entry.text));
-  const rest = (grows ? history.slice(1) : history).filter(
+  const others = (isContinuation ? history.slice(1) : history).filter(
     (old) => old.text !== entry.text || old.source !== entry.source || old.target !== entry.target,
   );
-  return [entry, ...rest].slice(0, MOST_ENTRIES);
+  return [entry, ...others].slice(0, MAX_ENTRIES);
 }
 
-/** What was stored as a history, without what is none. */
+/** Validate a stored history; invalid entries are dropped. */
 export function readHistory(stored: unknown): Entry[] {
-  const isEntry = (one: unknown): one is Entry =>
-    isRecord(one) &&
-    typeof one.time === "number" &&
-    ["source", "target", "text", "translation"].every((name) => typeof one[name] === "string");
+  const isEntry = (value: unknown): value is Entry =>
+    isRecord(value) &&
+    typeof value.time === "number" &&
+    ["source", "target", "text", "translation"].every((name) => typeof value[name] === "string");
   return Array.isArray(stored) ? stored.filter(isEntry) : [];
 }
 
 export function readGlossary(stored: unknown): Pair[] {
-  const isPair = (one: unknown): one is Pair =>
-    Array.isArray(one) && one.length === 2 && one.every((term) => typeof term === "string");
+  const isPair = (value: unknown): value is Pair =>
+    Array.isArray(value) && value.length === 2 && value.every((term) => typeof term === "string");
   return Array.isArray(stored) ? stored.filter(isPair) : [];
 }
 
 export class Store {
   readonly settings: Settings;
-  /** Whether the browser lets the page keep anything. */
-  keeps = true;
-  private readonly unkept = new Map<string, unknown>();
+  /** Whether the browser allows the page to store data. */
+  canStore = true;
+  private readonly unsaved = new Map<string, unknown>();
 
   constructor() {
     this.settings = readSettings(this.read("settings"));
@@ -95,7 +95,7 @@ export class Store {
   }
 
   add(entry: Entry): void {
-    if (this.settings.keepsHistory) this.write("history", withEntry(this.history(), entry));
+    if (this.settings.keepsHistory) this.write("history", addEntry(this.history(), entry));
   }
 
   clearHistory(): void {
@@ -111,21 +111,21 @@ export class Store {
   }
 
   private read(name: string): unknown {
-    if (this.unkept.has(name)) return this.unkept.get(name);
+    if (this.unsaved.has(name)) return this.unsaved.get(name);
     try {
       return JSON.parse(localStorage.getItem(`uwaga ${name}`) ?? "null");
     } catch {
-      return null; // forbidden, or not what this page wrote
+      return null; // forbidden, or not written by this page
     }
   }
 
   private write(name: string, value: unknown): void {
     try {
       localStorage.setItem(`uwaga ${name}`, JSON.stringify(value));
-      this.unkept.delete(name);
+      this.unsaved.delete(name);
     } catch {
-      this.keeps = false;
-      this.unkept.set(name, value);
+      this.canStore = false;
+      this.unsaved.set(name, value);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Tabs as the ARIA practices have them: one is reached by Tab, the others by the arrows. */
+/** Tabs according to the ARIA practices: one is reached by Tab, the others by the arrow keys. */
 
 import { make } from "./dom";
 import type { Key } from "./messages";
@@ -6,8 +6,8 @@ import type { Key } from "./messages";
 export interface Tab {
   key: Key;
   element: HTMLElement;
-  /** Called each time that it is shown. */
-  shown?(): void;
+  /** Called each time the tab is shown. */
+  onShow?(): void;
 }
 
 export class Tabs {
@@ -16,12 +16,12 @@ export class Tabs {
   private readonly panels: HTMLElement[];
 
   constructor(private readonly tabs: readonly Tab[]) {
-    this.buttons = tabs.map((tab, at) =>
+    this.buttons = tabs.map((tab, index) =>
       make("button", {
         say: tab.key,
         id: tab.key,
         attributes: { type: "button", role: "tab", "aria-controls": `${tab.key}-panel` },
-        on: { click: () => this.show(at), keydown: (event) => this.key(event, at) },
+        on: { click: () => this.show(index), keydown: (event) => this.key(event, index) },
       }),
     );
     this.panels = tabs.map((tab) =>
@@ -32,23 +32,23 @@ export class Tabs {
     this.show(0);
   }
 
-  show(chosen: number): void {
-    this.buttons.forEach((one, at) => {
-      one.setAttribute("aria-selected", String(at === chosen));
-      one.tabIndex = at === chosen ? 0 : -1;
-      this.panels[at]!.hidden = at !== chosen;
+  show(selected: number): void {
+    this.buttons.forEach((button, index) => {
+      button.setAttribute("aria-selected", String(index === selected));
+      button.tabIndex = index === selected ? 0 : -1;
+      this.panels[index]!.hidden = index !== selected;
     });
-    this.tabs[chosen]!.shown?.();
+    this.tabs[selected]!.onShow?.();
   }
 
-  private key(event: KeyboardEvent, at: number): void {
-    const on = getComputedStyle(this.element).direction === "rtl" ? -1 : 1;
+  private key(event: KeyboardEvent, index: number): void {
+    const forward = getComputedStyle(this.element).direction === "rtl" ? -1 : 1;
     const count = this.buttons.length;
-    const steps: Record<string, number> = { ArrowRight: at + on, ArrowLeft: at - on, Home: 0, End: count - 1 };
-    const to = steps[event.key];
-    if (to === undefined) return;
+    const steps: Record<string, number> = { ArrowRight: index + forward, ArrowLeft: index - forward, Home: 0, End: count - 1 };
+    const target = steps[event.key];
+    if (target === undefined) return;
     event.preventDefault();
-    const next = (to + count) % count;
+    const next = (target + count) % count;
     this.show(next);
     this.buttons[next]!.focus();
   }

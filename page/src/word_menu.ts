@@ -1,33 +1,33 @@
-/** What else could stand at a word, beside it: the reader takes one, or goes on in words of their own. */
+/** A menu of alternatives for a word: the reader selects one, or types other words. */
 
-import { type Alternative, alternativesAt, piecesBefore } from "./alternatives";
-import type { Api, Asked } from "./api";
-import { button, make, tell } from "./dom";
+import { type Alternative, wordAlternatives, countPiecesBefore } from "./alternatives";
+import type { Api, RequestSettings } from "./api";
+import { button, make, setMessage } from "./dom";
 import { say } from "./messages";
-import type { Place } from "./output";
-import { isAborted, Refused } from "./problem";
+import type { WordPosition } from "./output";
+import { isAborted, RequestError } from "./problem";
 import { type Sentence, sentenceAt, sentencesOf } from "./sentences";
 
-const MOST = 8;
+const MAX_CHOICES = 8;
 
 export class WordMenu {
   readonly element: HTMLElement;
   private readonly title = make("h3", { id: "menu-title" });
   private readonly list = make("ul", { class: "choices" });
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
-  private readonly own = make("input", { label: "own", placeholder: "own", attributes: { autocomplete: "off" } });
+  private readonly ownWords = make("input", { label: "own", placeholder: "own", attributes: { autocomplete: "off" } });
   private running = new AbortController();
-  private place: Place | null = null;
+  private position: WordPosition | null = null;
 
   constructor(
     private readonly api: Api,
-    private readonly taken: (place: Place, sentence: number, prefix: string) => void,
+    private readonly onChoose: (place: WordPosition, sentence: number, prefix: string) => void,
   ) {
-    const form = make("form", { class: "row" }, this.own, make("button", { say: "goOn", class: "button" }));
+    const form = make("form", { class: "row" }, this.ownWords, make("button", { say: "goOn", class: "button" }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.place && this.own.value.trim()) {
-        this.take(this.spot(this.place).before + this.own.value.trim());
+      if (this.position && this.ownWords.value.trim()) {
+        this.chooseWord(this.locate(this.position).before + this.ownWords.value.trim());
       }
     });
     this.element = make(
@@ -48,100 +48,100 @@ export class WordMenu {
     });
   }
 
-  async open(place: Place, asked: Asked): Promise<void> {
+  async open(position: WordPosition, settings: RequestSettings): Promise<void> {
     this.close(false);
-    this.place = place;
+    this.position = position;
     const { signal } = (this.running = new AbortController());
-    this.title.textContent = say("wordOthers", { word: place.part.text });
+    this.title.textContent = say("wordOthers", { word: position.part.text });
     this.list.replaceChildren();
-    this.own.value = "";
-    tell(this.note, "loading");
+    this.ownWords.value = "";
+    setMessage(this.note, "loading");
     this.element.hidden = false;
-    this.stand(place.element);
+    this.moveTo(position.element);
     this.element.focus();
     try {
-      const found = await this.find(place, asked, signal);
-      this.note.textContent = found.length ? "" : say("wordNone");
-      this.list.replaceChildren(...found.map((one) => this.choice(one, asked.target)));
-      // Who types words of their own by now is left alone.
+      const alternatives = await this.findAlternatives(position, settings, signal);
+      this.note.textContent = alternatives.length ? "" : say("wordNone");
+      this.list.replaceChildren(...alternatives.map((alternative) => this.choice(alternative, settings.target)));
+      // Do not take the focus from a reader who is typing.
       if (document.activeElement === this.element) this.list.querySelector("button")?.focus();
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof RequestError)) throw error;
       this.note.textContent = say(error.problem.key, error.problem.values);
     }
     delete this.note.dataset.say;
-    this.stand(place.element);
+    this.moveTo(position.element);
   }
 
   close(withFocus: boolean): void {
     this.running.abort();
     if (this.element.hidden) return;
     this.element.hidden = true;
-    if (withFocus) this.place?.element.focus();
+    if (withFocus) this.position?.element.focus();
   }
 
-  /** The most probable next pieces first, then the best translation that goes on from each. */
-  private async find(place: Place, asked: Asked, signal: AbortSignal): Promise<Alternative[]> {
-    const { sentence, before } = this.spot(place);
-    const steps = piecesBefore(sentence.tokens, sentence.target, before.length) + 1;
+  /** Find the most probable next pieces, then the best translation with each of them. */
+  private async findAlternatives(position: WordPosition, settings: RequestSettings, signal: AbortSignal): Promise<Alternative[]> {
+    const { sentence, before } = this.locate(position);
+    const steps = countPiecesBefore(sentence.tokens, sentence.target, before.length) + 1;
     const prefix = before ? { prefix: before } : {};
-    const options = { ...prefix, split: "never", beam: MOST, nbest: MOST, max_length: steps };
-    const [next] = await this.api.translate([sentence.source], asked, options, signal);
-    const begun = [next?.text ?? "", ...(next?.alternatives ?? []).map((one) => one.text)];
-    const known = [...new Set(begun)].filter((text) => text.startsWith(before) && text.length > before.length);
-    const made = await Promise.all(
-      known.map((text) =>
-        this.api.translate([sentence.source], asked, { prefix: text, split: "never", beam: 2 }, signal),
+    const options = { ...prefix, split: "never", beam: MAX_CHOICES, nbest: MAX_CHOICES, max_length: steps };
+    const [next] = await this.api.translate([sentence.source], settings, options, signal);
+    const continuations = [next?.text ?? "", ...(next?.alternatives ?? []).map((alternative) => alternative.text)];
+    const prefixes = [...new Set(continuations)].filter((text) => text.startsWith(before) && text.length > before.length);
+    const results = await Promise.all(
+      prefixes.map((text) =>
+        this.api.translate([sentence.source], settings, { prefix: text, split: "never", beam: 2 }, signal),
       ),
     );
-    const texts = made.flatMap((one) => one.map((translation) => translation.text));
-    return alternativesAt(texts, before, place.part.text, asked.target).slice(0, MOST - 1);
+    const texts = results.flatMap((result) => result.map((translation) => translation.text));
+    return wordAlternatives(texts, before, position.part.text, settings.target).slice(0, MAX_CHOICES - 1);
   }
 
-  /** The sentence of a word, which it is, and what stands before the word in its translation. */
-  private spot({ line, part }: Place): { sentence: Sentence; index: number; before: string } {
-    const sentences = sentencesOf(line.source, line.made!);
+  /** Return the sentence of a word, its index, and the text before the word in its translation. */
+  private locate({ line, part }: WordPosition): { sentence: Sentence; index: number; before: string } {
+    const sentences = sentencesOf(line.source, line.translation!);
     const index = sentenceAt(sentences, part.start);
     const sentence = sentences[index]!;
     return { sentence, index, before: line.text.slice(sentence.targetSpan[0], part.start) };
   }
 
-  private choice(one: Alternative, language: string): HTMLElement {
-    const rest = one.text.slice(one.prefix.length);
-    const take = make(
+  private choice(alternative: Alternative, language: string): HTMLElement {
+    const remaining = alternative.text.slice(alternative.prefix.length);
+    const choice = make(
       "button",
       { class: "choice", attributes: { type: "button", lang: language.replaceAll("_", "-"), dir: "auto" } },
-      make("strong", {}, one.word),
-      make("span", { class: "faint" }, rest),
+      make("strong", {}, alternative.word),
+      make("span", { class: "faint" }, remaining),
     );
-    take.addEventListener("click", () => this.take(one.prefix));
-    return make("li", {}, take);
+    choice.addEventListener("click", () => this.chooseWord(alternative.prefix));
+    return make("li", {}, choice);
   }
 
-  private take(prefix: string): void {
-    const place = this.place!;
+  private chooseWord(prefix: string): void {
+    const position = this.position!;
     this.close(false);
-    this.taken(place, this.spot(place).index, prefix);
+    this.onChoose(position, this.locate(position).index, prefix);
   }
 
   private key(event: KeyboardEvent): void {
     const choices = [...this.list.querySelectorAll("button")];
-    const here = choices.indexOf(document.activeElement as HTMLButtonElement);
+    const index = choices.indexOf(document.activeElement as HTMLButtonElement);
     if (event.key === "Escape") this.close(true);
-    else if (event.key === "ArrowDown" && here + 1 < choices.length) choices[here + 1]!.focus();
-    else if (event.key === "ArrowUp" && here > 0) choices[here - 1]!.focus();
+    else if (event.key === "ArrowDown" && index + 1 < choices.length) choices[index + 1]!.focus();
+    else if (event.key === "ArrowUp" && index > 0) choices[index - 1]!.focus();
     else return;
     event.preventDefault();
   }
 
-  /** Under the word, inside the window's width, and scrolled to where it is below the window. */
-  private stand(word: HTMLElement): void {
+  /** Move the menu below a word, within the width of the window, and scroll to it. */
+  private moveTo(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
-    const around = this.element.offsetParent?.getBoundingClientRect() ?? new DOMRect();
-    const room = document.documentElement.clientWidth - this.element.offsetWidth - 8;
-    this.element.style.left = `${Math.max(8, Math.min(box.left, room)) - around.left}px`;
-    this.element.style.top = `${box.bottom + 4 - around.top}px`;
+    const container = this.element.offsetParent?.getBoundingClientRect() ?? new DOMRect();
+    const maxLeft = document.documentElement.clientWidth - this.element.offsetWidth - 8;
+    this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) - container.left}px`;
+    this.element.style.top = `${box.bottom + 4 - container.top}px`;
     this.element.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Api, type Asked } from "../src/api";
-import { isAborted, Refused } from "../src/problem";
+import { Api, type RequestSettings } from "../src/api";
+import { isAborted, RequestError } from "../src/problem";
 
-const ASKED: Asked = { source: "en", target: "de", glossary: [] };
+const ASKED: RequestSettings = { source: "en", target: "de", glossary: [] };
 
-/** What comes of a stream whose connection ends so, after a first piece. */
+/** Return the pieces and the error of a stream whose connection fails after the first piece. */
 async function broken(end: unknown, signal: AbortSignal): Promise<{ grown: string[]; error: unknown }> {
   const first = new TextEncoder().encode('event: piece\ndata: {"text": "Ein"}\n\n');
   let begun = false;
@@ -23,13 +23,13 @@ async function broken(end: unknown, signal: AbortSignal): Promise<{ grown: strin
   return { grown, error };
 }
 
-test("a stream that breaks off is a problem that the reader is told of", async () => {
+test("a broken stream is reported as a problem", async () => {
   const { grown, error } = await broken(new TypeError("network error"), new AbortController().signal);
   assert.deepEqual(grown, ["Ein"]);
-  assert.ok(error instanceof Refused && error.problem.key === "errorNetwork");
+  assert.ok(error instanceof RequestError && error.problem.key === "errorNetwork");
 });
 
-test("a stream that nobody wants any longer is none", async () => {
+test("an aborted stream is not a problem", async () => {
   const { error } = await broken(new DOMException("", "AbortError"), AbortSignal.abort());
   assert.ok(isAborted(error));
 });

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { named } from "../src/document_name";
-import { AUTO, direction, hasPair, nameOf, type Offer, settle, swapped, targetsOf } from "../src/languages";
-import { isBlank, linesOf, missing, Recent, spread } from "../src/lines";
-import { problemOf, readAnswer } from "../src/problem";
+import { translatedName } from "../src/document_name";
+import { AUTO, direction, hasPair, nameOf, type AvailableLanguages, resolvePair, swapPair, availableTargets } from "../src/languages";
+import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "../src/lines";
+import { toProblem, parseError } from "../src/problem";
 import { fromFragment, toFragment } from "../src/share";
-import { type Entry, readGlossary, readHistory, readSettings, withEntry } from "../src/store";
+import { type Entry, readGlossary, readHistory, readSettings, addEntry } from "../src/store";
 import { below, text, times } from "./random";
 
 const CODES = ["en", "de", "fr", "ar", "zho_Hant"];
 const language = (code: string) => ({ code, name: code });
 
-function drawnOffer(): Offer {
+function drawnOffer(): AvailableLanguages {
   const every = CODES.flatMap((one) => CODES.filter((two) => two !== one).map((two) => [one, two] as const));
   const pairs = every.filter(() => below(3) === 0);
   if (!pairs.length) pairs.push(["en", "de"]);
@@ -21,18 +21,18 @@ function drawnOffer(): Offer {
   return { sources, targets, pairs, detects: sources.length > 1 };
 }
 
-test("a choice that is settled can be served, and one that can be served stays", () => {
+test("resolvePair returns an available pair, and keeps an available one", () => {
   times(300, () => {
     const offer = drawnOffer();
     const [source, target] = [[...CODES, AUTO, "?"][below(7)]!, [...CODES, "?"][below(6)]!];
-    const found = settle(offer, source, target);
+    const found = resolvePair(offer, source, target);
     if (found.source === AUTO) assert.ok(offer.detects && offer.targets.some((one) => one.code === found.target));
     else assert.ok(hasPair(offer, found.source, found.target));
     if (hasPair(offer, source, target)) assert.deepEqual(found, { source, target });
-    assert.deepEqual(settle(offer, found.source, found.target), found);
-    const back = swapped(offer, source, target);
+    assert.deepEqual(resolvePair(offer, found.source, found.target), found);
+    const back = swapPair(offer, source, target);
     if (back) assert.ok(hasPair(offer, back.source, back.target));
-    assert.ok(targetsOf(offer, found.source).some((one) => one.code === found.target));
+    assert.ok(availableTargets(offer, found.source).some((one) => one.code === found.target));
   });
 });
 
@@ -42,21 +42,21 @@ test("directions and names of languages", () => {
   assert.equal(nameOf({ code: "x?", name: "Own" }, "pl"), "Own");
 });
 
-test("the lines of a stream belong to the lines that it was asked for", () => {
+test("streamed lines are matched to the requested lines", () => {
   times(300, () => {
     const lines = linesOf(text(40));
     assert.equal(lines.join("\n").split("\n").length, lines.length);
     const known = new Set(lines.filter(() => below(2)));
-    const open = missing(lines, (line) => known.has(line));
+    const open = missingLines(lines, (line) => known.has(line));
     assert.equal(new Set(open).size, open.length);
     for (const line of lines) assert.equal(open.includes(line), !known.has(line) && !isBlank(line));
     const made = open.map((line) => line.toUpperCase());
-    assert.deepEqual([...spread(open, made.join("\n"))], open.map((line, at) => [line, made[at]]));
+    assert.deepEqual([...matchStreamedLines(open, made.join("\n"))], open.map((line, at) => [line, made[at]]));
   });
 });
 
-test("what was used last is kept", () => {
-  const kept = new Recent<number>(2);
+test("LruCache keeps the most recently used entries", () => {
+  const kept = new LruCache<number>(2);
   kept.set("a", 1);
   kept.set("b", 2);
   kept.get("a");
@@ -64,7 +64,7 @@ test("what was used last is kept", () => {
   assert.deepEqual([kept.get("a"), kept.get("b"), kept.get("c")], [1, undefined, 3]);
 });
 
-test("what is shared is opened", () => {
+test("fragments round-trip", () => {
   times(200, () => {
     const shared = { source: "en", target: "zho_Hant", text: `${text(30)}x` };
     assert.deepEqual(fromFragment(toFragment(shared)), shared);
@@ -72,17 +72,17 @@ test("what is shared is opened", () => {
   assert.deepEqual(fromFragment("#%E0%A4%A"), {});
 });
 
-test("answers mean something to the reader", () => {
+test("error responses become problems", () => {
   const meaning = (status: number, body: unknown, retry: string | null = null, hasKey = false, path = "") =>
-    problemOf(readAnswer(status, body, retry), { from: "en", to: "fr", path, hasKey });
+    toProblem(parseError(status, body, retry), { from: "en", to: "fr", path, hasKey });
   const error = (code: string, parameter = "") => ({ error: { code, message: "m", parameter } });
   assert.equal(meaning(401, null).key, "errorKey");
   assert.equal(meaning(403, null, null, true).key, "errorKeyWrong");
   assert.equal(meaning(403, error("quota_exceeded"), null, true).key, "errorOther");
   assert.equal(meaning(413, error("text_too_large")).key, "errorLong");
-  assert.deepEqual(meaning(429, null, "7").again, 7);
-  assert.deepEqual(meaning(503, error("busy"), "1000").again, 60);
-  assert.equal(meaning(503, error("model_unavailable"), "30").again, undefined);
+  assert.deepEqual(meaning(429, null, "7").retrySeconds, 7);
+  assert.deepEqual(meaning(503, error("busy"), "1000").retrySeconds, 60);
+  assert.equal(meaning(503, error("model_unavailable"), "30").retrySeconds, undefined);
   assert.deepEqual(meaning(400, error("unsupported_languages")).values, { from: "en", to: "fr" });
   assert.equal(meaning(400, error("invalid_text", "glossary")).key, "errorGlossary");
   assert.equal(meaning(500, "<html>").key, "errorServer");
@@ -91,22 +91,22 @@ test("answers mean something to the reader", () => {
   assert.deepEqual(meaning(400, { error: "plain words" }).values, { detail: "plain words." });
 });
 
-test("history: a text that grows is one entry, the newest is first, nothing is twice", () => {
+test("history: a growing text is one entry, the newest is first, without duplicates", () => {
   times(100, () => {
     let history: Entry[] = [];
     for (let at = 0; at < 20; at++) {
       const entry = { time: at * 40_000, source: "en", target: "de", text: text(3), translation: "t" };
-      history = withEntry(history, entry);
+      history = addEntry(history, entry);
       assert.deepEqual(history[0], entry);
     }
     assert.equal(new Set(history.map((one) => one.text)).size, history.length);
   });
   const entry = (time: number, text: string): Entry => ({ time, source: "en", target: "de", text, translation: "" });
-  const grown = withEntry(withEntry([], entry(0, "I am")), entry(1, "I am here"));
+  const grown = addEntry(addEntry([], entry(0, "I am")), entry(1, "I am here"));
   assert.deepEqual(grown.map((one) => one.text), ["I am here"]);
 });
 
-test("what was stored by something else does no harm", () => {
+test("invalid stored data is ignored", () => {
   for (const stored of [null, 3, "x", [], {}, { theme: 4, page: "de" }, { theme: "pink" }]) {
     const settings = readSettings(stored);
     assert.equal(settings.theme, "auto");
@@ -116,6 +116,6 @@ test("what was stored by something else does no harm", () => {
   assert.deepEqual(readGlossary([["a", "b"], ["a"], "ab", null]), [["a", "b"]]);
 });
 
-test("a translation is called as its document, with the language", () => {
-  assert.deepEqual(["a.docx", "a.b.srt", ".env", "LIESMICH"].map((one) => named(one, "de")), ["a.de.docx", "a.b.de.srt", ".env.de", "LIESMICH.de"]);
+test("file names of translated documents contain the language", () => {
+  assert.deepEqual(["a.docx", "a.b.srt", ".env", "LIESMICH"].map((one) => translatedName(one, "de")), ["a.de.docx", "a.b.de.srt", ".env.de", "LIESMICH.de"]);
 });

@@ -4,7 +4,7 @@ import test from "node:test";
 import { EventParser } from "../src/events";
 import { below, text, times } from "./random";
 
-test("events are the same however a stream is cut", () => {
+test("events do not depend on the chunks of the stream", () => {
   times(300, () => {
     const events = Array.from({ length: 1 + below(4) }, (_, at) => ({ name: `e${at}`, data: JSON.stringify(text(12)) }));
     const end = ["\n", "\r\n"][below(2)]!;
@@ -20,7 +20,7 @@ test("events are the same however a stream is cut", () => {
   });
 });
 
-test("lines of data are joined, an event without data is none, a name is optional", () => {
+test("data lines are joined, events without data are ignored, names are optional", () => {
   const parser = new EventParser();
   assert.deepEqual(parser.add("data:a\ndata: b\n\nevent: x\n\ndata\n\n"), [
     { name: "message", data: "a\nb" },

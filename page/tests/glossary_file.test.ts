@@ -6,14 +6,14 @@ import { below, text, times } from "./random";
 
 const term = () => text(8).replace(/\s+/g, " ").trim() || "x";
 
-test("what is written is read", () => {
+test("pairs round-trip as TSV", () => {
   times(300, () => {
     const pairs = Array.from({ length: 1 + below(5) }, (): Pair => [term(), term()]);
     assert.deepEqual(readPairs(writePairs(pairs)), { pairs, bad: [] });
   });
 });
 
-test("CSV with quotes is read as its cells", () => {
+test("quoted CSV", () => {
   times(300, () => {
     const pairs = Array.from({ length: 1 + below(5) }, (): Pair => [`${text(6)}x`.trim(), `${text(6)}y`.trim()]);
     const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
@@ -29,6 +29,6 @@ test("semicolons, byte order marks, further columns and lines without a pair", (
   });
 });
 
-test("a later pair takes the place of an earlier one", () => {
+test("later pairs replace earlier ones", () => {
   assert.deepEqual(mergePairs([["a", "1"], ["b", "2"]], [["a", "3"]]), [["a", "3"], ["b", "2"]]);
 });

@@ -3,8 +3,8 @@ import test from "node:test";
 import { gruSteps, sinusoid } from "../src/lab/calculators";
 import { pick } from "../src/lab/engine";
 import { check, numberOf } from "../src/lab/exercise";
-import { attention, dot, normal, softmax, steepest } from "../src/lab/math";
-import { FIRST, fromHash, python, toHash } from "../src/lab/state";
+import { attention, dot, normal, softmax, maxGradient } from "../src/lab/math";
+import { DEFAULT_STATE, fromHash, python, toHash } from "../src/lab/state";
 import { below } from "./random";
 
 const chance = (): number => below(1_000_000) / 1_000_000;
@@ -24,10 +24,10 @@ test("scores of 112 and 96 with d = 64: weights of 0.88 and 0.12", () => {
   const { scores, weights } = attention({ score: "scaled", queries: [Array(64).fill(1)], keys, values: keys });
   assert.deepEqual(scores, [[14, 12]]);
   near(weights[0]![0]!, 0.8808);
-  near(steepest(weights[0]!), 0.105);
+  near(maxGradient(weights[0]!), 0.105);
 });
 
-test("a softmax sums to one, a masked place is exactly zero, a masked row all zeros", () => {
+test("a softmax sums to one, masked positions are exactly zero, a masked row is all zeros", () => {
   for (let round = 0; round < 200; ++round) {
     const scores = Array.from({ length: 1 + Math.floor(chance() * 9) }, () => 200 * (chance() - 0.5));
     const mask = scores.map(() => chance() < 0.7);
@@ -38,7 +38,7 @@ test("a softmax sums to one, a masked place is exactly zero, a masked row all ze
   }
 });
 
-test("a unit GRU fades: 0.205, 0.163, 0.129", () => {
+test("the state of a GRU with one unit decays: 0.205, 0.163, 0.129", () => {
   const states = gruSteps({ inputs: [1, 0, 0], w: 1, u: 1 }).map((step) => step[3]!);
   [0.205, 0.163, 0.129].forEach((wanted, at) => near(states[at]!, wanted));
 });
@@ -49,7 +49,7 @@ test("sinusoids: neighbours have the same dot product everywhere", () => {
   for (let at = 1; at < rows.length; ++at) near(dot(rows[at - 1]!, rows[at]!), 1.54);
 });
 
-test("random numbers are those of their seed, of mean 0 and variance 1", () => {
+test("random numbers are reproducible by seed, with mean 0 and variance 1", () => {
   const [one, other] = [normal(7), normal(7)];
   const drawn = Array.from({ length: 20_000 }, one);
   assert.deepEqual(drawn.slice(0, 9), Array.from({ length: 9 }, other));
@@ -57,7 +57,7 @@ test("random numbers are those of their seed, of mean 0 and variance 1", () => {
   near(drawn.reduce((sum, value) => sum + value * value, 0) / drawn.length, 1, 0.05);
 });
 
-test("sampling keeps to the best k and to the share p", () => {
+test("sampling respects top-k and top-p", () => {
   const probabilities = [0.1, 0.5, 0.25, 0.15];
   for (let place = 0; place < 1; place += 0.01) {
     assert.equal(pick(probabilities, 1, 1, place), 1);
@@ -69,26 +69,26 @@ test("sampling keeps to the best k and to the share p", () => {
   counts.forEach((count, at) => near(count / 1000, probabilities[at]!, 0.002));
 });
 
-test("an address returns its state, and any other text nothing", () => {
-  const state = { ...FIRST, text: 'a "b" # % ü 漢', target: "c", edits: [{ kind: "cross", layer: 1 }] as never[] };
+test("fragments round-trip the state, and other texts give none", () => {
+  const state = { ...DEFAULT_STATE, text: 'a "b" # % ü 漢', target: "c", edits: [{ kind: "cross", layer: 1 }] as never[] };
   assert.deepEqual(fromHash(toHash(state)), state);
   for (const hash of ["", "#", "#lab", "#lab=", "#lab=%", "#lab=[", "#other", "#lab=5", "#lab=null", `#lab=${"%5B".repeat(5000)}`]) {
     assert.ok(fromHash(hash) === null || Object.keys(fromHash(hash)!).length === 0, hash);
   }
 });
 
-test("edits of an address that are none are left out", () => {
+test("invalid edits in a fragment are dropped", () => {
   const edits = [{ side: "source", places: 5 }, { kind: "other" }, { layer: "1" }, { mask: [1] }, { weights: [[true]] }, null, { scale: 2 }];
   assert.deepEqual(fromHash(`#lab=${encodeURIComponent(JSON.stringify({ edits }))}`), { edits: [{ scale: 2 }] });
 });
 
-test("Python of a state names its changes", () => {
+test("Python code of a state contains its edits", () => {
   const mask = [[true, false], [true, true]];
-  const shown = python({ ...FIRST, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] }, "uwaga.load()");
+  const shown = python({ ...DEFAULT_STATE, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] }, "uwaga.load()");
   for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(shown.includes(line), line);
 });
 
-test("numbers with a comma, a minus sign, or nothing", () => {
+test("numbers with a comma, with a minus sign, and empty", () => {
   assert.equal(numberOf(" 0,5 "), 0.5);
   assert.equal(numberOf("−1"), -1);
   assert.ok(Number.isNaN(numberOf("")) && Number.isNaN(numberOf("a")));

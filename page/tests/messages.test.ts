@@ -6,15 +6,15 @@ import { en } from "../src/lab/messages/en";
 import { messages as es } from "../src/lab/messages/es";
 import { messages as pl } from "../src/lab/messages/pl";
 import { messages as zh } from "../src/lab/messages/zh";
-import { LANGUAGES, preferred, speak } from "../src/messages";
-import { say, use } from "../src/say";
+import { LANGUAGES, preferredLanguage, setLanguage } from "../src/messages";
+import { say, setMessages } from "../src/say";
 
 const LAB: Record<string, Record<string, string>> = { de, en, es, pl, zh };
 const FORMS: Record<string, number> = { en: 2, de: 2, es: 2, pl: 3, zh: 1 };
 const values = (message: string) => [...new Set([...message.matchAll(/\{(\w+)(?::[^}]*)?\}/g)].map((found) => found[1]))].sort();
 
 for (const [name, languages] of [["page", LANGUAGES], ["laboratory", LAB]] as const) {
-  test(`every language of the ${name} says everything, with the same values`, () => {
+  test(`all languages of the ${name} have all messages, with the same values`, () => {
     const english: Record<string, string> = languages.en!;
     for (const [language, messages] of Object.entries(languages)) {
       assert.deepEqual(Object.keys(messages).sort(), Object.keys(english).sort());
@@ -27,21 +27,21 @@ for (const [name, languages] of [["page", LANGUAGES], ["laboratory", LAB]] as co
   });
 }
 
-test("page and laboratory have no key in common, since both may be used together", () => {
+test("page and laboratory have no common keys", () => {
   assert.deepEqual(Object.keys(en).filter((key) => key in LANGUAGES.en!), []);
 });
 
-test("a language is the first of the browser's that there is, else English", () => {
-  assert.equal(preferred(["fr-FR", "zh-TW", "de"]), "zh");
-  assert.equal(preferred(["fr", "constructor"]), "en");
-  speak("de");
+test("the preferred language is the first supported one of the browser, or English", () => {
+  assert.equal(preferredLanguage(["fr-FR", "zh-TW", "de"]), "zh");
+  assert.equal(preferredLanguage(["fr", "constructor"]), "en");
+  setLanguage("de");
   assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Er wird in 3 Sekunden noch einmal gefragt.");
-  speak("en");
+  setLanguage("en");
 });
 
-test("a number takes its form of a word", () => {
+test("plural forms", () => {
   const said = (language: string, tokens: number) => {
-    use(language, LAB[language]!);
+    setMessages(language, LAB[language]!);
     return say("labStatus", { tokens, logp: "−1" }).split(/[,，]/)[0];
   };
   const found = [1, 2, 5, 12, 22, 25].map((count) => said("pl", count));

@@ -1,4 +1,4 @@
-/** The little of node's test runner that these tests use. */
+/** The parts of node's test runner that these tests use. */
 declare module "node:test" {
   export default function test(name: string, body: () => void | Promise<void>): void;
 }

@@ -1,4 +1,4 @@
-/** Numbers, texts and spans drawn anew by each test: laws hold for all of them. */
+/** Random numbers and texts for property tests. */
 
 export const below = (limit: number): number => Math.floor(Math.random() * limit);
 

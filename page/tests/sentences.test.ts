@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import type { Made } from "../src/api";
-import { sentenceAt, sentencesOf, splice } from "../src/sentences";
-import { sourcesOf, type Span } from "../src/words";
+import type { ServerTranslation } from "../src/api";
+import { sentenceAt, sentencesOf, spliceSentence } from "../src/sentences";
+import { sourceSpans, type Span } from "../src/words";
 import { below, times } from "./random";
 
 const WORDS = ["ja", "nein", "Haus😀", "漢字", "Weg", "rot"];
@@ -11,8 +11,8 @@ const WORDS = ["ja", "nein", "Haus😀", "漢字", "Weg", "rot"];
 const word = () => WORDS[below(WORDS.length)]!;
 const points = (text: string) => [...text].length;
 
-/** Sentences word by word, each word aligned to that at its place; what the server would say of them. */
-function drawn(count: number): { source: string; made: Made; parts: Array<{ source: string; made: Made }> } {
+/** Return random sentences with word-by-word translations and alignments, like responses of the server. */
+function drawn(count: number): { source: string; made: ServerTranslation; parts: Array<{ source: string; made: ServerTranslation }> } {
   const parts = Array.from({ length: count }, () => {
     const source = Array.from({ length: 1 + below(4) }, word);
     const target = source.map(word);
@@ -24,7 +24,7 @@ function drawn(count: number): { source: string; made: Made; parts: Array<{ sour
         return span;
       });
     };
-    const made: Made = {
+    const made: ServerTranslation = {
       text: target.join(" "),
       tokens: target.map((one) => `▁${one}`),
       source_tokens: source.map((one) => `▁${one}`),
@@ -37,8 +37,8 @@ function drawn(count: number): { source: string; made: Made; parts: Array<{ sour
   return { source: parts.map((one) => one.source).join(" "), made: together(parts), parts };
 }
 
-function together(parts: ReadonlyArray<{ source: string; made: Made }>): Made {
-  const made: Made = { text: parts.map((one) => one.made.text).join(" "), alternatives: [] };
+function together(parts: ReadonlyArray<{ source: string; made: ServerTranslation }>): ServerTranslation {
+  const made: ServerTranslation = { text: parts.map((one) => one.made.text).join(" "), alternatives: [] };
   const joined = (items: string[][]) => items.flatMap((some, at) => (at ? ["</s>", ...some] : some));
   made.tokens = joined(parts.map((one) => one.made.tokens!));
   made.source_tokens = joined(parts.map((one) => one.made.source_tokens!));
@@ -57,7 +57,7 @@ function together(parts: ReadonlyArray<{ source: string; made: Made }>): Made {
   return { ...made, alignment };
 }
 
-test("sentences are where their pieces are", () => {
+test("sentences are found by their pieces", () => {
   times(200, () => {
     const { source, made, parts } = drawn(1 + below(4));
     const found = sentencesOf(source, made);
@@ -66,7 +66,7 @@ test("sentences are where their pieces are", () => {
   });
 });
 
-test("a sentence in another translation: as if the line had been translated with it", () => {
+test("spliceSentence equals a translation of the line with the other sentence", () => {
   times(200, () => {
     const { source, made, parts } = drawn(1 + below(4));
     const at = below(parts.length);
@@ -78,7 +78,7 @@ test("a sentence in another translation: as if the line had been translated with
       place = span[1] + 1;
       return span;
     });
-    const other: Made = {
+    const other: ServerTranslation = {
       ...parts[at]!.made,
       text: target.join(" "),
       tokens: target.map((one) => `▁${one}`),
@@ -86,18 +86,18 @@ test("a sentence in another translation: as if the line had been translated with
       alignment: { ...parts[at]!.made.alignment!, target: spans },
     };
     const expected = together(parts.map((one, index) => (index === at ? { ...one, made: other } : one)));
-    const found = splice(source, made, at, other);
+    const found = spliceSentence(source, made, at, other);
     assert.equal(found.text, expected.text);
     assert.deepEqual(found.tokens, expected.tokens);
     assert.deepEqual(found.alignment, expected.alignment);
-    const shown = (words: Made["words"]) => words!.filter((one) => one.text !== "</s>");
+    const shown = (words: ServerTranslation["words"]) => words!.filter((one) => one.text !== "</s>");
     assert.deepEqual(shown(found.words), shown(expected.words));
     const last = found.alignment!.target.length - 1;
-    if (last >= 0) assert.ok(sourcesOf(found.alignment!, source, found.text, [0, found.text.length]).length > last);
+    if (last >= 0) assert.ok(sourceSpans(found.alignment!, source, found.text, [0, found.text.length]).length > last);
   });
 });
 
-test("a line that is not spelt by its pieces is one sentence", () => {
-  const made: Made = { text: "A b", tokens: ["▁x", "</s>", "▁y"], source_tokens: ["▁q", "</s>", "▁r"] };
+test("a line that its pieces do not spell is one sentence", () => {
+  const made: ServerTranslation = { text: "A b", tokens: ["▁x", "</s>", "▁y"], source_tokens: ["▁q", "</s>", "▁r"] };
   assert.deepEqual(sentencesOf("a b", made).map((one) => one.target), ["A b"]);
 });

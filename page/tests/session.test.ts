@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import type { Api, Asked, Made } from "../src/api";
-import { Refused, unreachable } from "../src/problem";
+import type { Api, RequestSettings, ServerTranslation } from "../src/api";
+import { RequestError, unreachable } from "../src/problem";
 import { Session } from "../src/session";
 
-const ASKED: Asked = { source: "en", target: "de", glossary: [["a", "b"]] }; // with terms nothing streams
+const ASKED: RequestSettings = { source: "en", target: "de", glossary: [["a", "b"]] }; // a glossary prevents streaming
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-/** A server that translates into capitals, when it is let. */
+/** A server that translates into capitals when `answer` is called. */
 class Capitals {
   asked: string[][] = [];
   private waiting: Array<() => void> = [];
 
-  translate(texts: readonly string[], _: Asked, options: { prefix?: string }, signal: AbortSignal): Promise<Made[]> {
+  translate(texts: readonly string[], _: RequestSettings, options: { prefix?: string }, signal: AbortSignal): Promise<ServerTranslation[]> {
     this.asked.push([...texts]);
     return new Promise((resolve, reject) => {
       const made = () => resolve(texts.map((text) => ({ text: (options.prefix ?? "") + text.toUpperCase() })));
@@ -32,7 +32,7 @@ function session(server: unknown, failed: (problem: unknown) => void = () => {})
   return new Session(server as Api, { changed: () => {}, detected: () => {}, failed });
 }
 
-test("lines that were being translated when the reader chose a beginning are translated all the same", async () => {
+test("lines interrupted by a forced prefix are translated afterwards", async () => {
   const server = new Capitals();
   const one = session(server);
   void one.update("first", ASKED, 0);
@@ -50,9 +50,9 @@ test("lines that were being translated when the reader chose a beginning are tra
   assert.ok(one.isDone());
 });
 
-test("what goes wrong is told, and what is not wanted any longer is not", async () => {
+test("problems are reported, except of aborted requests", async () => {
   const told: unknown[] = [];
-  const broken = { translate: () => Promise.reject(new Refused(unreachable())) };
+  const broken = { translate: () => Promise.reject(new RequestError(unreachable())) };
   const one = session(broken, (problem) => told.push(problem));
   await one.update("first", ASKED, 0);
   assert.deepEqual(told, [null, unreachable()]);
@@ -62,16 +62,16 @@ test("what goes wrong is told, and what is not wanted any longer is not", async 
   assert.deepEqual(told, [null, unreachable(), null, null]);
 });
 
-test("the translation that is shown is the draft of a line that grows, and of no other", async () => {
+test("the displayed translation is the draft of a growing line only", async () => {
   const drafts: unknown[] = [];
   const streamed: string[] = [];
   const server = {
-    stream(text: string, _: Asked, grown: (text: string) => void): Promise<void> {
+    stream(text: string, _: RequestSettings, grown: (text: string) => void): Promise<void> {
       streamed.push(text);
       grown(text.toUpperCase());
       return Promise.resolve();
     },
-    translate(texts: readonly string[], _: Asked, options: { draft?: string[] }): Promise<Made[]> {
+    translate(texts: readonly string[], _: RequestSettings, options: { draft?: string[] }): Promise<ServerTranslation[]> {
       if (options.draft) drafts.push(...options.draft);
       return Promise.resolve(texts.map((text) => ({ text: text.toUpperCase() })));
     },
@@ -81,10 +81,10 @@ test("the translation that is shown is the draft of a line that grows, and of no
   for (const text of ["a man", "a man sleeps", "a man", "other words"]) await one.update(text, asked, 0);
   assert.deepEqual(drafts, ["A MAN"]);
   assert.deepEqual(streamed, ["a man", "other words"]);
-  void one.update("other words and", asked, 1000); // what is shown is of a beginning still
+  void one.update("other words and", asked, 1000); // the displayed translation is of a prefix
   await one.update("other words and more", asked, 0);
   assert.deepEqual(drafts, ["A MAN", "OTHER WORDS"]);
-  void one.update("new", asked, 1000); // what is shown is of another text
+  void one.update("new", asked, 1000); // the displayed translation is of another text
   await one.update("new text", asked, 0);
   assert.deepEqual(streamed.at(-1), "new text");
 });

@@ -1,4 +1,4 @@
-/** The laws of the model that is trained in the page: gradients, what it learns, and what it cannot learn. */
+/** The model that is trained in the page: gradients, what it learns, and what it cannot learn. */
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -22,7 +22,7 @@ for (const score of SCORES) {
   for (const positions of [true, false]) {
     test(`gradients are the slopes of the loss: ${score}, ${positions ? "with" : "without"} positions`, () => {
       const trainee = new Trainee({ task: "sort", score, positions, seed: 7 });
-      const batch = trainee.held.slice(0, 3);
+      const batch = trainee.heldOut.slice(0, 3);
       trainee.gradients(batch);
       for (const [name, { value, gradient }] of trainee.parameters) {
         for (let probe = 0; probe < 5; ++probe) {
@@ -47,7 +47,7 @@ for (const [task, updates] of [["reverse", 500], ["copy", 500], ["sort", 1500]] 
     assert.ok(right >= 0.95, `${right} of the held-out sequences are right`);
     if (task === "sort") return;
     // The weights of a step are where the result comes from.
-    const matrix = trainee.matrix(trainee.held[0] as number[]);
+    const matrix = trainee.matrix(trainee.heldOut[0] as number[]);
     matrix.forEach((row, step) => assert.equal(row.indexOf(Math.max(...row)), task === "copy" ? step : row.length - 1 - step));
   });
 }
@@ -59,7 +59,7 @@ test("without positions the order cannot be learned", () => {
   }
 });
 
-test("the same seed gives the same curve, another seed another one", () => {
+test("losses are reproducible by seed", () => {
   const settings: TrainSettings = { task: "sort", score: "additive", positions: true, seed: 3 };
   const first = trained(settings, 200);
   assert.deepEqual(trained(settings, 200).losses, first.losses);
@@ -68,8 +68,8 @@ test("the same seed gives the same curve, another seed another one", () => {
 
 test("weights are distributions, and the held-out sequences differ", () => {
   const trainee = new Trainee({ task: "reverse", score: "scaled", positions: true, seed: 2 });
-  for (const row of trainee.matrix(trainee.held[0] as number[])) {
+  for (const row of trainee.matrix(trainee.heldOut[0] as number[])) {
     assert.ok(Math.abs(row.reduce((sum, one) => sum + one, 0) - 1) < 1e-12);
   }
-  assert.equal(new Set(trainee.held.map(String)).size, trainee.held.length);
+  assert.equal(new Set(trainee.heldOut.map(String)).size, trainee.heldOut.length);
 });

@@ -2,15 +2,15 @@ import { type LoadOptions as FolderOptions } from "./files.js";
 import { type Files, type ModelInfo, type OnToken, type OpenOptions, type Side, type TranslateOptions, type Translation } from "./types.js";
 export * from "./types.js";
 export interface LoadOptions extends OpenOptions, FolderOptions {
-    /** Run in a Web Worker; default: where there are workers and documents. */
+    /** Run in a Web Worker; default: true in documents. */
     worker?: boolean;
-    /** Where uwaga.wasm is, if not beside this module. */
+    /** The location of uwaga.wasm; default: the folder of this module. */
     wasm?: string | URL;
 }
 export interface CallOptions extends TranslateOptions {
-    /** Ends the wait; a worker finishes the sentence that it has begun. */
+    /** Rejects the call; a worker finishes the current sentence. */
     signal?: AbortSignal;
-    /** Stream: called with each token as it is decided. The beam is then 1. Where there is no worker, false ends the call. */
+    /** For streaming: called with each decided token. The beam is then 1. Without a worker, returning false ends the call. */
     onToken?: OnToken;
 }
 export declare class Uwaga {
@@ -18,15 +18,15 @@ export declare class Uwaga {
     private readonly runner;
     private constructor();
     /**
-     * Load a model from the URL of a folder, a folder on the disk (in Node), or the contents of files by their names.
+     * Load a model from the URL of a folder, a folder on disk (in Node), or the contents of files by name.
      *
-     * Raises UwagaError, which names the file at fault, or the reason of the signal.
+     * Raises UwagaError, which names the file, or the reason of the signal.
      */
     static load(source: string | URL | Files, options?: LoadOptions): Promise<Uwaga>;
-    /** Translate a text, or several in their order. Raises UwagaError, or the reason of the signal. */
+    /** Translate a text, or several in order. Raises UwagaError, or the reason of the signal. */
     translate(text: string, options?: CallOptions): Promise<Translation>;
     translate(texts: string[], options?: CallOptions): Promise<Translation[]>;
-    /** The pieces of a side's vocabulary by their tokens, with U+2581 for spaces. */
+    /** Return the pieces of a side's vocabulary by token, with U+2581 for spaces. */
     vocabulary(side: Side): Promise<string[]>;
     /** Free the model. */
     close(): void;

@@ -6,47 +6,47 @@ import {
 
 // src/files.ts
 async function readFolder(folder, options = {}) {
-  const place = String(folder).replace(/\/?$/, "/");
-  const read = /^https?:/.test(place) || typeof document !== "undefined" ? fetched : opened;
+  const base = String(folder).replace(/\/?$/, "/");
+  const read = /^https?:/.test(base) || typeof document !== "undefined" ? fetchFile : openFile;
   const files = {};
-  const wanted = async (name, needed) => {
+  const addFile = async (name, required) => {
     options.signal?.throwIfAborted();
-    const content = await read(place, name, options);
+    const content = await read(base, name, options);
     if (content !== void 0) files[name] = content;
-    else if (needed) throw new UwagaError("file", `${place}${name}: not found; give the URL of a folder by uwaga convert or uwaga train, or the names of its files`);
+    else if (required) throw new UwagaError("file", `${base}${name}: not found; give the URL of a folder by uwaga convert or uwaga train, or the names of its files`);
   };
-  const names = options.files ?? (read === opened ? await marianFiles(place) : void 0);
+  const names = options.files ?? (read === openFile ? await marianFiles(base) : void 0);
   if (names !== void 0) {
-    for (const name of names) await wanted(name, true);
+    for (const name of names) await addFile(name, true);
     return files;
   }
-  await wanted("config.json", true);
+  await addFile("config.json", true);
   let config;
   try {
     config = JSON.parse(new TextDecoder().decode(files["config.json"]));
   } catch {
-    throw new UwagaError("model", `${place}config.json: not JSON`);
+    throw new UwagaError("model", `${base}config.json: not JSON`);
   }
-  await wanted(/^uwaga int[48] model$/.test(config.format ?? "") ? "engine.safetensors" : "model.safetensors", true);
-  await wanted("source.spm", true);
+  await addFile(/^uwaga int[48] model$/.test(config.format ?? "") ? "engine.safetensors" : "model.safetensors", true);
+  await addFile("source.spm", true);
   if (config.tokenisers === "marian") {
-    await wanted("source.vocab.json", true);
-    await wanted("target.vocab.json", true);
+    await addFile("source.vocab.json", true);
+    await addFile("target.vocab.json", true);
   }
-  if (config.vocabulary?.joint !== true) await wanted("target.spm", false);
-  await wanted("alignment_head.json", false);
+  if (config.vocabulary?.joint !== true) await addFile("target.spm", false);
+  await addFile("alignment_head.json", false);
   return files;
 }
-async function marianFiles(place) {
+async function marianFiles(base) {
   const { readdir } = await import("node:fs/promises");
-  const names = await readdir(place.startsWith("file:") ? new URL(place) : place).catch(() => []);
+  const names = await readdir(base.startsWith("file:") ? new URL(base) : base).catch(() => []);
   if (names.includes("config.json") || !names.some((name) => /^model.*\.bin$/.test(name))) return void 0;
   return names.filter((name) => /\.(bin|spm|yml)$/.test(name) || name === "alignment_head.json");
 }
-async function fetched(place, name, options) {
-  const url = new URL(name, new URL(place, globalThis.location?.href)).href;
-  const kept = options.cache === false || typeof caches === "undefined" ? void 0 : await caches.open(options.cache ?? "uwaga-models").catch(() => void 0);
-  let response = await kept?.match(url);
+async function fetchFile(base, name, options) {
+  const url = new URL(name, new URL(base, globalThis.location?.href)).href;
+  const storage = options.cache === false || typeof caches === "undefined" ? void 0 : await caches.open(options.cache ?? "uwaga-models").catch(() => void 0);
+  let response = await storage?.match(url);
   const cached = response !== void 0;
   if (response === void 0) {
     try {
@@ -58,11 +58,11 @@ async function fetched(place, name, options) {
     if (response.status === 404 || response.status === 403) return void 0;
     if (!response.ok) throw new UwagaError("file", `${url}: the server answers ${response.status} ${response.statusText}`);
   }
-  const content = await received(response, name, options);
-  if (!cached) await kept?.put(url, new Response(content)).catch(() => void 0);
+  const content = await receive(response, name, options);
+  if (!cached) await storage?.put(url, new Response(content)).catch(() => void 0);
   return content;
 }
-async function received(response, file, options) {
+async function receive(response, file, options) {
   const length = response.headers.get("content-encoding") ? null : response.headers.get("content-length");
   const total = length === null ? null : Number(length);
   const parts = [];
@@ -77,23 +77,23 @@ async function received(response, file, options) {
     options.onProgress?.({ file, received: size, total });
   }
   if (total !== null && size !== total) throw new UwagaError("file", `${file}: ${size} of ${total} bytes received`);
-  const whole = new Uint8Array(size);
-  let at = 0;
+  const content = new Uint8Array(size);
+  let offset = 0;
   for (const part of parts) {
-    whole.set(part, at);
-    at += part.byteLength;
+    content.set(part, offset);
+    offset += part.byteLength;
   }
-  return whole;
+  return content;
 }
-async function opened(place, name, options) {
+async function openFile(base, name, options) {
   const { readFile } = await import("node:fs/promises");
   try {
-    const content = await readFile(place.startsWith("file:") ? new URL(name, place) : `${place}${name}`);
+    const content = await readFile(base.startsWith("file:") ? new URL(name, base) : `${base}${name}`);
     options.onProgress?.({ file: name, received: content.byteLength, total: content.byteLength });
     return content;
   } catch (error) {
     if (error.code === "ENOENT") return void 0;
-    throw new UwagaError("file", `${place}${name}: ${error.message}`);
+    throw new UwagaError("file", `${base}${name}: ${error.message}`);
   }
 }
 
@@ -106,15 +106,15 @@ var Uwaga = class _Uwaga {
   info;
   runner;
   /**
-   * Load a model from the URL of a folder, a folder on the disk (in Node), or the contents of files by their names.
+   * Load a model from the URL of a folder, a folder on disk (in Node), or the contents of files by name.
    *
-   * Raises UwagaError, which names the file at fault, or the reason of the signal.
+   * Raises UwagaError, which names the file, or the reason of the signal.
    */
   static async load(source, options = {}) {
     const { worker, wasm, onProgress: _progress, signal, cache: _cache, files: _files, ...open } = options;
-    const place = wasm ?? new URL("uwaga.wasm", import.meta.url);
+    const wasmUrl = wasm ?? new URL("uwaga.wasm", import.meta.url);
     const files = typeof source === "string" || source instanceof URL ? await readFolder(source, options) : source;
-    const module = await compiled(place, signal);
+    const module = await compileModule(wasmUrl, signal);
     signal?.throwIfAborted();
     const runner = worker ?? typeof document !== "undefined" ? new WorkerRunner() : new LocalRunner();
     try {
@@ -130,15 +130,15 @@ var Uwaga = class _Uwaga {
     if (targets !== void 0 && targets.length !== texts.length) {
       throw new UwagaError("argument", `targets: there are ${targets.length} for ${texts.length} texts`);
     }
-    const made = [];
-    for (const [at, one] of texts.entries()) {
+    const translations = [];
+    for (const [index, sentence] of texts.entries()) {
       signal?.throwIfAborted();
-      const forced = targets === void 0 ? {} : { targets: [targets[at]] };
-      made.push(await this.runner.translate(one, { ...search, ...forced }, signal, onToken));
+      const forced = targets === void 0 ? {} : { targets: [targets[index]] };
+      translations.push(await this.runner.translate(sentence, { ...search, ...forced }, signal, onToken));
     }
-    return typeof text === "string" ? made[0] : made;
+    return typeof text === "string" ? translations[0] : translations;
   }
-  /** The pieces of a side's vocabulary by their tokens, with U+2581 for spaces. */
+  /** Return the pieces of a side's vocabulary by token, with U+2581 for spaces. */
   vocabulary(side) {
     return this.runner.vocabulary(side);
   }
@@ -154,9 +154,9 @@ var LocalRunner = class {
     return this.model.info;
   }
   async translate(text, options, _signal, onToken) {
-    const made = this.model?.translate([text], options, onToken)[0];
-    if (made === void 0) throw new UwagaError("argument", "the model is closed");
-    return made;
+    const translation = this.model?.translate([text], options, onToken)[0];
+    if (translation === void 0) throw new UwagaError("argument", "the model is closed");
+    return translation;
   }
   async vocabulary(side) {
     if (this.model === void 0) throw new UwagaError("argument", "the model is closed");
@@ -169,18 +169,18 @@ var LocalRunner = class {
 };
 var WorkerRunner = class {
   worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-  waiting = /* @__PURE__ */ new Map();
+  pendingCalls = /* @__PURE__ */ new Map();
   calls = 0;
   closed = false;
   constructor() {
     this.worker.addEventListener("message", (event) => {
       const { id, made, error, decided } = event.data;
-      const call = this.waiting.get(id);
+      const call = this.pendingCalls.get(id);
       if (decided !== void 0) {
         call?.onToken?.(decided);
         return;
       }
-      this.waiting.delete(id);
+      this.pendingCalls.delete(id);
       if (error === void 0) call?.done(made);
       else call?.failed(error.code === null ? new Error(error.message) : new UwagaError(error.code, error.message));
     });
@@ -207,7 +207,7 @@ var WorkerRunner = class {
     const id = this.calls++;
     return new Promise((resolve, reject) => {
       const abort = () => {
-        this.waiting.delete(id);
+        this.pendingCalls.delete(id);
         reject(signal?.reason);
       };
       const ended = (use) => (value) => {
@@ -215,18 +215,18 @@ var WorkerRunner = class {
         use(value);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.waiting.set(id, { done: ended(resolve), failed: ended(reject), onToken });
+      this.pendingCalls.set(id, { done: ended(resolve), failed: ended(reject), onToken });
       this.worker.postMessage({ ...message, id });
     });
   }
   fail(error) {
-    const all = [...this.waiting.values()];
-    this.waiting.clear();
-    for (const call of all) call.failed(error);
+    const calls = [...this.pendingCalls.values()];
+    this.pendingCalls.clear();
+    for (const call of calls) call.failed(error);
   }
 };
-async function compiled(place, signal) {
-  const url = String(place);
+async function compileModule(wasm, signal) {
+  const url = String(wasm);
   if (url.startsWith("file:") || typeof document === "undefined" && !/^https?:/.test(url)) {
     const { readFile } = await import("node:fs/promises");
     return WebAssembly.compile(await readFile(url.startsWith("file:") ? new URL(url) : url));

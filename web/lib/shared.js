@@ -24,10 +24,10 @@ var UwagaError = class extends Error {
 var address = (at) => at >>> 0;
 var ERROR_BYTES = 512;
 var Engine = class _Engine {
-  constructor(own) {
-    this.own = own;
+  constructor(exports) {
+    this.exports = exports;
   }
-  own;
+  exports;
   onToken;
   failure;
   static async create(module) {
@@ -40,11 +40,11 @@ var Engine = class _Engine {
       throw new UwagaError("internal", `the engine ended with code ${code}`);
     };
     let engine;
-    const told = (_user, _text, token, logProb, translation) => engine?.tell(token, logProb, translation) ? 0 : 1;
+    const onTokenDecided = (_user, _text, token, logProb, translation) => engine?.passToken(token, logProb, translation) ? 0 : 1;
     const instance = await WebAssembly.instantiate(module, {
       wasi_snapshot_preview1: { clock_time_get: now, proc_exit: exit },
       env: { emscripten_notify_memory_growth: () => {
-      }, on_token: told }
+      }, on_token: onTokenDecided }
     });
     exports = instance.exports;
     exports._initialize();
@@ -52,23 +52,23 @@ var Engine = class _Engine {
     return engine;
   }
   get version() {
-    return this.string(this.own.uwaga_version());
+    return this.string(this.exports.uwaga_version());
   }
-  /** Open a model of files, which are copied. Raises UwagaError. */
+  /** Open a model, given its files, which are copied. Raises UwagaError. */
   open(files, options = {}) {
     const entries = Object.entries(files);
-    return this.borrowing((take) => {
-      const names = entries.map(([name]) => take(text(name)));
-      const contents = entries.map(([, content]) => take(bytesOf(content)));
+    return this.withAllocations((allocate) => {
+      const names = entries.map(([name]) => allocate(text(name)));
+      const contents = entries.map(([, content]) => allocate(bytesOf(content)));
       const sizes = entries.map(([, content]) => content.byteLength);
-      const model = take(new Uint8Array(4));
-      this.checked(
-        (error) => this.own.uwaga_open_files(
-          take(pointers(names)),
-          take(pointers(contents)),
-          take(pointers(sizes)),
+      const model = allocate(new Uint8Array(4));
+      this.checkError(
+        (error) => this.exports.uwaga_open_files(
+          allocate(pointers(names)),
+          allocate(pointers(contents)),
+          allocate(pointers(sizes)),
           entries.length,
-          take(text(JSON.stringify(options))),
+          allocate(text(JSON.stringify(options))),
           model,
           error
         )
@@ -76,22 +76,22 @@ var Engine = class _Engine {
       return new EngineModel(this, this.view.getUint32(model, true));
     });
   }
-  /** Translate texts with a model; `onToken` is called with each token as it is decided. Raises UwagaError. */
+  /** Translate texts with a model; `onToken` is called with each decided token. Raises UwagaError. */
   translate(model, texts, options, onToken) {
-    const call = onToken === void 0 ? 0 : this.own.uwaga_host_call_new(0);
+    const call = onToken === void 0 ? 0 : this.exports.uwaga_host_call_new(0);
     this.onToken = onToken;
     this.failure = void 0;
     try {
-      return this.translated(model, texts, options, call);
+      return this.translateTexts(model, texts, options, call);
     } catch (error) {
       throw this.failure ?? error;
     } finally {
       this.onToken = void 0;
-      if (call !== 0) this.own.uwaga_call_free(call);
+      if (call !== 0) this.exports.uwaga_call_free(call);
     }
   }
-  /** Pass a token on; false ends the call: what the function threw is thrown by the call. */
-  tell(token, logProb, translation) {
+  /** Call `onToken`; return false to end the call, which rethrows an error of `onToken`. */
+  passToken(token, logProb, translation) {
     try {
       return this.onToken?.({ token, logProb, text: this.string(translation) }) !== false;
     } catch (error) {
@@ -99,141 +99,141 @@ var Engine = class _Engine {
       return false;
     }
   }
-  translated(model, texts, options, call) {
-    return this.borrowing((take) => {
-      const encoded = texts.map((one) => text(one));
-      const places = encoded.map((one) => take(one));
-      const lengths = encoded.map((one) => one.length - 1);
-      const at = take(new Uint8Array(4));
-      this.checked(
-        (error) => this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), call, at, error)
+  translateTexts(model, texts, options, call) {
+    return this.withAllocations((allocate) => {
+      const encoded = texts.map((value) => text(value));
+      const addresses = encoded.map((content) => allocate(content));
+      const lengths = encoded.map((content) => content.length - 1);
+      const resultPointer = allocate(new Uint8Array(4));
+      this.checkError(
+        (error) => this.exports.uwaga_translate(model, allocate(pointers(addresses)), allocate(pointers(lengths)), texts.length, allocate(text(JSON.stringify(options))), call, resultPointer, error)
       );
-      const result = this.view.getUint32(at, true);
-      const room = take(new Uint8Array(20));
+      const result = this.view.getUint32(resultPointer, true);
+      const scratch = allocate(new Uint8Array(20));
       try {
-        return texts.map((one, number) => this.translation(model, result, number, one, room));
+        return texts.map((source, number) => this.translation(model, result, number, source, scratch));
       } finally {
-        this.own.uwaga_result_free(result);
+        this.exports.uwaga_result_free(result);
       }
     });
   }
   info(model) {
-    return JSON.parse(this.string(this.own.uwaga_model_info(model)));
+    return JSON.parse(this.string(this.exports.uwaga_model_info(model)));
   }
   vocabulary(model, side) {
     const pieces = [];
     for (; ; ) {
-      const at = this.own.uwaga_model_piece(model, side === "source" ? 0 : 1, pieces.length);
-      if (at === 0) return pieces;
-      pieces.push(this.string(at));
+      const piece = this.exports.uwaga_model_piece(model, side === "source" ? 0 : 1, pieces.length);
+      if (piece === 0) return pieces;
+      pieces.push(this.string(piece));
     }
   }
   close(model) {
-    this.own.uwaga_close(model);
+    this.exports.uwaga_close(model);
   }
-  translation(model, result, number, source, room) {
-    const count = this.own.uwaga_result_count(result, number);
-    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(model, result, number, rank, room));
+  translation(model, result, number, source, scratch) {
+    const count = this.exports.uwaga_result_count(result, number);
+    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(model, result, number, rank, scratch));
     const best = candidates[0];
     if (best === void 0) throw new UwagaError("internal", "a text has no translation");
-    return { ...best, source: { text: source, ...this.side(model, result, number, 0, 0, room) }, candidates };
+    return { ...best, source: { text: source, ...this.side(model, result, number, 0, 0, scratch) }, candidates };
   }
-  candidate(model, result, number, rank, room) {
-    const own = this.own;
-    const at = own.uwaga_result_text(result, number, rank, room);
-    const made = {
-      text: new TextDecoder().decode(this.copied(at, this.view.getUint32(room, true))),
-      score: own.uwaga_result_score(result, number, rank),
-      truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
-      ...this.side(model, result, number, rank, 1, room),
+  candidate(model, result, number, rank, scratch) {
+    const exports = this.exports;
+    const textPointer = exports.uwaga_result_text(result, number, rank, scratch);
+    const candidate = {
+      text: new TextDecoder().decode(this.copy(textPointer, this.view.getUint32(scratch, true))),
+      score: exports.uwaga_result_score(result, number, rank),
+      truncated: exports.uwaga_result_truncated(result, number, rank) !== 0,
+      ...this.side(model, result, number, rank, 1, scratch),
       logProbs: new Float64Array(0)
     };
-    const scores = own.uwaga_result_log_probs(result, number, rank, room);
-    made.logProbs = new Float64Array(this.copied(this.view.getUint32(room, true), 8 * scores));
+    const scores = exports.uwaga_result_log_probs(result, number, rank, scratch);
+    candidate.logProbs = new Float64Array(this.copy(this.view.getUint32(scratch, true), 8 * scores));
     for (let count = 0; ; ++count) {
-      const at2 = own.uwaga_result_array_name(result, number, rank, count);
-      if (at2 === 0) return made;
-      const name = this.string(at2);
-      const array = this.table(own.uwaga_result_array(result, number, rank, at2, room, room + 16), room);
+      const namePointer = exports.uwaga_result_array_name(result, number, rank, count);
+      if (namePointer === 0) return candidate;
+      const name = this.string(namePointer);
+      const array = this.table(exports.uwaga_result_array(result, number, rank, namePointer, scratch, scratch + 16), scratch);
       const kind = name.startsWith("attention.") ? name.slice("attention.".length) : "";
-      if (name === "alignment") made.alignment = array;
-      else if (name === "tree") made.tree = array;
-      else if (kind !== "") made.attention = { ...made.attention, [kind]: array };
-      else (made.insight ??= {})[name] = array;
+      if (name === "alignment") candidate.alignment = array;
+      else if (name === "tree") candidate.tree = array;
+      else if (kind !== "") candidate.attention = { ...candidate.attention, [kind]: array };
+      else (candidate.insight ??= {})[name] = array;
     }
   }
-  side(model, result, number, rank, side, room) {
-    const count = this.own.uwaga_result_tokens(result, number, rank, side, room);
-    const tokens = new Int32Array(this.copied(this.view.getUint32(room, true), 4 * count));
-    const pieces = Array.from(tokens, (token) => this.string(this.own.uwaga_model_piece(model, side, token)));
+  side(model, result, number, rank, side, scratch) {
+    const count = this.exports.uwaga_result_tokens(result, number, rank, side, scratch);
+    const tokens = new Int32Array(this.copy(this.view.getUint32(scratch, true), 4 * count));
+    const pieces = Array.from(tokens, (token) => this.string(this.exports.uwaga_model_piece(model, side, token)));
     return { tokens, pieces };
   }
-  table(at, room) {
-    const axes = this.view.getUint32(room + 16, true);
-    const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(room + 4 * axis, true));
-    return { shape, data: new Float32Array(this.copied(at, 4 * shape.reduce((all, size) => all * size, 1))) };
+  table(at, scratch) {
+    const axes = this.view.getUint32(scratch + 16, true);
+    const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(scratch + 4 * axis, true));
+    return { shape, data: new Float32Array(this.copy(at, 4 * shape.reduce((product, size) => product * size, 1))) };
   }
-  // The memory may grow in every call: views of it are made anew.
+  // The memory may grow in every call, so views of it are not kept.
   get bytes() {
-    return new Uint8Array(this.own.memory.buffer);
+    return new Uint8Array(this.exports.memory.buffer);
   }
   get view() {
-    return new DataView(this.own.memory.buffer);
+    return new DataView(this.exports.memory.buffer);
   }
-  copied(at, size) {
-    return this.own.memory.buffer.slice(address(at), address(at) + size);
+  copy(at, size) {
+    return this.exports.memory.buffer.slice(address(at), address(at) + size);
   }
   string(at) {
     const bytes = this.bytes;
     return new TextDecoder().decode(bytes.slice(address(at), bytes.indexOf(0, address(at))));
   }
-  /** Call with a function that copies bytes into the memory of the module, which is freed at the end. */
-  borrowing(work) {
-    const taken = [];
+  /** Run a task with a function that copies bytes into the memory of the module; the copies are freed at the end. */
+  withAllocations(task) {
+    const allocated = [];
     try {
-      return work((content) => {
-        const at = address(this.own.malloc(Math.max(content.byteLength, 1)));
-        if (at === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
-        taken.push(at);
-        this.bytes.set(content, at);
-        return at;
+      return task((content) => {
+        const pointer = address(this.exports.malloc(Math.max(content.byteLength, 1)));
+        if (pointer === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
+        allocated.push(pointer);
+        this.bytes.set(content, pointer);
+        return pointer;
       });
     } finally {
-      for (const at of taken) this.own.free(at);
+      for (const pointer of allocated) this.exports.free(pointer);
     }
   }
-  checked(call) {
-    this.borrowing((take) => {
-      const error = take(new Uint8Array(ERROR_BYTES));
+  checkError(call) {
+    this.withAllocations((allocate) => {
+      const error = allocate(new Uint8Array(ERROR_BYTES));
       const code = call(error);
       if (code !== 0) throw new UwagaError(CODES[code] ?? "internal", this.string(error + 4));
     });
   }
 };
 var EngineModel = class {
-  constructor(engine, at) {
+  constructor(engine, modelPointer) {
     this.engine = engine;
-    this.at = at;
+    this.modelPointer = modelPointer;
   }
   engine;
-  at;
+  modelPointer;
   open = true;
   get info() {
-    return this.engine.info(this.used);
+    return this.engine.info(this.pointer);
   }
   translate(texts, options = {}, onToken) {
-    return this.engine.translate(this.used, texts, options, onToken);
+    return this.engine.translate(this.pointer, texts, options, onToken);
   }
   vocabulary(side) {
-    return this.engine.vocabulary(this.used, side);
+    return this.engine.vocabulary(this.pointer, side);
   }
   close() {
-    if (this.open) this.engine.close(this.at);
+    if (this.open) this.engine.close(this.modelPointer);
     this.open = false;
   }
-  get used() {
+  get pointer() {
     if (!this.open) throw new UwagaError("argument", "the model is closed");
-    return this.at;
+    return this.modelPointer;
   }
 };
 function text(value) {

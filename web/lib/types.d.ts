@@ -1,4 +1,4 @@
-/** Options of a translation; those left out are the model's own. They are the options of Python's `SearchOptions`. */
+/** Options of a translation, as in Python's `SearchOptions`; default: the model's. */
 export interface TranslateOptions {
     beam?: number;
     nbest?: number;
@@ -9,65 +9,65 @@ export interface TranslateOptions {
     max_length?: number;
     max_ratio?: number;
     max_extra?: number;
-    /** Return the share of each source token in each target token, by the model's alignment head. */
+    /** Return the alignment, (target tokens, source tokens), of the model's alignment head. */
     alignment?: boolean;
     /** Return all attention matrices. */
     attention?: boolean;
     /**
-     * Return the arrays inside the best translation with these names or beginnings of names, such as "cross.2"; [] for all.
+     * Return the arrays inside the best translation with these names or prefixes of names, such as "cross.2"; [] for all.
      * See `Candidate.insight`.
      */
     insight?: string[];
-    /** A translation of each text, or its tokens, which the decoder is forced along; the beam is 1. */
+    /** A translation of each text, or its tokens, to force; the beam is 1. */
     targets?: (string | number[])[];
     /** Return the candidates of all steps of the search. */
     tree?: boolean;
-    /** Changes of attention heads and positions, made in their order. */
+    /** Edits of attention heads and positions, applied in order. */
     edits?: Edit[];
-    /** Refuse a model of another language. */
+    /** The source language; a model of another language is an error. */
     source_language?: string;
-    /** Of a multilingual model; of any other, refuse a model of another language. */
+    /** The target language of a multilingual model; another model of another language is an error. */
     target_language?: string;
-    /** Bound in bytes of this call. */
+    /** Memory limit of the call in bytes. */
     memory?: number;
 }
 export type Side = "source" | "target";
-/** A change of attention heads, or of the positions of the first tokens of a side, counted from 0. */
+/** An edit of attention heads, or of the positions of the first tokens of a side, counted from 0. */
 export type Edit = HeadsEdit | {
     side: Side;
     places: number[];
 };
 export interface HeadsEdit {
-    /** The kind of attention; default cross. */
+    /** The kind of attention; default: cross. */
     kind?: "encoder" | "decoder" | "cross";
-    /** From 1; default: all. */
+    /** Counted from 1; default: all. */
     layer?: number;
     head?: number;
     /**
-     * In place of their own. `silent`: none; `alone`: none for the other heads of the layer; `uniform`: the same for all
-     * positions that a query may see; `diagonal`: all on its own position; or rows of numbers (queries, keys) of one
-     * sentence with its end, or these for each head.
+     * Weights to use instead of the computed ones. `silent`: zero; `alone`: zero for the other heads of the layer;
+     * `uniform`: equal for all visible positions; `diagonal`: one for the query's position; or rows of numbers (queries,
+     * keys) of a sentence with its end symbol, or these for each head.
      */
     weights?: "silent" | "alone" | "uniform" | "diagonal" | number[][] | number[][][];
-    /** True where a query may look (queries, keys): what is left is scaled to sum to 1 again. */
+    /** True for visible positions (queries, keys); the remaining weights are scaled to sum to 1. */
     mask?: boolean[][] | boolean[][][];
-    /** Factor of the scores in place of the model's, which is usually 1/√d_k. */
+    /** Factor of the scores instead of the model's, which is usually 1/√d_k. */
     scale?: number;
 }
-/** A token that was decided, its log-probability, and the translation so far, whose end later tokens may change. */
+/** A decided token, its log-probability, and the translation so far, whose end may still change. */
 export interface DecidedToken {
     token: number;
     logProb: number;
     text: string;
 }
-/** Called with each token; false ends the call with an error, `cancelled`. */
+/** Called with each token; returning false ends the call with the error `cancelled`. */
 export type OnToken = (decided: DecidedToken) => boolean | void;
-/** Numbers with the sizes of their axes, row by row. */
+/** An array of numbers in row-major order, with its shape. */
 export interface Table {
     shape: number[];
     data: Float32Array;
 }
-/** All attention matrices, each (layers, heads, queries, keys). Those that the model lacks are missing. */
+/** The attention matrices of the model, each (layers, heads, queries, keys). */
 export interface Attention {
     encoder?: Table;
     decoder?: Table;
@@ -77,18 +77,18 @@ export interface Candidate {
     text: string;
     /** The score that ranks it. */
     score: number;
-    /** True if a limit of length cut it. */
+    /** Whether it reached a length limit. */
     truncated: boolean;
     tokens: Int32Array;
     /** The pieces of its tokens, with U+2581 for spaces. */
     pieces: string[];
-    /** Of its tokens and, unless it is truncated, of the end symbol. */
+    /** The log-probabilities of its tokens and, unless it is truncated, of the end symbol. */
     logProbs: Float64Array;
     /** (target tokens, source tokens), if requested. */
     alignment?: Table;
     attention?: Attention;
     /**
-     * The arrays that were requested, in the order of the computation. The names of a Transformer's are
+     * The requested arrays, in the order of computation. The names of a Transformer's arrays are
      * `encoder.embedding`, `encoder.1.query`, `.key`, `.value` (heads, source, head width), `.scores` and `.weights` (heads,
      * queries, keys), `.context` (heads, queries, head width), `.attention` and `.feed_forward` (tokens, width) of each layer,
      * `encoder.output`; the same of `decoder` and, without `feed_forward`, of `cross`; `logits` (target, vocabulary).
@@ -97,8 +97,8 @@ export interface Candidate {
 }
 export interface Translation extends Candidate {
     /**
-     * The search, if requested (candidates, 3): the number of the candidate before or -1, the token, its log-probability. Each
-     * step keeps twice as many as there are beams, the best first.
+     * The search tree, if requested (candidates, 3): the index of the previous candidate or -1, the token, and its
+     * log-probability. Each step has twice as many candidates as the beam size, the best first.
      */
     tree?: Table;
     source: {
@@ -106,14 +106,14 @@ export interface Translation extends Candidate {
         tokens: Int32Array;
         pieces: string[];
     };
-    /** All translations, the best first, which is this one. */
+    /** All translations, the best (this one) first. */
     candidates: Candidate[];
 }
-/** A model, as `uwaga_model_info` describes it. */
+/** Information about a model, from `uwaga_model_info`. */
 export interface ModelInfo {
     source_language: string;
     target_language: string;
-    /** The languages that `target_language` chooses from; empty for a model of one pair. */
+    /** The possible values of `target_language`; empty for a model of one pair. */
     target_languages: string[];
     /** Whether a shortlist restricts the target tokens of each sentence. */
     shortlist: boolean;
@@ -132,11 +132,11 @@ export interface ModelInfo {
     nbest: number;
 }
 export interface OpenOptions {
-    /** Of the matrices; default: as they are stored. */
+    /** Number format of the matrices; default: as stored. */
     dtype?: "float32" | "int8";
-    /** Restrict each sentence to the shortlist that comes with a model of Marian. Default true. */
+    /** Use the shortlist of a Marian model. Default true. */
     shortlist?: boolean;
-    /** Bound in bytes of the model and of all calls together. */
+    /** Memory limit of the model and all its calls, in bytes. */
     memory?: number;
     source_language?: string;
     target_language?: string;
@@ -145,7 +145,7 @@ export type Files = Record<string, ArrayBuffer | Uint8Array>;
 /** The codes of `uwaga.h`. */
 export declare const CODES: readonly ["ok", "argument", "file", "model", "text", "too long", "language", "memory", "cancelled", "internal"];
 export type Code = (typeof CODES)[number];
-/** What the engine refuses, with the name of its code. */
+/** An error of the engine, with the name of its code. */
 export declare class UwagaError extends Error {
     readonly code: Code;
     constructor(code: Code, message: string);

@@ -19,7 +19,7 @@ export type Request = {
 export interface Reply {
     id: number;
     made?: unknown;
-    /** A token of a call that has not ended. */
+    /** A token of a running call. */
     decided?: DecidedToken;
     error?: {
         code: string | null;

@@ -5,7 +5,7 @@ import {
 
 // src/worker.ts
 var model;
-async function answered(request) {
+async function handleRequest(request) {
   if (request.kind === "open") {
     model = (await Engine.create(request.module)).open(request.files, request.options);
     return model.info;
@@ -20,7 +20,7 @@ addEventListener("message", (event) => {
   const { id } = event.data;
   last = last.then(async () => {
     try {
-      postMessage({ id, made: await answered(event.data) });
+      postMessage({ id, made: await handleRequest(event.data) });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       postMessage({ id, error: { code: error instanceof UwagaError ? error.code : null, message } });

@@ -1,7 +1,7 @@
-/** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
+/** The C library (native/c/uwaga.h) in WebAssembly: conversion of strings and arrays, and codes to errors. */
 import { type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Side, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 
-/** An address as WebAssembly returns it: negative from 2 GiB on; `address` makes it an index. */
+/** An address as returned by WebAssembly: negative from 2 GiB on; `address` converts it to an index. */
 type Pointer = number;
 const address = (at: Pointer): number => at >>> 0;
 interface Exports {
@@ -34,7 +34,7 @@ const ERROR_BYTES = 512; // sizeof(uwaga_error)
 export class Engine {
   private onToken: OnToken | undefined;
   private failure: unknown;
-  private constructor(private readonly own: Exports) {}
+  private constructor(private readonly exports: Exports) {}
 
   static async create(module: WebAssembly.Module): Promise<Engine> {
     let exports: Exports | undefined;
@@ -46,11 +46,11 @@ export class Engine {
       throw new UwagaError("internal", `the engine ended with code ${code}`);
     };
     let engine: Engine | undefined;
-    const told = (_user: number, _text: number, token: number, logProb: number, translation: Pointer): number =>
-      engine?.tell(token, logProb, translation) ? 0 : 1;
+    const onTokenDecided = (_user: number, _text: number, token: number, logProb: number, translation: Pointer): number =>
+      engine?.passToken(token, logProb, translation) ? 0 : 1;
     const instance = await WebAssembly.instantiate(module, {
       wasi_snapshot_preview1: { clock_time_get: now, proc_exit: exit },
-      env: { emscripten_notify_memory_growth: () => {}, on_token: told },
+      env: { emscripten_notify_memory_growth: () => {}, on_token: onTokenDecided },
     });
     exports = instance.exports as unknown as Exports;
     exports._initialize();
@@ -59,43 +59,43 @@ export class Engine {
   }
 
   get version(): string {
-    return this.string(this.own.uwaga_version());
+    return this.string(this.exports.uwaga_version());
   }
 
-  /** Open a model of files, which are copied. Raises UwagaError. */
+  /** Open a model, given its files, which are copied. Raises UwagaError. */
   open(files: Files, options: OpenOptions = {}): EngineModel {
     const entries = Object.entries(files);
-    return this.borrowing((take) => {
-      const names = entries.map(([name]) => take(text(name)));
-      const contents = entries.map(([, content]) => take(bytesOf(content)));
+    return this.withAllocations((allocate) => {
+      const names = entries.map(([name]) => allocate(text(name)));
+      const contents = entries.map(([, content]) => allocate(bytesOf(content)));
       const sizes = entries.map(([, content]) => content.byteLength);
-      const model = take(new Uint8Array(4));
-      this.checked((error) =>
-        this.own.uwaga_open_files(
-          take(pointers(names)), take(pointers(contents)), take(pointers(sizes)), entries.length, take(text(JSON.stringify(options))), model, error,
+      const model = allocate(new Uint8Array(4));
+      this.checkError((error) =>
+        this.exports.uwaga_open_files(
+          allocate(pointers(names)), allocate(pointers(contents)), allocate(pointers(sizes)), entries.length, allocate(text(JSON.stringify(options))), model, error,
         ),
       );
       return new EngineModel(this, this.view.getUint32(model, true));
     });
   }
 
-  /** Translate texts with a model; `onToken` is called with each token as it is decided. Raises UwagaError. */
+  /** Translate texts with a model; `onToken` is called with each decided token. Raises UwagaError. */
   translate(model: Pointer, texts: string[], options: TranslateOptions, onToken?: OnToken): Translation[] {
-    const call = onToken === undefined ? 0 : this.own.uwaga_host_call_new(0);
+    const call = onToken === undefined ? 0 : this.exports.uwaga_host_call_new(0);
     this.onToken = onToken;
     this.failure = undefined;
     try {
-      return this.translated(model, texts, options, call);
+      return this.translateTexts(model, texts, options, call);
     } catch (error) {
       throw this.failure ?? error;
     } finally {
       this.onToken = undefined;
-      if (call !== 0) this.own.uwaga_call_free(call);
+      if (call !== 0) this.exports.uwaga_call_free(call);
     }
   }
 
-  /** Pass a token on; false ends the call: what the function threw is thrown by the call. */
-  private tell(token: number, logProb: number, translation: Pointer): boolean {
+  /** Call `onToken`; return false to end the call, which rethrows an error of `onToken`. */
+  private passToken(token: number, logProb: number, translation: Pointer): boolean {
     try {
       return this.onToken?.({ token, logProb, text: this.string(translation) }) !== false;
     } catch (error) {
@@ -104,122 +104,122 @@ export class Engine {
     }
   }
 
-  private translated(model: Pointer, texts: string[], options: TranslateOptions, call: Pointer): Translation[] {
-    return this.borrowing((take) => {
-      const encoded = texts.map((one) => text(one));
-      const places = encoded.map((one) => take(one));
-      const lengths = encoded.map((one) => one.length - 1);
-      const at = take(new Uint8Array(4));
-      this.checked((error) =>
-        this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), call, at, error),
+  private translateTexts(model: Pointer, texts: string[], options: TranslateOptions, call: Pointer): Translation[] {
+    return this.withAllocations((allocate) => {
+      const encoded = texts.map((value) => text(value));
+      const addresses = encoded.map((content) => allocate(content));
+      const lengths = encoded.map((content) => content.length - 1);
+      const resultPointer = allocate(new Uint8Array(4));
+      this.checkError((error) =>
+        this.exports.uwaga_translate(model, allocate(pointers(addresses)), allocate(pointers(lengths)), texts.length, allocate(text(JSON.stringify(options))), call, resultPointer, error),
       );
-      const result = this.view.getUint32(at, true);
-      const room = take(new Uint8Array(20)); // what a function returns besides its value: four sizes and their number
+      const result = this.view.getUint32(resultPointer, true);
+      const scratch = allocate(new Uint8Array(20)); // output parameters: four sizes and their number
       try {
-        return texts.map((one, number) => this.translation(model, result, number, one, room));
+        return texts.map((source, number) => this.translation(model, result, number, source, scratch));
       } finally {
-        this.own.uwaga_result_free(result);
+        this.exports.uwaga_result_free(result);
       }
     });
   }
 
   info(model: Pointer): ModelInfo {
-    return JSON.parse(this.string(this.own.uwaga_model_info(model))) as ModelInfo;
+    return JSON.parse(this.string(this.exports.uwaga_model_info(model))) as ModelInfo;
   }
 
   vocabulary(model: Pointer, side: Side): string[] {
     const pieces: string[] = [];
     for (;;) {
-      const at = this.own.uwaga_model_piece(model, side === "source" ? 0 : 1, pieces.length);
-      if (at === 0) return pieces;
-      pieces.push(this.string(at));
+      const piece = this.exports.uwaga_model_piece(model, side === "source" ? 0 : 1, pieces.length);
+      if (piece === 0) return pieces;
+      pieces.push(this.string(piece));
     }
   }
 
   close(model: Pointer): void {
-    this.own.uwaga_close(model);
+    this.exports.uwaga_close(model);
   }
 
-  private translation(model: Pointer, result: Pointer, number: number, source: string, room: Pointer): Translation {
-    const count = this.own.uwaga_result_count(result, number);
-    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(model, result, number, rank, room));
+  private translation(model: Pointer, result: Pointer, number: number, source: string, scratch: Pointer): Translation {
+    const count = this.exports.uwaga_result_count(result, number);
+    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(model, result, number, rank, scratch));
     const best = candidates[0];
     if (best === undefined) throw new UwagaError("internal", "a text has no translation");
-    return { ...best, source: { text: source, ...this.side(model, result, number, 0, 0, room) }, candidates };
+    return { ...best, source: { text: source, ...this.side(model, result, number, 0, 0, scratch) }, candidates };
   }
 
-  private candidate(model: Pointer, result: Pointer, number: number, rank: number, room: Pointer): Candidate {
-    const own = this.own;
-    const at = own.uwaga_result_text(result, number, rank, room);
-    const made: Candidate = {
-      text: new TextDecoder().decode(this.copied(at, this.view.getUint32(room, true))),
-      score: own.uwaga_result_score(result, number, rank),
-      truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
-      ...this.side(model, result, number, rank, 1, room),
+  private candidate(model: Pointer, result: Pointer, number: number, rank: number, scratch: Pointer): Candidate {
+    const exports = this.exports;
+    const textPointer = exports.uwaga_result_text(result, number, rank, scratch);
+    const candidate: Candidate = {
+      text: new TextDecoder().decode(this.copy(textPointer, this.view.getUint32(scratch, true))),
+      score: exports.uwaga_result_score(result, number, rank),
+      truncated: exports.uwaga_result_truncated(result, number, rank) !== 0,
+      ...this.side(model, result, number, rank, 1, scratch),
       logProbs: new Float64Array(0),
     };
-    const scores = own.uwaga_result_log_probs(result, number, rank, room);
-    made.logProbs = new Float64Array(this.copied(this.view.getUint32(room, true), 8 * scores));
+    const scores = exports.uwaga_result_log_probs(result, number, rank, scratch);
+    candidate.logProbs = new Float64Array(this.copy(this.view.getUint32(scratch, true), 8 * scores));
     for (let count = 0; ; ++count) {
-      const at = own.uwaga_result_array_name(result, number, rank, count);
-      if (at === 0) return made;
-      const name = this.string(at);
-      const array = this.table(own.uwaga_result_array(result, number, rank, at, room, room + 16), room);
+      const namePointer = exports.uwaga_result_array_name(result, number, rank, count);
+      if (namePointer === 0) return candidate;
+      const name = this.string(namePointer);
+      const array = this.table(exports.uwaga_result_array(result, number, rank, namePointer, scratch, scratch + 16), scratch);
       const kind = name.startsWith("attention.") ? name.slice("attention.".length) : "";
-      if (name === "alignment") made.alignment = array;
-      else if (name === "tree") (made as Translation).tree = array;
-      else if (kind !== "") made.attention = { ...made.attention, [kind]: array };
-      else (made.insight ??= {})[name] = array;
+      if (name === "alignment") candidate.alignment = array;
+      else if (name === "tree") (candidate as Translation).tree = array;
+      else if (kind !== "") candidate.attention = { ...candidate.attention, [kind]: array };
+      else (candidate.insight ??= {})[name] = array;
     }
   }
 
-  private side(model: Pointer, result: Pointer, number: number, rank: number, side: number, room: Pointer): { tokens: Int32Array; pieces: string[] } {
-    const count = this.own.uwaga_result_tokens(result, number, rank, side, room);
-    const tokens = new Int32Array(this.copied(this.view.getUint32(room, true), 4 * count));
-    const pieces = Array.from(tokens, (token) => this.string(this.own.uwaga_model_piece(model, side, token)));
+  private side(model: Pointer, result: Pointer, number: number, rank: number, side: number, scratch: Pointer): { tokens: Int32Array; pieces: string[] } {
+    const count = this.exports.uwaga_result_tokens(result, number, rank, side, scratch);
+    const tokens = new Int32Array(this.copy(this.view.getUint32(scratch, true), 4 * count));
+    const pieces = Array.from(tokens, (token) => this.string(this.exports.uwaga_model_piece(model, side, token)));
     return { tokens, pieces };
   }
 
-  private table(at: Pointer, room: Pointer): Table {
-    const axes = this.view.getUint32(room + 16, true);
-    const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(room + 4 * axis, true));
-    return { shape, data: new Float32Array(this.copied(at, 4 * shape.reduce((all, size) => all * size, 1))) };
+  private table(at: Pointer, scratch: Pointer): Table {
+    const axes = this.view.getUint32(scratch + 16, true);
+    const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(scratch + 4 * axis, true));
+    return { shape, data: new Float32Array(this.copy(at, 4 * shape.reduce((product, size) => product * size, 1))) };
   }
 
-  // The memory may grow in every call: views of it are made anew.
+  // The memory may grow in every call, so views of it are not kept.
   private get bytes(): Uint8Array {
-    return new Uint8Array(this.own.memory.buffer);
+    return new Uint8Array(this.exports.memory.buffer);
   }
   private get view(): DataView {
-    return new DataView(this.own.memory.buffer);
+    return new DataView(this.exports.memory.buffer);
   }
-  private copied(at: Pointer, size: number): ArrayBuffer {
-    return this.own.memory.buffer.slice(address(at), address(at) + size);
+  private copy(at: Pointer, size: number): ArrayBuffer {
+    return this.exports.memory.buffer.slice(address(at), address(at) + size);
   }
   private string(at: Pointer): string {
     const bytes = this.bytes;
     return new TextDecoder().decode(bytes.slice(address(at), bytes.indexOf(0, address(at))));
   }
 
-  /** Call with a function that copies bytes into the memory of the module, which is freed at the end. */
-  private borrowing<Made>(work: (take: (content: Uint8Array) => Pointer) => Made): Made {
-    const taken: Pointer[] = [];
+  /** Run a task with a function that copies bytes into the memory of the module; the copies are freed at the end. */
+  private withAllocations<Result>(task: (allocate: (content: Uint8Array) => Pointer) => Result): Result {
+    const allocated: Pointer[] = [];
     try {
-      return work((content) => {
-        const at = address(this.own.malloc(Math.max(content.byteLength, 1)));
-        if (at === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
-        taken.push(at);
-        this.bytes.set(content, at);
-        return at;
+      return task((content) => {
+        const pointer = address(this.exports.malloc(Math.max(content.byteLength, 1)));
+        if (pointer === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
+        allocated.push(pointer);
+        this.bytes.set(content, pointer);
+        return pointer;
       });
     } finally {
-      for (const at of taken) this.own.free(at);
+      for (const pointer of allocated) this.exports.free(pointer);
     }
   }
 
-  private checked(call: (error: Pointer) => number): void {
-    this.borrowing((take) => {
-      const error = take(new Uint8Array(ERROR_BYTES));
+  private checkError(call: (error: Pointer) => number): void {
+    this.withAllocations((allocate) => {
+      const error = allocate(new Uint8Array(ERROR_BYTES));
       const code = call(error);
       if (code !== 0) throw new UwagaError(CODES[code] ?? "internal", this.string(error + 4));
     });
@@ -228,28 +228,28 @@ export class Engine {
 
 export class EngineModel {
   private open = true;
-  constructor(private readonly engine: Engine, private readonly at: Pointer) {}
+  constructor(private readonly engine: Engine, private readonly modelPointer: Pointer) {}
 
   get info(): ModelInfo {
-    return this.engine.info(this.used);
+    return this.engine.info(this.pointer);
   }
   translate(texts: string[], options: TranslateOptions = {}, onToken?: OnToken): Translation[] {
-    return this.engine.translate(this.used, texts, options, onToken);
+    return this.engine.translate(this.pointer, texts, options, onToken);
   }
   vocabulary(side: Side): string[] {
-    return this.engine.vocabulary(this.used, side);
+    return this.engine.vocabulary(this.pointer, side);
   }
   close(): void {
-    if (this.open) this.engine.close(this.at);
+    if (this.open) this.engine.close(this.modelPointer);
     this.open = false;
   }
-  private get used(): Pointer {
+  private get pointer(): Pointer {
     if (!this.open) throw new UwagaError("argument", "the model is closed");
-    return this.at;
+    return this.modelPointer;
   }
 }
 
-/** The bytes of a string with a final zero. Lone surrogates, which UTF-8 lacks, are refused. */
+/** Encode a zero-terminated string. Lone surrogates, which UTF-8 lacks, are errors. */
 function text(value: string): Uint8Array {
   if (/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(value)) {
     throw new UwagaError("text", "a text has a lone surrogate, so it is not Unicode");

@@ -1,13 +1,13 @@
-/** The files of a model: from a folder on a server or on the disk, with progress, cache and abort. */
+/** Reading the files of a model from a folder on a server or disk, with progress, cache and abort. */
 import { type Files, UwagaError } from "./types.js";
 
 export interface LoadOptions {
-  /** Called with the bytes received and, once the server has said it, the bytes of the file. */
+  /** Called with the bytes received and, if known, the size of the file. */
   onProgress?: (progress: { file: string; received: number; total: number | null }) => void;
   signal?: AbortSignal;
-  /** The names of the files; default: those of uwaga's folders, and in Node, where there is no config.json, of Marian's. */
+  /** The names of the files; default: those of uwaga's folders or, in Node without a config.json, of Marian's. */
   files?: string[];
-  /** Keep files in the browser's cache storage of this name; false: not. Default "uwaga-models". */
+  /** The name of the browser's cache storage for the files; false for none. Default "uwaga-models". */
   cache?: string | false;
 }
 
@@ -19,50 +19,50 @@ interface Config {
 
 /** Read the files of a model folder. Raises UwagaError, or the signal's reason. */
 export async function readFolder(folder: string | URL, options: LoadOptions = {}): Promise<Files> {
-  const place = String(folder).replace(/\/?$/, "/");
-  const read = /^https?:/.test(place) || typeof document !== "undefined" ? fetched : opened;
+  const base = String(folder).replace(/\/?$/, "/");
+  const read = /^https?:/.test(base) || typeof document !== "undefined" ? fetchFile : openFile;
   const files: Files = {};
-  const wanted = async (name: string, needed: boolean): Promise<void> => {
+  const addFile = async (name: string, required: boolean): Promise<void> => {
     options.signal?.throwIfAborted();
-    const content = await read(place, name, options);
+    const content = await read(base, name, options);
     if (content !== undefined) files[name] = content;
-    else if (needed) throw new UwagaError("file", `${place}${name}: not found; give the URL of a folder by uwaga convert or uwaga train, or the names of its files`);
+    else if (required) throw new UwagaError("file", `${base}${name}: not found; give the URL of a folder by uwaga convert or uwaga train, or the names of its files`);
   };
-  const names = options.files ?? (read === opened ? await marianFiles(place) : undefined);
+  const names = options.files ?? (read === openFile ? await marianFiles(base) : undefined);
   if (names !== undefined) {
-    for (const name of names) await wanted(name, true);
+    for (const name of names) await addFile(name, true);
     return files;
   }
-  await wanted("config.json", true);
+  await addFile("config.json", true);
   let config: Config;
   try {
     config = JSON.parse(new TextDecoder().decode(files["config.json"])) as Config;
   } catch {
-    throw new UwagaError("model", `${place}config.json: not JSON`);
+    throw new UwagaError("model", `${base}config.json: not JSON`);
   }
-  await wanted(/^uwaga int[48] model$/.test(config.format ?? "") ? "engine.safetensors" : "model.safetensors", true);
-  await wanted("source.spm", true);
+  await addFile(/^uwaga int[48] model$/.test(config.format ?? "") ? "engine.safetensors" : "model.safetensors", true);
+  await addFile("source.spm", true);
   if (config.tokenisers === "marian") {
-    await wanted("source.vocab.json", true);
-    await wanted("target.vocab.json", true);
+    await addFile("source.vocab.json", true);
+    await addFile("target.vocab.json", true);
   }
-  if (config.vocabulary?.joint !== true) await wanted("target.spm", false);
-  await wanted("alignment_head.json", false);
+  if (config.vocabulary?.joint !== true) await addFile("target.spm", false);
+  await addFile("alignment_head.json", false);
   return files;
 }
 
-/** The names of the files of a folder as Marian and Firefox have it; undefined for another one. */
-async function marianFiles(place: string): Promise<string[] | undefined> {
+/** Return the names of the files of a Marian or Firefox folder; undefined for other folders. */
+async function marianFiles(base: string): Promise<string[] | undefined> {
   const { readdir } = await import("node:fs/promises");
-  const names = await readdir(place.startsWith("file:") ? new URL(place) : place).catch(() => [] as string[]);
+  const names = await readdir(base.startsWith("file:") ? new URL(base) : base).catch(() => [] as string[]);
   if (names.includes("config.json") || !names.some((name) => /^model.*\.bin$/.test(name))) return undefined;
   return names.filter((name) => /\.(bin|spm|yml)$/.test(name) || name === "alignment_head.json");
 }
 
-async function fetched(place: string, name: string, options: LoadOptions): Promise<Uint8Array | undefined> {
-  const url = new URL(name, new URL(place, globalThis.location?.href)).href;
-  const kept = options.cache === false || typeof caches === "undefined" ? undefined : await caches.open(options.cache ?? "uwaga-models").catch(() => undefined);
-  let response = await kept?.match(url);
+async function fetchFile(base: string, name: string, options: LoadOptions): Promise<Uint8Array | undefined> {
+  const url = new URL(name, new URL(base, globalThis.location?.href)).href;
+  const storage = options.cache === false || typeof caches === "undefined" ? undefined : await caches.open(options.cache ?? "uwaga-models").catch(() => undefined);
+  let response = await storage?.match(url);
   const cached = response !== undefined;
   if (response === undefined) {
     try {
@@ -74,13 +74,13 @@ async function fetched(place: string, name: string, options: LoadOptions): Promi
     if (response.status === 404 || response.status === 403) return undefined;
     if (!response.ok) throw new UwagaError("file", `${url}: the server answers ${response.status} ${response.statusText}`);
   }
-  const content = await received(response, name, options);
-  // A browser may refuse to keep it, for room or privacy: then it is fetched again the next time.
-  if (!cached) await kept?.put(url, new Response(content)).catch(() => undefined);
+  const content = await receive(response, name, options);
+  // A browser may refuse to store it, for lack of space or privacy; then it is fetched again the next time.
+  if (!cached) await storage?.put(url, new Response(content)).catch(() => undefined);
   return content;
 }
 
-async function received(response: Response, file: string, options: LoadOptions): Promise<Uint8Array<ArrayBuffer>> {
+async function receive(response: Response, file: string, options: LoadOptions): Promise<Uint8Array<ArrayBuffer>> {
   const length = response.headers.get("content-encoding") ? null : response.headers.get("content-length");
   const total = length === null ? null : Number(length);
   const parts: Uint8Array[] = [];
@@ -95,23 +95,23 @@ async function received(response: Response, file: string, options: LoadOptions):
     options.onProgress?.({ file, received: size, total });
   }
   if (total !== null && size !== total) throw new UwagaError("file", `${file}: ${size} of ${total} bytes received`);
-  const whole = new Uint8Array(size);
-  let at = 0;
+  const content = new Uint8Array(size);
+  let offset = 0;
   for (const part of parts) {
-    whole.set(part, at);
-    at += part.byteLength;
+    content.set(part, offset);
+    offset += part.byteLength;
   }
-  return whole;
+  return content;
 }
 
-async function opened(place: string, name: string, options: LoadOptions): Promise<Uint8Array | undefined> {
+async function openFile(base: string, name: string, options: LoadOptions): Promise<Uint8Array | undefined> {
   const { readFile } = await import("node:fs/promises");
   try {
-    const content = await readFile(place.startsWith("file:") ? new URL(name, place) : `${place}${name}`);
+    const content = await readFile(base.startsWith("file:") ? new URL(name, base) : `${base}${name}`);
     options.onProgress?.({ file: name, received: content.byteLength, total: content.byteLength });
     return content;
   } catch (error) {
     if ((error as { code?: string }).code === "ENOENT") return undefined;
-    throw new UwagaError("file", `${place}${name}: ${(error as Error).message}`);
+    throw new UwagaError("file", `${base}${name}: ${(error as Error).message}`);
   }
 }

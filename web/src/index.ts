@@ -14,15 +14,15 @@ import type { Reply, Request } from "./worker.js";
 export * from "./types.js";
 
 export interface LoadOptions extends OpenOptions, FolderOptions {
-  /** Run in a Web Worker; default: where there are workers and documents. */
+  /** Run in a Web Worker; default: true in documents. */
   worker?: boolean;
-  /** Where uwaga.wasm is, if not beside this module. */
+  /** The location of uwaga.wasm; default: the folder of this module. */
   wasm?: string | URL;
 }
 export interface CallOptions extends TranslateOptions {
-  /** Ends the wait; a worker finishes the sentence that it has begun. */
+  /** Rejects the call; a worker finishes the current sentence. */
   signal?: AbortSignal;
-  /** Stream: called with each token as it is decided. The beam is then 1. Where there is no worker, false ends the call. */
+  /** For streaming: called with each decided token. The beam is then 1. Without a worker, returning false ends the call. */
   onToken?: OnToken;
 }
 
@@ -30,15 +30,15 @@ export class Uwaga {
   private constructor(readonly info: ModelInfo, private readonly runner: Runner) {}
 
   /**
-   * Load a model from the URL of a folder, a folder on the disk (in Node), or the contents of files by their names.
+   * Load a model from the URL of a folder, a folder on disk (in Node), or the contents of files by name.
    *
-   * Raises UwagaError, which names the file at fault, or the reason of the signal.
+   * Raises UwagaError, which names the file, or the reason of the signal.
    */
   static async load(source: string | URL | Files, options: LoadOptions = {}): Promise<Uwaga> {
     const { worker, wasm, onProgress: _progress, signal, cache: _cache, files: _files, ...open } = options;
-    const place = wasm ?? new URL("uwaga.wasm", import.meta.url);
+    const wasmUrl = wasm ?? new URL("uwaga.wasm", import.meta.url);
     const files = typeof source === "string" || source instanceof URL ? await readFolder(source, options) : source;
-    const module = await compiled(place, signal);
+    const module = await compileModule(wasmUrl, signal);
     signal?.throwIfAborted();
     const runner = (worker ?? typeof document !== "undefined") ? new WorkerRunner() : new LocalRunner();
     try {
@@ -49,7 +49,7 @@ export class Uwaga {
     }
   }
 
-  /** Translate a text, or several in their order. Raises UwagaError, or the reason of the signal. */
+  /** Translate a text, or several in order. Raises UwagaError, or the reason of the signal. */
   translate(text: string, options?: CallOptions): Promise<Translation>;
   translate(texts: string[], options?: CallOptions): Promise<Translation[]>;
   async translate(text: string | string[], options: CallOptions = {}): Promise<Translation | Translation[]> {
@@ -58,16 +58,16 @@ export class Uwaga {
     if (targets !== undefined && targets.length !== texts.length) {
       throw new UwagaError("argument", `targets: there are ${targets.length} for ${texts.length} texts`);
     }
-    const made: Translation[] = [];
-    for (const [at, one] of texts.entries()) {
+    const translations: Translation[] = [];
+    for (const [index, sentence] of texts.entries()) {
       signal?.throwIfAborted();
-      const forced = targets === undefined ? {} : { targets: [targets[at] as string | number[]] };
-      made.push(await this.runner.translate(one, { ...search, ...forced }, signal, onToken));
+      const forced = targets === undefined ? {} : { targets: [targets[index] as string | number[]] };
+      translations.push(await this.runner.translate(sentence, { ...search, ...forced }, signal, onToken));
     }
-    return typeof text === "string" ? (made[0] as Translation) : made;
+    return typeof text === "string" ? (translations[0] as Translation) : translations;
   }
 
-  /** The pieces of a side's vocabulary by their tokens, with U+2581 for spaces. */
+  /** Return the pieces of a side's vocabulary by token, with U+2581 for spaces. */
   vocabulary(side: Side): Promise<string[]> {
     return this.runner.vocabulary(side);
   }
@@ -93,9 +93,9 @@ class LocalRunner implements Runner {
     return this.model.info;
   }
   async translate(text: string, options: TranslateOptions, _signal?: AbortSignal, onToken?: OnToken): Promise<Translation> {
-    const made = this.model?.translate([text], options, onToken)[0];
-    if (made === undefined) throw new UwagaError("argument", "the model is closed");
-    return made;
+    const translation = this.model?.translate([text], options, onToken)[0];
+    if (translation === undefined) throw new UwagaError("argument", "the model is closed");
+    return translation;
   }
   async vocabulary(side: Side): Promise<string[]> {
     if (this.model === undefined) throw new UwagaError("argument", "the model is closed");
@@ -109,19 +109,19 @@ class LocalRunner implements Runner {
 
 class WorkerRunner implements Runner {
   private readonly worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-  private readonly waiting = new Map<number, { done: (made: never) => void; failed: (error: unknown) => void; onToken?: OnToken | undefined }>();
+  private readonly pendingCalls = new Map<number, { done: (made: never) => void; failed: (error: unknown) => void; onToken?: OnToken | undefined }>();
   private calls = 0;
   private closed = false;
 
   constructor() {
     this.worker.addEventListener("message", (event: MessageEvent<Reply>) => {
       const { id, made, error, decided } = event.data;
-      const call = this.waiting.get(id);
+      const call = this.pendingCalls.get(id);
       if (decided !== undefined) {
         call?.onToken?.(decided);
         return;
       }
-      this.waiting.delete(id);
+      this.pendingCalls.delete(id);
       if (error === undefined) call?.done(made as never);
       else call?.failed(error.code === null ? new Error(error.message) : new UwagaError(error.code as Code, error.message));
     });
@@ -145,12 +145,12 @@ class WorkerRunner implements Runner {
     this.fail(new UwagaError("cancelled", "the model was closed"));
   }
 
-  private call<Made>(message: Unnumbered<Request>, signal?: AbortSignal, onToken?: OnToken): Promise<Made> {
+  private call<Result>(message: Unnumbered<Request>, signal?: AbortSignal, onToken?: OnToken): Promise<Result> {
     if (this.closed) return Promise.reject(new UwagaError("argument", "the model is closed"));
     const id = this.calls++;
-    return new Promise<Made>((resolve, reject) => {
+    return new Promise<Result>((resolve, reject) => {
       const abort = (): void => {
-        this.waiting.delete(id);
+        this.pendingCalls.delete(id);
         reject(signal?.reason);
       };
       const ended = <Value>(use: (value: Value) => void) => (value: Value) => {
@@ -158,21 +158,21 @@ class WorkerRunner implements Runner {
         use(value);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.waiting.set(id, { done: ended(resolve) as (made: never) => void, failed: ended(reject), onToken });
+      this.pendingCalls.set(id, { done: ended(resolve) as (made: never) => void, failed: ended(reject), onToken });
       this.worker.postMessage({ ...message, id });
     });
   }
   private fail(error: UwagaError): void {
-    const all = [...this.waiting.values()];
-    this.waiting.clear();
-    for (const call of all) call.failed(error);
+    const calls = [...this.pendingCalls.values()];
+    this.pendingCalls.clear();
+    for (const call of calls) call.failed(error);
   }
 }
 
 type Unnumbered<Message> = Message extends { id: number } ? Omit<Message, "id"> : never;
 
-async function compiled(place: string | URL, signal?: AbortSignal): Promise<WebAssembly.Module> {
-  const url = String(place);
+async function compileModule(wasm: string | URL, signal?: AbortSignal): Promise<WebAssembly.Module> {
+  const url = String(wasm);
   if (url.startsWith("file:") || (typeof document === "undefined" && !/^https?:/.test(url))) {
     const { readFile } = await import("node:fs/promises");
     return WebAssembly.compile(await readFile(url.startsWith("file:") ? new URL(url) : url));

@@ -1,4 +1,4 @@
-/** The worker of `Uwaga` in browsers: one model, calls in the order of their messages. */
+/** The worker of `Uwaga` in browsers: one model, whose calls run in the order of their messages. */
 import { Engine, type EngineModel } from "./engine.js";
 import { type DecidedToken, type Files, type OpenOptions, type Side, type TranslateOptions, UwagaError } from "./types.js";
 
@@ -9,14 +9,14 @@ export type Request =
 export interface Reply {
   id: number;
   made?: unknown;
-  /** A token of a call that has not ended. */
+  /** A token of a running call. */
   decided?: DecidedToken;
   error?: { code: string | null; message: string };
 }
 
 let model: EngineModel | undefined;
 
-async function answered(request: Request): Promise<unknown> {
+async function handleRequest(request: Request): Promise<unknown> {
   if (request.kind === "open") {
     model = (await Engine.create(request.module)).open(request.files, request.options);
     return model.info;
@@ -32,7 +32,7 @@ addEventListener("message", (event: MessageEvent<Request>) => {
   const { id } = event.data;
   last = last.then(async () => {
     try {
-      postMessage({ id, made: await answered(event.data) } satisfies Reply);
+      postMessage({ id, made: await handleRequest(event.data) } satisfies Reply);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       postMessage({ id, error: { code: error instanceof UwagaError ? error.code : null, message } } satisfies Reply);

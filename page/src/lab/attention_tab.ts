@@ -1,10 +1,10 @@
-/** Lines, heat map and all heads: the library's own view of attention. */
+/** The library's attention view: lines, heat map and all heads. */
 
 import { make } from "../dom";
 import type { Tab } from "./lab";
 import { spoken } from "./messages";
 import type { Table, Translation } from "./model";
-import { axesOf } from "./state";
+import { translationAxes } from "./state";
 
 interface Kind {
   kind: string;
@@ -28,10 +28,10 @@ export function attentionTab(): Tab {
   return {
     element: root,
     wants: () => ({ attention: true }),
-    async show(made) {
+    async show(translation) {
       module_ ??= import(new URL("attention.js", import.meta.url).href) as Promise<ViewModule>;
       const { attentionView, phrases, style } = await module_;
-      const kinds = kindsOf(made);
+      const kinds = attentionKinds(translation);
       if (view) return view.update(kinds);
       root.append(make("div", { attributes: { "data-still": "" } }));
       view = attentionView(root, { style, kinds }, phrases[spoken()]);
@@ -39,17 +39,17 @@ export function attentionTab(): Tab {
   };
 }
 
-function kindsOf(made: Translation): Kind[] {
-  const { source, fed, predicted } = axesOf(made);
+function attentionKinds(translation: Translation): Kind[] {
+  const { source, inputs, predicted } = translationAxes(translation);
   const kinds: Kind[] = [];
   const add = (kind: string, table: Table | undefined, rows: string[], columns: string[]): void => {
     if (!table) return;
     const [layers, heads] = table.shape as [number, number];
-    const weights = Uint8Array.from(table.data, (one) => Math.round(255 * Math.min(1, Math.max(0, one))));
+    const weights = Uint8Array.from(table.data, (weight) => Math.round(255 * Math.min(1, Math.max(0, weight))));
     kinds.push({ kind, layers, heads, rows, columns, weights });
   };
-  add("cross", made.attention?.cross, predicted, source);
-  add("encoder", made.attention?.encoder, source, source);
-  add("decoder", made.attention?.decoder, predicted, fed);
+  add("cross", translation.attention?.cross, predicted, source);
+  add("encoder", translation.attention?.encoder, source, source);
+  add("decoder", translation.attention?.decoder, predicted, inputs);
   return kinds;
 }

@@ -1,4 +1,4 @@
-/** The search as a tree, the n best translations, and sampling with temperature, top-k and top-p. */
+/** The search tree, the n-best translations, and sampling with temperature, top-k and top-p. */
 
 import { make } from "../dom";
 import { svgElement } from "./drawing";
@@ -6,7 +6,7 @@ import type { Lab, Tab } from "./lab";
 import { type Key, say } from "./messages";
 import type { Sampling, Table, Translation } from "./model";
 import { label } from "./state";
-import { short } from "./tables";
+import { formatNumber } from "./tables";
 
 const PITCH = { x: 96, y: 22 };
 
@@ -16,11 +16,11 @@ export function chooseTab(lab: Lab): Tab {
   const tree = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
   const best = make("ol", { class: "lab-best" });
   const sampled = make("p", { attributes: { role: "status" } });
-  const draw = make("button", { class: "lab-button", attributes: { type: "button" } }, say("chooseDraw"));
-  draw.addEventListener("click", () => void drawOne());
-  async function drawOne(): Promise<void> {
+  const drawButton = make("button", { class: "lab-button", attributes: { type: "button" } }, say("chooseDraw"));
+  drawButton.addEventListener("click", () => void sampleOnce());
+  async function sampleOnce(): Promise<void> {
     const { text: source, edits } = lab.state;
-    const text = await lab.own.sample(source, sampling, edits);
+    const text = await lab.model.sample(source, sampling, edits);
     sampled.textContent = say("chooseDrawn", { seed: sampling.seed, text });
     sampling.seed += 1;
   }
@@ -31,12 +31,12 @@ export function chooseTab(lab: Lab): Tab {
       make("div", { class: "lab-bar" },
         slider("chooseTemperature", 0.1, 3, 0.1, 1, (value) => (sampling.temperature = value)),
         slider("chooseTopK", 0, 50, 1, 0, (value) => (sampling.topK = value)),
-        slider("chooseTopP", 0.05, 1, 0.05, 1, (value) => (sampling.topP = value)), draw),
+        slider("chooseTopP", 0.05, 1, 0.05, 1, (value) => (sampling.topP = value)), drawButton),
       sampled),
     wants: (state) => (state.target === undefined ? { tree: true, nbest: state.beam, length_penalty: penalty } : { tree: true }),
-    show(made) {
-      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: lab.own.info.target_language } }, one.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: short(one.score) })}`))));
-      tree.replaceChildren(made.tree ? drawn(made.tree, made, lab) : "");
+    show(translation) {
+      best.replaceChildren(...translation.candidates.map((candidate) => make("li", {}, make("span", { attributes: { lang: lab.model.info.target_language } }, candidate.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: formatNumber(candidate.score) })}`))));
+      tree.replaceChildren(translation.tree ? searchTree(translation.tree, translation, lab) : "");
     },
   };
 }
@@ -50,62 +50,62 @@ interface Node {
   children: number[];
 }
 
-/** The candidates that were followed or ended, a column for each step; the best translation's path is marked. */
-function drawn(table: Table, made: Translation, lab: Lab): SVGSVGElement {
+/** Draw the candidates that were expanded or finished, a column per step; the path of the best translation is marked. */
+function searchTree(table: Table, translation: Translation, lab: Lab): SVGSVGElement {
   const nodes: Node[] = [];
-  for (let at = 0; at < (table.shape[0] as number); ++at) {
-    const [parent, token, logProb] = table.data.subarray(3 * at, 3 * at + 3) as unknown as [number, number, number];
-    const before = nodes[parent];
-    nodes.push({ parent, token, logProb, total: (before?.total ?? 0) + logProb, depth: before ? before.depth + 1 : 0, children: [] });
-    if (before && Number.isFinite(logProb)) before.children.push(at);
+  for (let index = 0; index < (table.shape[0] as number); ++index) {
+    const [parent, token, logProb] = table.data.subarray(3 * index, 3 * index + 3) as unknown as [number, number, number];
+    const parentNode = nodes[parent];
+    nodes.push({ parent, token, logProb, total: (parentNode?.total ?? 0) + logProb, depth: parentNode ? parentNode.depth + 1 : 0, children: [] });
+    if (parentNode && Number.isFinite(logProb)) parentNode.children.push(index);
   }
-  const end = lab.own.end;
-  const kept = nodes.map((one) => Number.isFinite(one.logProb) && (one.children.length > 0 || one.token === end));
+  const end = lab.model.end;
+  const isShown = nodes.map((node) => Number.isFinite(node.logProb) && (node.children.length > 0 || node.token === end));
   const best = new Set<number>();
-  const wanted = [...made.tokens, ...(made.truncated ? [] : [end])];
+  const tokens = [...translation.tokens, ...(translation.truncated ? [] : [end])];
   const follow = (children: number[], depth: number): boolean => {
-    if (depth === wanted.length) return true;
-    return children.some((at) => nodes[at]?.token === wanted[depth] && follow(nodes[at]?.children ?? [], depth + 1) && best.add(at) !== undefined);
+    if (depth === tokens.length) return true;
+    return children.some((index) => nodes[index]?.token === tokens[depth] && follow(nodes[index]?.children ?? [], depth + 1) && best.add(index) !== undefined);
   };
-  const roots = nodes.flatMap((one, at) => (one.parent < 0 ? [at] : []));
+  const roots = nodes.flatMap((node, index) => (node.parent < 0 ? [index] : []));
   follow(roots, 0);
-  const place = new Map<number, number>();
+  const rowByNode = new Map<number, number>();
   let rows = 0;
-  const put = (at: number): void => {
-    const inner = (nodes[at]?.children ?? []).filter((one) => kept[one]);
-    inner.forEach((one, number) => {
+  const assignRows = (index: number): void => {
+    const inner = (nodes[index]?.children ?? []).filter((child) => isShown[child]);
+    inner.forEach((child, number) => {
       if (number > 0) rows += 1;
-      place.set(one, rows);
-      put(one);
+      rowByNode.set(child, rows);
+      assignRows(child);
     });
   };
-  roots.filter((at) => kept[at]).forEach((at, number) => {
+  roots.filter((index) => isShown[index]).forEach((index, number) => {
     if (number > 0) rows += 1;
-    place.set(at, rows);
-    put(at);
+    rowByNode.set(index, rows);
+    assignRows(index);
   });
-  const deepest = Math.max(0, ...nodes.map((one) => one.depth));
+  const deepest = Math.max(0, ...nodes.map((node) => node.depth));
   const svg = svgElement("svg", { width: String(PITCH.x * (deepest + 1) + 20), height: String(PITCH.y * (rows + 1) + 10), role: "img" });
-  svg.append(svgElement("title", {}, say("chooseTreeOf", { count: place.size, text: made.text })));
-  for (const [at, row] of place) {
-    const one = nodes[at] as Node;
-    const [x, y] = [10 + PITCH.x * one.depth, 16 + PITCH.y * row];
-    const from = place.get(one.parent);
-    const look = best.has(at) ? "lab-tree-best" : "lab-tree-other";
-    if (from !== undefined) svg.append(svgElement("path", { d: `M${x - 22} ${16 + PITCH.y * from - 4}L${x - 4} ${y - 4}`, class: look }));
-    const text = svgElement("text", { x: String(x), y: String(y), class: look }, label(lab.own.piece(one.token)).slice(0, 10));
-    text.append(svgElement("title", {}, say("chooseNode", { piece: lab.own.piece(one.token), logp: short(one.logProb), total: short(one.total) })));
+  svg.append(svgElement("title", {}, say("chooseTreeOf", { count: rowByNode.size, text: translation.text })));
+  for (const [index, row] of rowByNode) {
+    const node = nodes[index] as Node;
+    const [x, y] = [10 + PITCH.x * node.depth, 16 + PITCH.y * row];
+    const parentRow = rowByNode.get(node.parent);
+    const className = best.has(index) ? "lab-tree-best" : "lab-tree-other";
+    if (parentRow !== undefined) svg.append(svgElement("path", { d: `M${x - 22} ${16 + PITCH.y * parentRow - 4}L${x - 4} ${y - 4}`, class: className }));
+    const text = svgElement("text", { x: String(x), y: String(y), class: className }, label(lab.model.piece(node.token)).slice(0, 10));
+    text.append(svgElement("title", {}, say("chooseNode", { piece: lab.model.piece(node.token), logp: formatNumber(node.logProb), total: formatNumber(node.total) })));
     svg.append(text);
   }
   return svg;
 }
 
-function slider(name: Key, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {
-  const shown = make("output", {}, String(value));
-  const input = make("input", { attributes: { type: "range", min: String(least), max: String(most), step: String(step), value: String(value) } });
+function slider(name: Key, min: number, max: number, step: number, value: number, set: (value: number) => void): HTMLElement {
+  const output = make("output", {}, String(value));
+  const input = make("input", { attributes: { type: "range", min: String(min), max: String(max), step: String(step), value: String(value) } });
   input.addEventListener("input", () => {
     set(input.valueAsNumber);
-    shown.textContent = input.value;
+    output.textContent = input.value;
   });
-  return make("label", {}, `${say(name)} `, input, " ", shown);
+  return make("label", {}, `${say(name)} `, input, " ", output);
 }

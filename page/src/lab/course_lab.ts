@@ -1,10 +1,10 @@
-/** <uwaga-lab> in the course: the bundled model, loaded when the reader starts it. */
+/** <uwaga-lab> in the course: the laboratory with the bundled model, loaded when the reader starts it. */
 
 import { make } from "../dom";
 import { load } from "./engine";
 import { Lab, type Tab } from "./lab";
 import { say } from "./messages";
-import { FIRST, fromHash, type LabState, toHash, type View } from "./state";
+import { DEFAULT_STATE, fromHash, type LabState, toHash, type View } from "./state";
 
 const EXAMPLES = [
   "I want to buy a car.",
@@ -15,19 +15,19 @@ const EXAMPLES = [
   "Two young women are playing football in the park.",
 ];
 
-/** The view that compares models, whose script is loaded when it is opened. */
+/** The view that compares models; its script is loaded when it is opened. */
 function compareTab(lab: Lab): Tab {
   const element = make("div");
   let opened: Tab | undefined;
   return {
     element,
     wants: () => ({}),
-    async show(...shown) {
+    async show(...translations) {
       if (!opened) {
         opened = (await import("./more")).compareTab(lab);
         element.append(opened.element);
       }
-      await opened.show(...shown);
+      await opened.show(...translations);
     },
     python: (state) => opened?.python?.(state) ?? "",
   };
@@ -45,10 +45,10 @@ export class CourseLab extends Lab {
     if (this.dataset.address !== undefined) {
       if (fromHash(location.hash)) void this.start();
       addEventListener("hashchange", () => {
-        const given = fromHash(location.hash);
-        if (!given || toHash({ ...FIRST, ...given } as LabState) === toHash(this.state)) return;
-        Object.assign(this.state, given);
-        if (this.own) this.put();
+        const hashState = fromHash(location.hash);
+        if (!hashState || toHash({ ...DEFAULT_STATE, ...hashState } as LabState) === toHash(this.state)) return;
+        Object.assign(this.state, hashState);
+        if (this.model) this.applyState();
         else void this.start();
       });
     }

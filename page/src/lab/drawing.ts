@@ -1,13 +1,13 @@
-/** Pictures as SVG: a matrix of weights as a heat map, and curves. */
+/** SVG pictures: heat maps of weights, and curves. */
 
 export function svgElement<Name extends keyof SVGElementTagNameMap>(name: Name, attributes: Record<string, string | number>, text = ""): SVGElementTagNameMap[Name] {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  made.textContent = text;
-  return made;
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  element.textContent = text;
+  return element;
 }
 
-/** A picture with a text for those who cannot see it. */
+/** Create a picture with a text alternative. */
 function picture(width: number, height: number, title: string): SVGSVGElement {
   const svg = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-family": "system-ui, sans-serif", "font-size": 12 });
   svg.append(svgElement("title", {}, title));
@@ -16,7 +16,7 @@ function picture(width: number, height: number, title: string): SVGSVGElement {
 
 const bare = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
 
-/** Weights (rows, columns) from 0 to 1 as squares, the darker the larger. */
+/** Draw weights (rows, columns) from 0 to 1 as squares; darker squares are larger weights. */
 export function heatMap(values: ArrayLike<number>[], rows: string[], columns: string[], title: string, size = 20): SVGSVGElement {
   const longest = (names: string[]): number => Math.max(0, ...names.map((name) => bare(name).length));
   const [left, top] = [14 + 7 * longest(rows), 16 + 6 * longest(columns)];
@@ -38,41 +38,41 @@ export interface Curve {
   points: Array<[number, number]>;
 }
 export interface Axes {
-  /** The ends of the horizontal axis and the marks on it, with logarithmic distances if `log`. */
+  /** The ends of the horizontal axis and the ticks on it, logarithmic if `log`. */
   x: [number, number];
   marks: number[];
   log?: boolean;
-  most: number;
-  /** A place on the horizontal axis to mark. */
-  at?: number;
+  max: number;
+  /** A position on the horizontal axis to mark. */
+  marker?: number;
 }
 
-/** Curves over updates, each with its name at its end. */
-export function curves(shown: Curve[], { x, marks, log, most, at }: Axes, title: string): SVGSVGElement {
+/** Draw curves over updates, each labelled at its end. */
+export function curves(lines: Curve[], { x, marks, log, max, marker }: Axes, title: string): SVGSVGElement {
   const [width, height, left, top] = [250, 120, 34, 8];
   const svg = picture(width + left + 134, height + top + 24, title);
   const scaled = (value: number): number => (log ? Math.log(Math.max(value, x[0])) : value);
-  const across = (value: number): number => left + (width * (scaled(value) - scaled(x[0]))) / (scaled(x[1]) - scaled(x[0]) || 1);
-  const down = (value: number): number => top + height * (1 - Math.min(value, most) / most);
-  for (const part of [0, 0.5, 1]) {
-    svg.append(svgElement("path", { class: "lab-rule", d: `M${left} ${down(part * most)}h${width}` }));
-    svg.append(svgElement("text", { class: "lab-label", x: left - 4, y: down(part * most) + 4, "text-anchor": "end" }, String(Number((part * most).toFixed(1)))));
+  const toX = (value: number): number => left + (width * (scaled(value) - scaled(x[0]))) / (scaled(x[1]) - scaled(x[0]) || 1);
+  const toY = (value: number): number => top + height * (1 - Math.min(value, max) / max);
+  for (const share of [0, 0.5, 1]) {
+    svg.append(svgElement("path", { class: "lab-rule", d: `M${left} ${toY(share * max)}h${width}` }));
+    svg.append(svgElement("text", { class: "lab-label", x: left - 4, y: toY(share * max) + 4, "text-anchor": "end" }, String(Number((share * max).toFixed(1)))));
   }
-  for (const mark of marks) svg.append(svgElement("text", { class: "lab-label", x: across(mark), y: top + height + 16, "text-anchor": "middle" }, String(mark)));
-  if (at !== undefined) svg.append(svgElement("path", { class: "lab-at", d: `M${across(at)} ${top}v${height}` }));
-  shown.forEach(({ name, points }, number) => {
+  for (const mark of marks) svg.append(svgElement("text", { class: "lab-label", x: toX(mark), y: top + height + 16, "text-anchor": "middle" }, String(mark)));
+  if (marker !== undefined) svg.append(svgElement("path", { class: "lab-at", d: `M${toX(marker)} ${top}v${height}` }));
+  lines.forEach(({ name, points }, number) => {
     const last = points[points.length - 1];
     if (!last) return;
-    svg.append(svgElement("path", { class: `lab-curve lab-curve-${number}`, d: `M${points.map(([one, value]) => `${across(one).toFixed(1)} ${down(value).toFixed(1)}`).join("L")}` }));
-    svg.append(svgElement("text", { class: `lab-label lab-curve-${number}`, x: across(last[0]) + 4, y: Math.min(down(last[1]), top + height - 4) + 4 }, name));
+    svg.append(svgElement("path", { class: `lab-curve lab-curve-${number}`, d: `M${points.map(([update, value]) => `${toX(update).toFixed(1)} ${toY(value).toFixed(1)}`).join("L")}` }));
+    svg.append(svgElement("text", { class: `lab-label lab-curve-${number}`, x: toX(last[0]) + 4, y: Math.min(toY(last[1]), top + height - 4) + 4 }, name));
   });
   return svg;
 }
 
-/** Each row's largest weight, in words. */
-export const told = (values: ArrayLike<number>[], rows: string[], columns: string[]): string =>
-  values.map((row, at) => {
+/** Describe the largest weight of each row. */
+export const describeWeights = (values: ArrayLike<number>[], rows: string[], columns: string[]): string =>
+  values.map((row, index) => {
     const weights = Array.from(row);
     const best = weights.indexOf(Math.max(...weights));
-    return `${bare(rows[at] ?? "")} → ${bare(columns[best] ?? "")} ${(weights[best] ?? 0).toFixed(2)}`;
+    return `${bare(rows[index] ?? "")} → ${bare(columns[best] ?? "")} ${(weights[best] ?? 0).toFixed(2)}`;
   }).join(" · ");

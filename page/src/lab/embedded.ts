@@ -1,4 +1,4 @@
-/** The laboratory as the server's page loads it, when its tab is opened. */
+/** The laboratory for the server's page, loaded when its tab is opened. */
 
 import { Lab } from "./lab";
 import { speak } from "./messages";

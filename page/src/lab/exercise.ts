@@ -1,4 +1,4 @@
-/** The exercises of a page: answers checked, progress kept in the browser. src/uwaga/learn/check.py checks the same. */
+/** The exercises of a page: checks of answers, and progress stored in the browser. See also src/uwaga/learn/check.py. */
 
 import { make } from "../dom";
 import { say } from "./messages";
@@ -18,47 +18,47 @@ export interface Verdict {
   right: boolean;
   remark: string;
 }
-const right = (): Verdict => ({ right: true, remark: say("exerciseRight") });
+const correctVerdict = (): Verdict => ({ right: true, remark: say("exerciseRight") });
 
-const near = (one: number[], other: number[], tolerance: number): boolean => one.every((value, at) => Math.abs(value - (other[at] ?? NaN)) <= tolerance);
+const isNear = (values: number[], expected: number[], tolerance: number): boolean => values.every((value, index) => Math.abs(value - (expected[index] ?? NaN)) <= tolerance);
 
-/** The verdict on an answer: numbers, the place of an option, or items in an order. */
+/** Check an answer: numbers, the index of an option, or ordered items. */
 export function check(exercise: Exercise, answer: number[] | string[]): Verdict {
   if (exercise.kind === "choice") {
     const remark = exercise.options[answer[0] as number]?.remark;
-    return remark === undefined ? right() : { right: false, remark };
+    return remark === undefined ? correctVerdict() : { right: false, remark };
   }
   if (exercise.kind === "code") return { right: false, remark: "" };
-  const equal = (wanted: number | number[][] | string[]): boolean =>
+  const equal = (expected: number | number[][] | string[]): boolean =>
     exercise.kind === "order"
-      ? (wanted as string[]).every((item, at) => item === answer[at])
-      : near([wanted].flat(2) as number[], answer as number[], exercise.tolerance);
-  if (equal(rightOf(exercise))) return right();
-  const wrong = (exercise.wrong as Array<{ answer: number | number[][] | string[]; remark: string }>).find((one) => equal(one.answer));
-  return { right: false, remark: wrong?.remark ?? exercise.otherwise };
+      ? (expected as string[]).every((item, index) => item === answer[index])
+      : isNear([expected].flat(2) as number[], answer as number[], exercise.tolerance);
+  if (equal(expectedAnswer(exercise))) return correctVerdict();
+  const mistake = (exercise.wrong as Array<{ answer: number | number[][] | string[]; remark: string }>).find((candidate) => equal(candidate.answer));
+  return { right: false, remark: mistake?.remark ?? exercise.otherwise };
 }
 
-function rightOf(exercise: Exclude<Exercise, { kind: "choice" | "code" }>): number | number[][] | string[] {
+function expectedAnswer(exercise: Exclude<Exercise, { kind: "choice" | "code" }>): number | number[][] | string[] {
   return exercise.kind === "order" ? exercise.items : exercise.answer;
 }
 
-/** A number as people write it, with a point or a comma; NaN for other texts. */
+/** Parse a number with a decimal point or comma; NaN for other texts. */
 export const numberOf = (text: string): number => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".").replace("−", "-")));
 
-const KEPT = "uwaga-learned";
-const done = (): string[] => {
+const STORAGE_KEY = "uwaga-learned";
+const solvedExercises = (): string[] => {
   try {
-    const found = JSON.parse(localStorage.getItem(KEPT) ?? "[]") as unknown;
-    return Array.isArray(found) ? found.map(String) : [];
+    const stored = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]") as unknown;
+    return Array.isArray(stored) ? stored.map(String) : [];
   } catch {
     return [];
   }
 };
-function remember(number: string): void {
+function markSolved(number: string): void {
   try {
-    localStorage.setItem(KEPT, JSON.stringify([...new Set([...done(), number])].sort()));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify([...new Set([...solvedExercises(), number])].sort()));
   } catch {
-    // a browser that keeps nothing
+    // the browser does not store data
   }
 }
 
@@ -67,67 +67,67 @@ export function bindExercises(root: ParentNode): void {
 }
 
 function bind(section: HTMLElement, exercise: Exercise): void {
-  const said = make("p", { class: "lab-remark", attributes: { role: "status" } });
-  const mark = (): void => {
-    section.classList.toggle("done", done().includes(exercise.number));
+  const feedback = make("p", { class: "lab-remark", attributes: { role: "status" } });
+  const updateState = (): void => {
+    section.classList.toggle("done", solvedExercises().includes(exercise.number));
   };
-  mark();
+  updateState();
   if (exercise.kind === "code") {
-    const tick = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseDone"));
-    tick.addEventListener("click", () => {
-      remember(exercise.number);
-      mark();
+    const doneButton = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseDone"));
+    doneButton.addEventListener("click", () => {
+      markSolved(exercise.number);
+      updateState();
     });
-    section.querySelector("details")?.before(tick);
+    section.querySelector("details")?.before(doneButton);
     return;
   }
   if (exercise.kind === "order") sortable(section);
   const button = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseCheck"));
-  const run = (): void => {
+  const checkAnswer = (): void => {
     const answer = answerOf(section, exercise);
     if (answer === null) {
-      said.textContent = say("exerciseFill");
+      feedback.textContent = say("exerciseFill");
       return;
     }
     const verdict = check(exercise, answer);
-    said.replaceChildren(prepared(section, verdict.remark));
+    feedback.replaceChildren(formattedRemark(section, verdict.remark));
     section.classList.toggle("wrong", !verdict.right);
-    if (verdict.right) remember(exercise.number);
-    mark();
+    if (verdict.right) markSolved(exercise.number);
+    updateState();
   };
-  button.addEventListener("click", run);
+  button.addEventListener("click", checkAnswer);
   section.querySelectorAll("input").forEach((input) => input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") run();
+    if (event.key === "Enter") checkAnswer();
   }));
-  section.querySelector("details")?.before(button, said);
+  section.querySelector("details")?.before(button, feedback);
 }
 
-/** A remark as the page has prepared it, with emphasis, code and equations; the text alone if it has none of them. */
-function prepared(section: HTMLElement, remark: string): Node | string {
-  const template = [...section.querySelectorAll<HTMLTemplateElement>("template[data-remark]")].find((one) => one.dataset.remark === remark);
+/** Return a remark formatted by the page, with emphasis, code and equations, or its plain text. */
+function formattedRemark(section: HTMLElement, remark: string): Node | string {
+  const template = [...section.querySelectorAll<HTMLTemplateElement>("template[data-remark]")].find((candidate) => candidate.dataset.remark === remark);
   return template?.content.cloneNode(true) ?? remark;
 }
 
 function answerOf(section: HTMLElement, exercise: Exercise): number[] | string[] | null {
   if (exercise.kind === "order") return [...section.querySelectorAll<HTMLElement>("li[data-item]")].map((item) => item.dataset.item ?? "");
   if (exercise.kind === "choice") {
-    const chosen = section.querySelector<HTMLInputElement>("input:checked");
-    return chosen ? [Number(chosen.value)] : null;
+    const selected = section.querySelector<HTMLInputElement>("input:checked");
+    return selected ? [Number(selected.value)] : null;
   }
   const numbers = [...section.querySelectorAll("input")].map((input) => numberOf(input.value));
   return numbers.some(Number.isNaN) ? null : numbers;
 }
 
-/** Buttons that move the items of a list up and down. */
+/** Add buttons that move the items of a list up and down. */
 function sortable(section: HTMLElement): void {
   for (const item of section.querySelectorAll<HTMLElement>("li[data-item]")) {
     const name = item.textContent.trim();
-    const move = (by: -1 | 1): HTMLButtonElement => {
-      const button = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say(by < 0 ? "exerciseUp" : "exerciseDown", { item: name }) } }, by < 0 ? "↑" : "↓");
+    const move = (step: -1 | 1): HTMLButtonElement => {
+      const button = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say(step < 0 ? "exerciseUp" : "exerciseDown", { item: name }) } }, step < 0 ? "↑" : "↓");
       button.addEventListener("click", () => {
-        const other = by < 0 ? item.previousElementSibling : item.nextElementSibling;
-        if (by < 0) other?.before(item);
-        else other?.after(item);
+        const neighbour = step < 0 ? item.previousElementSibling : item.nextElementSibling;
+        if (step < 0) neighbour?.before(item);
+        else neighbour?.after(item);
         button.focus();
       });
       return button;

@@ -1,13 +1,13 @@
-/** <uwaga-frames>: what training does to the attention of four models, frame by frame. */
+/** <uwaga-frames>: the attention of four models during training, frame by frame. */
 
-import { make, options } from "../dom";
+import { make, fillSelect } from "../dom";
 import { say } from "./messages";
-import { fetched } from "./models";
-import { curves, heatMap, told } from "./drawing";
-import { numberTable, short } from "./tables";
+import { fetchFile } from "./models";
+import { curves, heatMap, describeWeights } from "./drawing";
+import { numberTable, formatNumber } from "./tables";
 
 interface View {
-  /** The mean number of source positions that a row looks at, on dev pairs. */
+  /** The mean number of source positions that a row attends to, on dev pairs. */
   seen: number[];
   /** The share of the three targets' pieces whose largest weight is on the right word. */
   linked: number[];
@@ -27,7 +27,7 @@ interface Film {
 }
 
 const TITLES: Record<string, string> = { cho: "Cho 2014", bahdanau: "Bahdanau 2014", luong: "Luong 2015", transformer: "Transformer" };
-const PACE = 350; // milliseconds between frames
+const FRAME_INTERVAL = 350; // milliseconds between frames
 let film: Promise<Film> | undefined;
 
 export class Frames extends HTMLElement {
@@ -61,20 +61,20 @@ export class Frames extends HTMLElement {
 
   private async open(): Promise<void> {
     try {
-      film ??= fetched("models/frames.json").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Film);
+      film ??= fetchFile("models/frames.json").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Film);
       this.film = await film;
     } catch (error) {
       film = undefined;
       this.append(make("p", { attributes: { role: "status" } }, say("labFailed", { detail: error instanceof Error ? error.message : String(error) })));
       return;
     }
-    const given = JSON.parse(this.dataset.frames ?? "{}") as { model?: string; sentence?: number; view?: "head" | "mean" };
-    if (given.model && this.film.runs[given.model]) this.model = given.model;
-    if (given.view) this.view = given.view;
-    this.sentence = given.sentence ?? 0;
-    const named = (name: string, inner: HTMLElement, ...more: Array<HTMLElement | string>): HTMLElement => make("label", {}, `${name} `, inner, ...more);
-    options(this.models, Object.keys(this.film.runs).map((name) => [name, TITLES[name] ?? name] as const), this.model);
-    options(this.sentences, this.film.sentences.map(({ source }, at) => [String(at), source.join("").replaceAll("\u2581", " ").replace("</s>", "").trim()] as const), String(this.sentence));
+    const settings = JSON.parse(this.dataset.frames ?? "{}") as { model?: string; sentence?: number; view?: "head" | "mean" };
+    if (settings.model && this.film.runs[settings.model]) this.model = settings.model;
+    if (settings.view) this.view = settings.view;
+    this.sentence = settings.sentence ?? 0;
+    const labelled = (name: string, inner: HTMLElement, ...others: Array<HTMLElement | string>): HTMLElement => make("label", {}, `${name} `, inner, ...others);
+    fillSelect(this.models, Object.keys(this.film.runs).map((name) => [name, TITLES[name] ?? name] as const), this.model);
+    fillSelect(this.sentences, this.film.sentences.map(({ source }, index) => [String(index), source.join("").replaceAll("\u2581", " ").replace("</s>", "").trim()] as const), String(this.sentence));
     this.models.addEventListener("change", () => this.choose(() => (this.model = this.models.value)));
     this.views.addEventListener("change", () => this.choose(() => (this.view = this.views.value as "head")));
     this.sentences.addEventListener("change", () => this.choose(() => (this.sentence = Number(this.sentences.value))));
@@ -83,10 +83,10 @@ export class Frames extends HTMLElement {
       this.frame = this.slider.valueAsNumber;
       this.draw();
     });
-    this.play.addEventListener("click", () => this.pressed());
+    this.play.addEventListener("click", () => this.togglePlay());
     this.replaceChildren(
-      make("div", { class: "lab-bar" }, named(say("compareModel"), this.models), named(say("compareHeads"), this.views), named(say("framesSentence"), this.sentences)),
-      make("div", { class: "lab-bar" }, named(say("framesUpdate"), this.slider, " ", this.update), this.play),
+      make("div", { class: "lab-bar" }, labelled(say("compareModel"), this.models), labelled(say("compareHeads"), this.views), labelled(say("framesSentence"), this.sentences)),
+      make("div", { class: "lab-bar" }, labelled(say("framesUpdate"), this.slider, " ", this.update), this.play),
       this.status, this.pictures, this.words, this.matrixTable, this.updateTable,
     );
     this.choose(() => undefined);
@@ -96,96 +96,96 @@ export class Frames extends HTMLElement {
     return this.film.runs[this.model] as Run;
   }
 
-  /** Change the model, the view or the sentence, near the same update. */
+  /** Change the model, the view or the sentence, and keep the update if possible. */
   private choose(change: () => void): void {
     this.stop();
     const update = this.run.updates[this.frame] ?? 0;
     change();
     const { updates, views, loss } = this.run;
-    const near = updates.findIndex((one) => one >= update);
-    this.frame = near < 0 ? updates.length - 1 : near;
-    const there = (["mean", "head"] as const).filter((name) => views[name]);
-    options(this.views, there.map((name) => [name, say(there.length < 2 ? "framesOnly" : name === "mean" ? "compareMean" : "compareHead")] as const), views[this.view] ? this.view : (there[0] ?? ""));
-    this.views.disabled = there.length < 2;
+    const index = updates.findIndex((value) => value >= update);
+    this.frame = index < 0 ? updates.length - 1 : index;
+    const available = (["mean", "head"] as const).filter((name) => views[name]);
+    fillSelect(this.views, available.map((name) => [name, say(available.length < 2 ? "framesOnly" : name === "mean" ? "compareMean" : "compareHead")] as const), views[this.view] ? this.view : (available[0] ?? ""));
+    this.views.disabled = available.length < 2;
     this.slider.max = String(updates.length - 1);
-    const measured = this.shown();
-    const columns = [say("framesLoss"), ...(measured ? [say("framesSeen"), say("framesLinked")] : [])];
-    const rows = updates.map((_, at) => [loss[at] as number, ...(measured ? [measured.seen[at] as number, measured.linked[at] as number] : [])]);
+    const viewData = this.currentView();
+    const columns = [say("framesLoss"), ...(viewData ? [say("framesSeen"), say("framesLinked")] : [])];
+    const rows = updates.map((_, index) => [loss[index] as number, ...(viewData ? [viewData.seen[index] as number, viewData.linked[index] as number] : [])]);
     this.updateTable.replaceChildren(this.updateTable.firstElementChild as Element, numberTable(rows, updates.map(String), columns, say("framesTable")));
     this.draw();
   }
 
-  private shown(): View | undefined {
+  private currentView(): View | undefined {
     return this.run.views[this.view] ?? this.run.views.head;
   }
 
-  private pressed(): void {
+  private togglePlay(): void {
     if (this.timer !== undefined) return this.stop();
     if (this.frame === this.run.updates.length - 1) this.frame = -1;
     this.next();
-    if (!this.still.matches) this.follow();
+    if (!this.still.matches) this.scheduleNext();
   }
   private next(): void {
     this.frame += 1;
     this.draw();
   }
-  private follow(): void {
+  private scheduleNext(): void {
     this.timer = setTimeout(() => {
       this.next();
-      if (this.frame < this.run.updates.length - 1) this.follow();
+      if (this.frame < this.run.updates.length - 1) this.scheduleNext();
       else this.stop();
-    }, PACE);
-    this.named();
+    }, FRAME_INTERVAL);
+    this.updateButton();
   }
   private stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    this.named();
+    this.updateButton();
   }
-  private named(): void {
+  private updateButton(): void {
     this.play.textContent = say(this.timer !== undefined ? "framesPause" : this.still.matches ? "framesNext" : "framesPlay");
   }
 
   private draw(): void {
     const { updates, loss, bleu } = this.run;
-    const [update, measured] = [updates[this.frame] as number, this.shown()];
+    const [update, viewData] = [updates[this.frame] as number, this.currentView()];
     this.slider.value = String(this.frame);
     this.slider.setAttribute("aria-valuetext", say("framesAt", { update }));
     this.update.textContent = String(update);
-    const score = bleu.find(([at]) => at === update)?.[1];
-    const parts = [say("framesStatus", { update, loss: short(loss[this.frame] as number) })];
+    const score = bleu.find(([number]) => number === update)?.[1];
+    const parts = [say("framesStatus", { update, loss: formatNumber(loss[this.frame] as number) })];
     if (score !== undefined) parts.push(say("framesBleu", { bleu: score }));
-    if (measured) parts.push(say("framesRows", { seen: short(measured.seen[this.frame] as number), linked: Math.round(100 * (measured.linked[this.frame] as number)) }));
+    if (viewData) parts.push(say("framesRows", { seen: formatNumber(viewData.seen[this.frame] as number), linked: Math.round(100 * (viewData.linked[this.frame] as number)) }));
     this.status.textContent = parts.join(" ");
     const last = updates[updates.length - 1] as number;
-    const points = (values: number[]): Array<[number, number]> => values.slice(1).map((value, at) => [updates[at + 1] as number, value]);
+    const points = (values: number[]): Array<[number, number]> => values.slice(1).map((value, index) => [updates[index + 1] as number, value]);
     const axes = { x: [50, last] as [number, number], marks: [50, 500, last], log: true, at: Math.max(50, update) };
     const pictures: Element[] = [];
     const { source, target } = this.film.sentences[this.sentence] as { source: string[]; target: string[] };
-    if (measured) {
-      const values = this.weights(measured);
+    if (viewData) {
+      const values = this.weights(viewData);
       const title = say("framesPicture", { model: TITLES[this.model] ?? this.model, update });
       pictures.push(make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, target, source, title)));
-      this.words.textContent = told(values, target, source);
-      this.matrixTable.replaceChildren(this.matrixTable.firstElementChild as Element, numberTable(values, target.map(plain), source.map(plain), title));
+      this.words.textContent = describeWeights(values, target, source);
+      this.matrixTable.replaceChildren(this.matrixTable.firstElementChild as Element, numberTable(values, target.map(pieceText), source.map(pieceText), title));
     } else this.words.textContent = say("compareNone", { count: source.length });
-    this.matrixTable.hidden = !measured;
-    const without: Array<[number, number]> = [[50, this.film.without.alone], [last, this.film.without.alone]];
-    const lines = [{ name: say("framesLoss"), points: points(loss) }, { name: say("framesAlone"), points: without }];
-    const curve = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("framesCurve") } }, curves(lines, { ...axes, most: 9 }, say("framesCurve")));
-    if (measured) curve.append(curves([{ name: say("framesLinked"), points: points(measured.linked) }], { ...axes, most: 1 }, say("framesLinked")));
+    this.matrixTable.hidden = !viewData;
+    const baseline: Array<[number, number]> = [[50, this.film.without.alone], [last, this.film.without.alone]];
+    const lines = [{ name: say("framesLoss"), points: points(loss) }, { name: say("framesAlone"), points: baseline }];
+    const curve = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("framesCurve") } }, curves(lines, { ...axes, max: 9 }, say("framesCurve")));
+    if (viewData) curve.append(curves([{ name: say("framesLinked"), points: points(viewData.linked) }], { ...axes, max: 1 }, say("framesLinked")));
     this.pictures.replaceChildren(...pictures, curve);
   }
 
-  /** The weights (target, source) of this frame and sentence. */
+  /** Return the weights (target, source) of the current frame and sentence. */
   private weights(view: View): number[][] {
-    const bytes = Uint8Array.from(atob(view.weights), (one) => one.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(view.weights), (character) => character.charCodeAt(0));
     const sizes = this.film.sentences.map(({ source, target }) => source.length * target.length);
-    const sum = (count: number): number => sizes.slice(0, count).reduce((all, one) => all + one, 0);
+    const sum = (count: number): number => sizes.slice(0, count).reduce((total, size) => total + size, 0);
     const { source, target } = this.film.sentences[this.sentence] as { source: string[]; target: string[] };
     const from = this.frame * sum(sizes.length) + sum(this.sentence);
-    return target.map((_, row) => Array.from(bytes.subarray(from + row * source.length, from + (row + 1) * source.length), (one) => one / 255));
+    return target.map((_, row) => Array.from(bytes.subarray(from + row * source.length, from + (row + 1) * source.length), (byte) => byte / 255));
   }
 }
 
-const plain = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
+const pieceText = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";

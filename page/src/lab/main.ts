@@ -1,4 +1,4 @@
-/** What the pages of the course load: the laboratory, the calculator, the exercises, and what shows training. */
+/** The script of the course's pages: the laboratory, the calculator, the exercises, and the views of training. */
 
 import { bindExercises } from "./exercise";
 import { CourseLab } from "./course_lab";

@@ -1,25 +1,25 @@
-/** What the laboratory, the calculators and the exercises say, in the language of the page. */
+/** The messages of the laboratory, the calculators and the exercises, in the language of the page. */
 
-import { use } from "../say";
+import { setMessages } from "../say";
 import { en, type Messages } from "./messages/en";
 
-export { type Key, say, spoken } from "../say";
+export { type Key, say, currentLanguage as spoken } from "../say";
 
-/** The languages besides English: each a file beside the script, loaded only where it is needed. */
+/** The languages besides English, each in a file that is loaded on demand. */
 const LANGUAGES = ["de", "es", "pl", "zh"];
 
-use("en", en);
+setMessages("en", en);
 
-/** Say everything in the language of a code, such as `pl` or `zh-CN`; English where there is none. */
+/** Use the language of a code such as `pl` or `zh-CN`, or English if it is not supported. */
 export async function speak(code: string): Promise<void> {
-  const found = LANGUAGES.find((one) => one === code.toLowerCase().split("-")[0]);
-  use("en", en);
-  if (!found) return;
-  const file = new URL(`messages/${found}.js`, import.meta.url).href;
+  const supported = LANGUAGES.find((language) => language === code.toLowerCase().split("-")[0]);
+  setMessages("en", en);
+  if (!supported) return;
+  const file = new URL(`messages/${supported}.js`, import.meta.url).href;
   try {
     const { messages } = (await import(file)) as { messages: Messages };
-    use(found, messages);
+    setMessages(supported, messages);
   } catch {
-    // without a network, and not opened before: English
+    // English, if the file cannot be loaded
   }
 }

@@ -1,14 +1,14 @@
-/** What a laboratory needs of a model, in the browser or on a server. */
+/** The interface of a laboratory's model, in the browser or on a server. */
 
 import type { Edit, ModelInfo, TranslateOptions, Translation as Made } from "../../../web/lib/types";
 
 export type { Edit, HeadsEdit, Table } from "../../../web/lib/types";
 
-/** What a call returns besides the translation, and how it searches. */
-export interface Wanted extends Pick<TranslateOptions, "beam" | "nbest" | "length_penalty" | "attention" | "insight" | "tree" | "edits"> {
-  /** A translation that the decoder is forced along; the beam is then 1. */
+/** Options of a call: what it returns besides the translation, and how it searches. */
+export interface TranslationOptions extends Pick<TranslateOptions, "beam" | "nbest" | "length_penalty" | "attention" | "insight" | "tree" | "edits"> {
+  /** A translation to force; the beam is then 1. */
   forced?: string;
-  /** Return so many candidates of each step. */
+  /** Number of candidates of each step to return. */
   steps?: number;
 }
 export interface StepCandidate {
@@ -21,29 +21,29 @@ export interface Translation extends Made {
 }
 export interface Sampling {
   temperature: number;
-  /** 0: all. */
+  /** 0 for all. */
   topK: number;
   topP: number;
   seed: number;
 }
 export interface LabInfo extends Pick<ModelInfo, "source_language" | "target_language" | "encoder_layers" | "encoder_heads" | "decoder_layers" | "decoder_heads"> {
-  /** Whether the decoder attends to itself; others have a recurrence in its place. */
+  /** Whether the decoder has self-attention instead of a recurrence. */
   decoder_attention: boolean;
 }
 
 export interface LabModel {
   readonly info: LabInfo;
-  /** The token that ends a sentence. */
+  /** The end symbol. */
   readonly end: number;
   /** The line of Python that loads the model. */
   readonly python: string;
   /** Milliseconds without a key press before a text is translated. */
   readonly pause: number;
-  translate(text: string, wanted: Wanted): Promise<Translation>;
-  /** A translation drawn at random, the same for a seed. */
+  translate(text: string, options: TranslationOptions): Promise<Translation>;
+  /** Return a sampled translation, reproducible by seed. */
   sample(text: string, sampling: Sampling, edits: Edit[]): Promise<string>;
-  /** The piece of a target token in an answer. */
+  /** Return the piece of a target token. */
   piece(token: number): string;
 }
 
-export const total = (made: Translation): number => Array.from(made.logProbs).reduce((sum, one) => sum + one, 0);
+export const totalLogProb = (translation: Translation): number => Array.from(translation.logProbs).reduce((sum, value) => sum + value, 0);

@@ -1,62 +1,62 @@
-/** The four compared models, which share one tokeniser: fetched when they are first asked for. */
+/** The four models of the comparison, which share a tokeniser and are loaded on demand. */
 
 import type { Uwaga } from "../../../web/lib/index";
 
-export interface Compared {
+export interface ComparedModel {
   name: string;
   title: string;
   weights: number;
   bytes: number;
-  /** On the test pairs. */
+  /** BLEU on the test pairs. */
   bleu: number;
-  /** The aligning head of a model with several, from 1. */
+  /** The alignment head of a model with several heads, counted from 1. */
   head?: { layer: number; head: number };
 }
-export interface Running extends Compared {
+export interface LoadedModel extends ComparedModel {
   model: Uwaga;
 }
 
-/** The models that there are. */
-export async function listed(): Promise<Compared[]> {
-  return JSON.parse(new TextDecoder().decode(await fetched("models/models.json"))) as Compared[];
+/** Return the available models. */
+export async function listModels(): Promise<ComparedModel[]> {
+  return JSON.parse(new TextDecoder().decode(await fetchFile("models/models.json"))) as ComparedModel[];
 }
 
-const place = (name: string): string => new URL(name, import.meta.url).href;
-let loading: Promise<Running[]> | undefined;
+const toUrl = (name: string): string => new URL(name, import.meta.url).href;
+let loading: Promise<LoadedModel[]> | undefined;
 
-/** Load all models; `progress` is called with the share that has arrived, 0 to 1. */
-export function loadAll(progress: (share: number) => void): Promise<Running[]> {
-  loading ??= loaded(progress).catch((error: unknown) => {
+/** Load all models; `progress` is called with the share received, 0 to 1. */
+export function loadAll(progress: (share: number) => void): Promise<LoadedModel[]> {
+  loading ??= loadModels(progress).catch((error: unknown) => {
     loading = undefined; // to try again
     throw error;
   });
   return loading;
 }
 
-async function loaded(progress: (share: number) => void): Promise<Running[]> {
-  const models = await listed();
-  const package_ = (await import(place("uwaga/index.js"))) as { Uwaga: typeof Uwaga };
-  const tokeniser = await fetched("models/source.spm");
-  const all = models.reduce((sum, one) => sum + one.bytes, 0);
+async function loadModels(progress: (share: number) => void): Promise<LoadedModel[]> {
+  const models = await listModels();
+  const package_ = (await import(toUrl("uwaga/index.js"))) as { Uwaga: typeof Uwaga };
+  const tokeniser = await fetchFile("models/source.spm");
+  const totalBytes = models.reduce((sum, model) => sum + model.bytes, 0);
   let received = 0;
-  return Promise.all(models.map(async (one) => {
+  return Promise.all(models.map(async (model) => {
     const files: Record<string, Uint8Array> = { "source.spm": tokeniser };
     for (const name of ["config.json", "engine.safetensors"]) {
-      files[name] = await fetched(`models/${one.name}/${name}`, (bytes) => progress(Math.min(1, (received += bytes) / all)));
+      files[name] = await fetchFile(`models/${model.name}/${name}`, (bytes) => progress(Math.min(1, (received += bytes) / totalBytes)));
     }
-    return { ...one, model: await package_.Uwaga.load(files) };
+    return { ...model, model: await package_.Uwaga.load(files) };
   }));
 }
 
-/** The bytes of a file beside the script. Raises an error that names the file. */
-export async function fetched(name: string, arrived?: (bytes: number) => void): Promise<Uint8Array> {
-  const response = await fetch(place(name));
+/** Fetch a file from the folder of the script. Raises an error that names the file. */
+export async function fetchFile(name: string, onBytes?: (bytes: number) => void): Promise<Uint8Array> {
+  const response = await fetch(toUrl(name));
   if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
   const parts: Uint8Array[] = [];
   const reader = response.body?.getReader();
   for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
     parts.push(part.value);
-    arrived?.(part.value.byteLength);
+    onBytes?.(part.value.byteLength);
   }
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }

@@ -1,4 +1,4 @@
-/** What is loaded only where it is used: the comparison of models, the frames of training, the toy that is trained. */
+/** Parts that are loaded on demand: the comparison of models, the frames of training, the model trained in the page. */
 
 export { compareTab } from "./compare_tab";
 export { Frames } from "./frames";

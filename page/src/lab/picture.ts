@@ -1,15 +1,15 @@
-/** The cross-attention of a translation as a picture: SVG, PNG, and words. */
+/** The cross-attention of a translation as SVG, PNG, and text. */
 
 import { say } from "./messages";
 import type { Translation } from "./model";
-import { axesOf } from "./state";
+import { translationAxes } from "./state";
 
 const CELL = 28;
-const EDGE = 100;
-const [BACK, INK, SHADE] = ["#ffffff", "#1b1f24", "#0b5cad"];
-const TALL = 2; // pixels of a PNG in each direction for one of the SVG
+const MARGIN = 100;
+const [BACKGROUND, INK, SHADE] = ["#ffffff", "#1b1f24", "#0b5cad"];
+const SCALE = 2; // pixels of the PNG per pixel of the SVG, in each direction
 
-/** Rows are the tokens that are predicted, columns those of the source. */
+/** A picture whose rows are the predicted tokens, and whose columns are the source tokens. */
 export interface Picture {
   values: number[][];
   rows: string[];
@@ -18,9 +18,9 @@ export interface Picture {
   height: number;
 }
 
-/** The mean of the last layer's heads; undefined without cross-attention. */
-export function pictureOf(made: Translation): Picture | undefined {
-  const matrix = made.attention?.cross;
+/** Return a picture of the mean of the last layer's heads; undefined without cross-attention. */
+export function createPicture(translation: Translation): Picture | undefined {
+  const matrix = translation.attention?.cross;
   if (!matrix) return undefined;
   const [layers, heads, steps, keys] = matrix.shape as [number, number, number, number];
   const values = Array.from({ length: steps }, (_, row) => Array.from({ length: keys }, (_, column) => {
@@ -28,53 +28,53 @@ export function pictureOf(made: Translation): Picture | undefined {
     for (let head = 0; head < heads; ++head) sum += matrix.data[(((layers - 1) * heads + head) * steps + row) * keys + column] ?? 0;
     return sum / heads;
   }));
-  const { predicted: rows, source: columns } = axesOf(made);
-  return { values, rows, columns, width: EDGE + 20 + CELL * keys, height: EDGE + 10 + CELL * steps };
+  const { predicted: rows, source: columns } = translationAxes(translation);
+  return { values, rows, columns, width: MARGIN + 20 + CELL * keys, height: MARGIN + 10 + CELL * steps };
 }
 
-/** Say for each token where it looks most: the text alternative. */
-export function inWords({ values, rows, columns }: Picture): string {
-  const most = values.map((row, at) => {
+/** Return the text alternative: where each token attends most. */
+export function describePicture({ values, rows, columns }: Picture): string {
+  const descriptions = values.map((row, index) => {
     const best = row.indexOf(Math.max(...row));
-    return say("labLooks", { token: rows[at] ?? "", other: columns[best] ?? "", weight: (row[best] ?? 0).toFixed(2) });
+    return say("labLooks", { token: rows[index] ?? "", other: columns[best] ?? "", weight: (row[best] ?? 0).toFixed(2) });
   });
-  return `${say("labPicture")}. ${most.join("; ")}`;
+  return `${say("labPicture")}. ${descriptions.join("; ")}`;
 }
 
-export function svgOf(picture: Picture): string {
+export function toSvg(picture: Picture): string {
   const { values, rows, columns, width, height } = picture;
-  const escaped = (text: string): string => text.replace(/[<>&"]/g, (one) => `&#${one.charCodeAt(0)};`);
-  const cells = values.flatMap((row, y) => row.map((value, x) => `<rect x="${EDGE + CELL * x}" y="${EDGE + CELL * y}" width="${CELL}" height="${CELL}" fill="${SHADE}" fill-opacity="${value.toFixed(4)}"><title>${value}</title></rect>`));
-  const left = rows.map((row, y) => `<text x="${EDGE - 6}" y="${EDGE + 18 + CELL * y}" text-anchor="end">${escaped(row)}</text>`);
-  const top = columns.map((column, x) => `<text transform="translate(${EDGE + 18 + CELL * x} ${EDGE - 6}) rotate(-60)">${escaped(column)}</text>`);
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" fill="${INK}" font-family="system-ui, sans-serif" font-size="13"><title>${escaped(say("labPicture"))}</title><desc>${escaped(inWords(picture))}</desc><rect width="${width}" height="${height}" fill="${BACK}"/>${cells.join("")}${left.join("")}${top.join("")}</svg>`;
+  const escaped = (text: string): string => text.replace(/[<>&"]/g, (character) => `&#${character.charCodeAt(0)};`);
+  const cells = values.flatMap((row, y) => row.map((value, x) => `<rect x="${MARGIN + CELL * x}" y="${MARGIN + CELL * y}" width="${CELL}" height="${CELL}" fill="${SHADE}" fill-opacity="${value.toFixed(4)}"><title>${value}</title></rect>`));
+  const left = rows.map((row, y) => `<text x="${MARGIN - 6}" y="${MARGIN + 18 + CELL * y}" text-anchor="end">${escaped(row)}</text>`);
+  const top = columns.map((column, x) => `<text transform="translate(${MARGIN + 18 + CELL * x} ${MARGIN - 6}) rotate(-60)">${escaped(column)}</text>`);
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" fill="${INK}" font-family="system-ui, sans-serif" font-size="13"><title>${escaped(say("labPicture"))}</title><desc>${escaped(describePicture(picture))}</desc><rect width="${width}" height="${height}" fill="${BACKGROUND}"/>${cells.join("")}${left.join("")}${top.join("")}</svg>`;
 }
 
-/** The same picture, drawn without an image of the SVG, which a strict Content-Security-Policy forbids. */
-export function pngOf({ values, rows, columns, width, height }: Picture): Promise<Blob> {
+/** Draw the picture on a canvas; a strict Content-Security-Policy forbids images of SVG. */
+export function toPng({ values, rows, columns, width, height }: Picture): Promise<Blob> {
   const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [TALL * width, TALL * height];
+  [canvas.width, canvas.height] = [SCALE * width, SCALE * height];
   const drawing = canvas.getContext("2d") as CanvasRenderingContext2D;
-  drawing.scale(TALL, TALL);
-  drawing.fillStyle = BACK;
+  drawing.scale(SCALE, SCALE);
+  drawing.fillStyle = BACKGROUND;
   drawing.fillRect(0, 0, width, height);
   drawing.fillStyle = SHADE;
   values.forEach((row, y) => row.forEach((value, x) => {
     drawing.globalAlpha = Math.min(1, Math.max(0, value));
-    drawing.fillRect(EDGE + CELL * x, EDGE + CELL * y, CELL, CELL);
+    drawing.fillRect(MARGIN + CELL * x, MARGIN + CELL * y, CELL, CELL);
   }));
   drawing.globalAlpha = 1;
   drawing.fillStyle = INK;
   drawing.font = "13px system-ui, sans-serif";
   drawing.textAlign = "right";
-  rows.forEach((row, y) => drawing.fillText(row, EDGE - 6, EDGE + 18 + CELL * y));
+  rows.forEach((row, y) => drawing.fillText(row, MARGIN - 6, MARGIN + 18 + CELL * y));
   drawing.textAlign = "left";
   columns.forEach((column, x) => {
     drawing.save();
-    drawing.translate(EDGE + 18 + CELL * x, EDGE - 6);
+    drawing.translate(MARGIN + 18 + CELL * x, MARGIN - 6);
     drawing.rotate(-Math.PI / 3);
     drawing.fillText(column, 0, 0);
     drawing.restore();
   });
-  return new Promise((resolve, reject) => canvas.toBlob((made) => (made ? resolve(made) : reject(new Error(say("labTooLarge")))), "image/png"));
+  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(say("labTooLarge")))), "image/png"));
 }

@@ -1,62 +1,62 @@
-/** Tables of numbers: shown, edited, shaded. */
+/** Tables of numbers: shaded, editable, and masks. */
 
 import { make } from "../dom";
 import { say } from "./messages";
 
-export const short = (value: number): string => (Number.isFinite(value) ? String(Number(value.toFixed(3))) : value === -Infinity ? "−∞" : "–").replace("-", "−");
+export const formatNumber = (value: number): string => (Number.isFinite(value) ? String(Number(value.toFixed(3))) : value === -Infinity ? "−∞" : "–").replace("-", "−");
 
-/** A table of numbers whose cells are as strong in colour as they are large. */
+/** Create a table of numbers; the colour of a cell depends on its value. */
 export function numberTable(values: ArrayLike<number>[], rows: string[], columns: string[], caption: string): HTMLElement {
-  const largest = Math.max(1e-9, ...values.map((row) => Math.max(...Array.from(row, (one) => (Number.isFinite(one) ? Math.abs(one) : 0)))));
-  const head = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
-  const body = values.map((row, at) =>
-    make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[at] ?? ""), ...Array.from(row, (one) => cell(one, largest))),
+  const largest = Math.max(1e-9, ...values.map((row) => Math.max(...Array.from(row, (value) => (Number.isFinite(value) ? Math.abs(value) : 0)))));
+  const header = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
+  const body = values.map((row, index) =>
+    make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[index] ?? ""), ...Array.from(row, (value) => cell(value, largest))),
   );
   return make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": caption } },
-    make("table", { class: "lab-numbers" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body)));
+    make("table", { class: "lab-numbers" }, make("caption", {}, caption), make("thead", {}, header), make("tbody", {}, ...body)));
 }
 
 function cell(value: number, largest: number): HTMLElement {
-  const made = make("td", { attributes: { title: String(value) } }, short(value));
+  const element = make("td", { attributes: { title: String(value) } }, formatNumber(value));
   const share = Number.isFinite(value) ? Math.abs(value) / largest : 0;
-  made.style.setProperty("--share", share.toFixed(3));
-  if (value < 0) made.classList.add("below");
-  return made;
+  element.style.setProperty("--share", share.toFixed(3));
+  if (value < 0) element.classList.add("below");
+  return element;
 }
 
-/** A table of numbers that can be edited; `change` is called after each edit that is a number. */
-export function editTable(values: number[][], rows: string[], columns: string[], caption: string, change: () => void): HTMLElement {
-  const head = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
-  const body = values.map((row, at) =>
-    make("tr", {}, ...(rows[at] ? [make("th", { attributes: { scope: "row" } }, rows[at])] : []), ...row.map((one, column) => {
-      const label = `${caption}, ${rows[at] || say("tableRow", { row: at + 1 })}, ${columns[column] || say("tableColumn", { column: column + 1 })}`;
-      const input = make("input", { attributes: { type: "number", step: "0.1", value: String(one), "aria-label": label } });
+/** Create an editable table of numbers; `onChange` is called after each valid edit. */
+export function editTable(values: number[][], rows: string[], columns: string[], caption: string, onChange: () => void): HTMLElement {
+  const header = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
+  const body = values.map((row, index) =>
+    make("tr", {}, ...(rows[index] ? [make("th", { attributes: { scope: "row" } }, rows[index])] : []), ...row.map((value, column) => {
+      const label = `${caption}, ${rows[index] || say("tableRow", { row: index + 1 })}, ${columns[column] || say("tableColumn", { column: column + 1 })}`;
+      const input = make("input", { attributes: { type: "number", step: "0.1", value: String(value), "aria-label": label } });
       input.addEventListener("input", () => {
         if (!Number.isFinite(input.valueAsNumber)) return;
         row[column] = input.valueAsNumber;
-        change();
+        onChange();
       });
       return make("td", {}, input);
     })),
   );
-  const named = columns.some((name) => name !== "");
-  const table = make("table", { class: "lab-edit" }, make("caption", {}, caption), ...(named ? [make("thead", {}, head)] : []), make("tbody", {}, ...body));
+  const hasHeader = columns.some((name) => name !== "");
+  const table = make("table", { class: "lab-edit" }, make("caption", {}, caption), ...(hasHeader ? [make("thead", {}, header)] : []), make("tbody", {}, ...body));
   return make("div", { class: "lab-scroll" }, table);
 }
 
-/** A mask whose cells are toggled; true is open. Rows and columns without a name are not shown. */
-export function maskTable(mask: boolean[][], rows: string[], columns: string[], caption: string, change: () => void): HTMLElement {
-  const head = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
-  const body = mask.slice(0, rows.length).map((row, at) =>
-    make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[at] ?? ""), ...row.slice(0, columns.length).map((open, column) => {
-      const box = make("input", { attributes: { type: "checkbox", "aria-label": `${caption}: ${say("tableOpen", { row: rows[at] ?? "", column: columns[column] ?? "" })}` } });
-      box.checked = open;
+/** Create a table of checkboxes for a mask; true is visible. Rows and columns without a name are not shown. */
+export function maskTable(mask: boolean[][], rows: string[], columns: string[], caption: string, onChange: () => void): HTMLElement {
+  const header = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
+  const body = mask.slice(0, rows.length).map((row, index) =>
+    make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[index] ?? ""), ...row.slice(0, columns.length).map((isOpen, column) => {
+      const box = make("input", { attributes: { type: "checkbox", "aria-label": `${caption}: ${say("tableOpen", { row: rows[index] ?? "", column: columns[column] ?? "" })}` } });
+      box.checked = isOpen;
       box.addEventListener("change", () => {
         row[column] = box.checked;
-        change();
+        onChange();
       });
       return make("td", {}, box);
     })),
   );
-  return make("div", { class: "lab-scroll" }, make("table", { class: "lab-mask" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body)));
+  return make("div", { class: "lab-scroll" }, make("table", { class: "lab-mask" }, make("caption", {}, caption), make("thead", {}, header), make("tbody", {}, ...body)));
 }

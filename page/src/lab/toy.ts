@@ -1,10 +1,10 @@
-/** <uwaga-toy>: a calculator of attention, whose numbers the reader edits. */
+/** <uwaga-toy>: a calculator of attention with editable numbers. */
 
 import { make } from "../dom";
 import { type Gru, gruToy, type Positions, positionsToy, type Softmax, softmaxToy } from "./calculators";
-import { attention, type Attention, type Calculation, type Matrix, normal, product, type Score, steepest } from "./math";
+import { attention, type Attention, type Calculation, type Matrix, normal, product, type Score, maxGradient } from "./math";
 import { type Key, say } from "./messages";
-import { editTable, maskTable, numberTable, short } from "./tables";
+import { editTable, maskTable, numberTable, formatNumber } from "./tables";
 
 interface Settings {
   score?: Score;
@@ -24,16 +24,16 @@ interface Settings {
   heads?: number;
   temperature?: boolean;
   mask?: boolean[][];
-  /** Least and most width of random queries and keys. */
+  /** Minimum and maximum width of random queries and keys. */
   width?: [number, number];
-  /** In place of attention. */
+  /** Another calculator instead of attention. */
   gru?: Gru;
   positions?: Positions;
   softmax?: Softmax;
 }
 
 export const SCORES: Record<Score, Key> = { dot: "toyDot", scaled: "toyScaled", general: "toyGeneral", additive: "toyAdditive", location: "toyLocation" };
-const DRAWN = 8; // keys of random vectors
+const RANDOM_KEYS = 8; // keys of random vectors
 
 export class Toy extends HTMLElement {
   private settings: Settings = {};
@@ -60,8 +60,8 @@ export class Toy extends HTMLElement {
     if (this.settings.scores) controls.append(this.scoreChoice(this.settings.scores));
     if (this.settings.width) controls.append(this.slider("d_k", this.settings.width[0], this.settings.width[1], 1, 64, (value) => (this.dimension = value)));
     if (this.settings.temperature) controls.append(this.slider(say("toyTemperature"), 0.1, 5, 0.1, 1, (value) => (this.temperature = value)));
-    const again = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => this.restart() } }, say("toyAgain"));
-    controls.append(again);
+    const restartButton = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => this.restart() } }, say("toyAgain"));
+    controls.append(restartButton);
     this.fill();
     this.replaceChildren(controls, this.inputs, this.results);
     this.compute();
@@ -72,11 +72,11 @@ export class Toy extends HTMLElement {
     this.temperature = 1;
     this.dimension = 64;
     this.connectedCallback();
-    this.querySelector<HTMLButtonElement>("button")?.focus(); // the one that was pressed is gone
+    this.querySelector<HTMLButtonElement>("button")?.focus(); // the button that was pressed was replaced
   }
 
   private scoreChoice(scores: Score[]): HTMLElement {
-    const select = make("select", {}, ...scores.map((one) => make("option", { attributes: { value: one } }, say(SCORES[one]))));
+    const select = make("select", {}, ...scores.map((score) => make("option", { attributes: { value: score } }, say(SCORES[score]))));
     select.addEventListener("change", () => {
       this.score = select.value as Score;
       this.fill();
@@ -85,30 +85,30 @@ export class Toy extends HTMLElement {
     return make("label", {}, `${say("toyScore")} `, select);
   }
 
-  private slider(name: string, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {
-    const shown = make("output", {}, String(value));
-    const input = make("input", { attributes: { type: "range", min: String(least), max: String(most), step: String(step), value: String(value) } });
+  private slider(name: string, min: number, max: number, step: number, value: number, set: (value: number) => void): HTMLElement {
+    const output = make("output", {}, String(value));
+    const input = make("input", { attributes: { type: "range", min: String(min), max: String(max), step: String(step), value: String(value) } });
     input.addEventListener("input", () => {
       set(input.valueAsNumber);
-      shown.textContent = input.value;
+      output.textContent = input.value;
       this.compute();
     });
-    return make("label", {}, `${name} `, input, " ", shown);
+    return make("label", {}, `${name} `, input, " ", output);
   }
 
   private names(side: "queries" | "keys"): string[] {
     const { x, queryNames, keyNames } = this.settings;
-    const given = side === "queries" ? (queryNames ?? (x ? keyNames : undefined)) : (keyNames ?? (x ? queryNames : undefined));
-    const count = x?.length ?? this.settings[side]?.length ?? (side === "keys" ? DRAWN : 1);
-    return given ?? Array.from({ length: count }, (_, at) => `${x ? "x" : side === "queries" ? "q" : "k"}${at + 1}`);
+    const names = side === "queries" ? (queryNames ?? (x ? keyNames : undefined)) : (keyNames ?? (x ? queryNames : undefined));
+    const count = x?.length ?? this.settings[side]?.length ?? (side === "keys" ? RANDOM_KEYS : 1);
+    return names ?? Array.from({ length: count }, (_, index) => `${x ? "x" : side === "queries" ? "q" : "k"}${index + 1}`);
   }
 
   private fill(): void {
     const { x, wq, wk, wv, queries, keys, values, w, u, mask, width } = this.settings;
     const change = (): void => this.compute();
-    const none = (matrix: Matrix): string[] => (matrix[0] ?? []).map(() => "");
+    const emptyNames = (matrix: Matrix): string[] => (matrix[0] ?? []).map(() => "");
     const table = (matrix: Matrix | undefined, rows: string[], caption: string): HTMLElement[] =>
-      matrix?.length && matrix[0]?.length ? [editTable(matrix, rows, none(matrix), caption, change)] : [];
+      matrix?.length && matrix[0]?.length ? [editTable(matrix, rows, emptyNames(matrix), caption, change)] : [];
     const blank = (matrix?: Matrix): string[] => (matrix ?? []).map(() => "");
     const usesW = this.score === "additive" || this.score === "general" || this.score === "location";
     this.inputs.replaceChildren(
@@ -127,54 +127,54 @@ export class Toy extends HTMLElement {
     if (width) {
       const draw = normal(7);
       const row = (): number[] => Array.from({ length: this.dimension }, draw);
-      const [queries, keys] = [[row()], Array.from({ length: DRAWN }, row)];
-      return { ...shared, queries, keys, values: keys.map((_, at) => [at]) };
+      const [queries, keys] = [[row()], Array.from({ length: RANDOM_KEYS }, row)];
+      return { ...shared, queries, keys, values: keys.map((_, index) => [index]) };
     }
     if (x) {
-      const by = (matrix?: Matrix): Matrix => (matrix ? product(x, matrix) : x);
-      return { ...shared, queries: by(wq), keys: by(wk), values: by(wv) };
+      const project = (matrix?: Matrix): Matrix => (matrix ? product(x, matrix) : x);
+      return { ...shared, queries: project(wq), keys: project(wk), values: project(wv) };
     }
     const keys = this.settings.keys ?? [];
     return { ...shared, queries: this.settings.queries ?? [], keys, values: this.settings.values ?? keys };
   }
 
   private compute(): void {
-    const whole = this.calculation();
-    if (this.settings.width) return this.showDrawn(whole);
+    const calculation = this.calculation();
+    if (this.settings.width) return this.showRandom(calculation);
     const heads = this.settings.heads ?? 1;
-    const shown: HTMLElement[] = [];
+    const tables: HTMLElement[] = [];
     if (this.settings.x) {
-      for (const [name, matrix] of [["Q = X W_q", whole.queries], ["K = X W_k", whole.keys], ["V = X W_v", whole.values]] as const) {
-        shown.push(numberTable(matrix, this.names("keys"), (matrix[0] ?? []).map((_, at) => String(at + 1)), name));
+      for (const [name, matrix] of [["Q = X W_q", calculation.queries], ["K = X W_k", calculation.keys], ["V = X W_v", calculation.values]] as const) {
+        tables.push(numberTable(matrix, this.names("keys"), (matrix[0] ?? []).map((_, index) => String(index + 1)), name));
       }
     }
-    const parts = Array.from({ length: heads }, (_, head) => this.ofHead(whole, head, heads));
-    parts.forEach((part, head) => shown.push(...this.tables(part, (table) => (heads > 1 ? say("toyOfHead", { table: say(table), head: head + 1 }) : say(table)))));
+    const parts = Array.from({ length: heads }, (_, head) => this.headAttention(calculation, head, heads));
+    parts.forEach((part, head) => tables.push(...this.tables(part, (table) => (heads > 1 ? say("toyOfHead", { table: say(table), head: head + 1 }) : say(table)))));
     if (heads > 1) {
-      const joined = this.names("queries").map((_, row) => parts.flatMap((part) => part.contexts[row] ?? []));
-      shown.push(numberTable(joined, this.names("queries"), (joined[0] ?? []).map((_, at) => String(at + 1)), say("toyHeads")));
+      const concatenated = this.names("queries").map((_, row) => parts.flatMap((part) => part.contexts[row] ?? []));
+      tables.push(numberTable(concatenated, this.names("queries"), (concatenated[0] ?? []).map((_, index) => String(index + 1)), say("toyHeads")));
     }
-    this.results.replaceChildren(...shown);
+    this.results.replaceChildren(...tables);
   }
 
-  private ofHead(whole: Calculation, head: number, heads: number): Attention {
-    const cut = (matrix: Matrix): Matrix => {
+  private headAttention(calculation: Calculation, head: number, heads: number): Attention {
+    const headPart = (matrix: Matrix): Matrix => {
       const width = (matrix[0]?.length ?? 0) / heads;
       return matrix.map((row) => row.slice(head * width, (head + 1) * width));
     };
-    return attention({ ...whole, queries: cut(whole.queries), keys: cut(whole.keys), values: cut(whole.values) });
+    return attention({ ...calculation, queries: headPart(calculation.queries), keys: headPart(calculation.keys), values: headPart(calculation.values) });
   }
 
-  private tables({ scores, weights, contexts }: Attention, named: (table: Key) => string): HTMLElement[] {
+  private tables({ scores, weights, contexts }: Attention, title: (table: Key) => string): HTMLElement[] {
     const [queries, keys] = [this.names("queries"), this.names("keys")];
-    const places = (contexts[0] ?? []).map((_, at) => String(at + 1));
-    return [numberTable(scores, queries, keys, named("toyScores")), numberTable(weights, queries, keys, named("toyWeights")), numberTable(contexts, queries, places, named("toyContexts"))];
+    const columnNames = (contexts[0] ?? []).map((_, index) => String(index + 1));
+    return [numberTable(scores, queries, keys, title("toyScores")), numberTable(weights, queries, keys, title("toyWeights")), numberTable(contexts, queries, columnNames, title("toyContexts"))];
   }
 
-  private showDrawn(whole: Calculation): void {
-    const rows = (["dot", "scaled"] as const).map((score) => ({ score, ...attention({ ...whole, score }) }));
+  private showRandom(calculation: Calculation): void {
+    const rows = (["dot", "scaled"] as const).map((score) => ({ score, ...attention({ ...calculation, score }) }));
     const keys = this.names("keys");
-    const text = rows.map(({ score, weights }) => say("toyGradient", { score: say(SCORES[score]), gradient: short(steepest(weights[0] ?? [0])) }));
+    const text = rows.map(({ score, weights }) => say("toyGradient", { score: say(SCORES[score]), gradient: formatNumber(maxGradient(weights[0] ?? [0])) }));
     this.results.replaceChildren(
       numberTable(rows.map((row) => row.scores[0] ?? []), rows.map((row) => say(SCORES[row.score])), keys, say("toyRandom")),
       numberTable(rows.map((row) => row.weights[0] ?? []), rows.map((row) => say(SCORES[row.score])), keys, say("toyWeights")),
