@@ -104,7 +104,7 @@ def list_available(
         languages = " ".join(
             f"{direction} {code}" for direction, code in (("from", source), ("to", target)) if code
         )
-        hint = "" if include_all else "; --all asks every catalogue, and lists what is not released"
+        hint = "" if include_all else "; --all searches every catalogue and includes unreleased models"
         raise CatalogueError(
             f"there is no model {languages or 'in this catalogue'}; languages are codes such as `en`{hint}"
         )

@@ -37,7 +37,7 @@ ChatMode = Annotated[
     ),
 ]
 System = Annotated[
-    str | None, typer.Option(help="With --chat: what the model is told before the first message.")
+    str | None, typer.Option(help="With --chat: the system message, before the first message.")
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")

@@ -147,7 +147,7 @@ class _Page:
                     names = names.removesuffix(", ...").rpartition(", ")[0] + ", ..."
                 rows.append((title.lower(), names))
         if few_examples:
-            rows.append((EXAMPLES, "more of them"))
+            rows.append((EXAMPLES, "further examples"))
         rows.append((ALL, "every option and example"))
         command = f"{self.context.command_path} --help PANEL"
         return f"{_title(f'More options, shown by {command}')}\n{self._table(rows, 15)}"
