@@ -1,11 +1,11 @@
-"""Laws of error responses."""
+"""Error responses."""
 
 import asyncio
 
 import httpx
 import pytest
 
-from uwaga.server.api_errors import _KINDS, ApiError, api_error
+from uwaga.server.api_errors import _ERROR_CODES, ApiError, api_error
 from uwaga.server.app import DIALECTS, create_app
 from uwaga.server.metrics import Metrics
 from uwaga.server.serve import open_service
@@ -13,27 +13,27 @@ from uwaga.server.settings import server_settings
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("kind", [kind for kind, _, _ in _KINDS], ids=lambda kind: kind.__name__)
-def test_each_503_says_when_to_try_again(kind, dialect):
+@pytest.mark.parametrize("kind", [kind for kind, _, _ in _ERROR_CODES], ids=lambda kind: kind.__name__)
+def test_503_has_retry_after(kind, dialect):
     problem = api_error(kind("the disk is full"))
     response = dialect.render(problem, "0123")
     headers = {**response.headers, **problem.headers}
     assert response.status_code != 503 or int(headers["retry-after"]) >= 1
 
 
-def test_a_server_that_is_not_ready_says_when_to_ask_again():
-    options, metrics = server_settings({}, "the test"), Metrics()
-    app = create_app(open_service(options, metrics), options, metrics)
+def test_health_while_loading_has_retry_after():
+    settings, metrics = server_settings({}, "the test"), Metrics()
+    app = create_app(open_service(settings, metrics), settings, metrics)
 
     async def health():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get("/health")
 
-    answer = asyncio.run(health())
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    response = asyncio.run(health())
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
 
 
-def test_a_503_keeps_the_time_that_is_known():
+def test_explicit_retry_after_overrides_default():
     assert ApiError(503, "busy", "", retry_after=2.0).headers == {"retry-after": "2"}
     assert ApiError(400, "refused", "").headers == {}

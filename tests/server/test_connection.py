@@ -1,4 +1,4 @@
-"""Clients that stand still, or never come to an end: their connection is given up, others' is not."""
+"""Connections of stalled and endless clients are closed; others are not affected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import uvicorn
 from running_server import RunningServer, running_server
 from uvicorn.server import ServerState
 
-from uwaga.server.connection import HEAD_BYTES, MOST_AHEAD, WatchedConnection
+from uwaga.server.connection import MAX_HEAD_BYTES, MAX_PIPELINED, WatchedConnection
 
 HEAD = b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 JSON = {"content-type": "application/json"}
@@ -24,7 +24,7 @@ BODY = b'{"q": "A dog.", "source": "en", "target": "de"}'
 
 
 class Clock:
-    """A loop that only remembers what it is to call later, and does it when told."""
+    """An event loop that records delayed calls and runs them on demand."""
 
     def __init__(self) -> None:
         self.later: list[Callable[[], None]] = []
@@ -33,8 +33,8 @@ class Clock:
         self.later.append(call)
         return asyncio.TimerHandle(0.0, call, (), self)  # type: ignore[arg-type]
 
-    def create_task(self, work: Any, context: object = None) -> asyncio.Future[None]:
-        work.close()  # the answer never comes
+    def create_task(self, coroutine: Any, context: object = None) -> asyncio.Future[None]:
+        coroutine.close()  # there is never a response
         return asyncio.Future(loop=asyncio.new_event_loop())
 
     def _timer_handle_cancelled(self, handle: object) -> None: ...
@@ -43,8 +43,8 @@ class Clock:
         return False
 
 
-class Wire:
-    """A transport that remembers what becomes of it."""
+class FakeTransport:
+    """A transport that records its state."""
 
     def __init__(self) -> None:
         self.written, self.state, self.unread = b"", "open", 0
@@ -72,190 +72,195 @@ class Wire:
     def resume_reading(self) -> None: ...
 
 
-async def answer_nothing(scope: object, receive: object, send: object) -> None: ...
+async def silent_app(scope: object, receive: object, send: object) -> None: ...
 
 
-def connected() -> tuple[WatchedConnection, Wire, Callable[[], None]]:
-    """A connection, its wire, and what looks at it again."""
-    clock, wire = Clock(), Wire()
-    config = uvicorn.Config(answer_nothing, http=WatchedConnection, ws="none", log_config=None)
-    made = WatchedConnection(config, ServerState(), {}, 1.0, clock)  # type: ignore[arg-type]
-    made.connection_made(wire)  # type: ignore[arg-type]
+def connect() -> tuple[WatchedConnection, FakeTransport, Callable[[], None]]:
+    """Return a connection, its transport, and a function that runs the connection's next check."""
+    clock, transport = Clock(), FakeTransport()
+    config = uvicorn.Config(silent_app, http=WatchedConnection, ws="none", log_config=None)
+    connection = WatchedConnection(config, ServerState(), {}, 1.0, clock)  # type: ignore[arg-type]
+    connection.connection_made(transport)  # type: ignore[arg-type]
 
-    def look() -> None:
+    def check() -> None:
         later, clock.later = clock.later, []
         for call in later:
             call()
 
-    return made, wire, look
+    return connection, transport, check
 
 
-def test_one_that_sends_nothing_is_closed():
-    _, wire, look = connected()
-    look()
-    assert (wire.state, wire.written) == ("closing", b"")
-    look()
-    look()
-    assert wire.state == "aborted"  # it has not read the end either
+def test_silent_client_is_closed():
+    _, transport, check = connect()
+    check()
+    assert (transport.state, transport.written) == ("closing", b"")
+    check()
+    check()
+    assert transport.state == "aborted"  # the client has not closed it either
 
 
-def test_a_head_that_does_not_end_is_refused():
-    connection, wire, look = connected()
+def test_unfinished_head_times_out():
+    connection, transport, check = connect()
     connection.data_received(HEAD)
-    look()
-    assert wire.state == "open"
-    connection.data_received(b"x-more: 1\r\n")  # a byte now and then is no end
-    look()
-    assert (wire.state, wire.written.split(b"\r\n")[0]) == ("closing", b"HTTP/1.1 408 Request Timeout")
+    check()
+    assert transport.state == "open"
+    connection.data_received(b"x-more: 1\r\n")  # further bytes do not extend the time
+    check()
+    assert (transport.state, transport.written.split(b"\r\n")[0]) == (
+        "closing",
+        b"HTTP/1.1 408 Request Timeout",
+    )
 
 
-def test_a_request_that_is_being_answered_is_waited_for():
-    connection, wire, look = connected()
+def test_running_request_is_not_closed():
+    connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
     for _ in range(10):
-        look()
-    assert wire.state == "open"
+        check()
+    assert transport.state == "open"
 
 
-def test_who_reads_slowly_is_kept_and_who_does_not_read_is_not():
-    connection, wire, look = connected()
+def test_slow_reader_stays_and_stalled_reader_is_aborted():
+    connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
     connection.pause_writing()
-    for wire.unread in (500_000, 400_000, 300_000, 299_999):
-        look()
-        assert wire.state == "open"
-    look()
-    assert wire.state == "aborted"
+    for transport.unread in (500_000, 400_000, 300_000, 299_999):
+        check()
+        assert transport.state == "open"
+    check()
+    assert transport.state == "aborted"
 
 
-def test_a_body_after_its_answer_must_end():
-    connection, wire, look = connected()
+def test_unfinished_body_after_response_is_aborted():
+    connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: 1000000\r\n\r\n")
-    connection.cycle.response_complete = True  # refused before it had come
+    connection.cycle.response_complete = True  # refused before it is complete
     connection.data_received(b"x" * 1000)
-    look()
+    check()
     connection.data_received(b"x" * 1000)
-    look()
-    assert wire.state == "aborted"
+    check()
+    assert transport.state == "aborted"
 
 
 @pytest.mark.parametrize("endless", [b"x" * 1000, b"x-y: 1\r\n" * 100])
-def test_a_head_has_a_bound(endless: bytes):
-    connection, wire, _ = connected()
+def test_head_size_limit(endless: bytes):
+    connection, transport, _ = connect()
     connection.data_received(HEAD + b"x-z: ")
     sent = 0
-    while wire.state == "open":
+    while transport.state == "open":
         connection.data_received(endless)
         sent += len(endless)
-        assert sent <= HEAD_BYTES + 2 * len(endless)
-    assert wire.written.startswith(b"HTTP/1.1 431 ")
+        assert sent <= MAX_HEAD_BYTES + 2 * len(endless)
+    assert transport.written.startswith(b"HTTP/1.1 431 ")
 
 
-def test_what_follows_a_body_is_no_head_and_has_a_bound():
-    connection, wire, _ = connected()
+def test_trailer_size_limit():
+    connection, transport, _ = connect()
     connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx-key: a\r\n")
     assert b"x-key" not in dict(connection.scope["headers"])
-    while wire.state == "open":
+    while transport.state == "open":
         connection.data_received(b"x-key: a\r\n" * 100)
-    assert wire.state == "aborted"
+    assert transport.state == "aborted"
 
 
-def test_a_body_in_the_smallest_chunks_is_taken():
-    connection, wire, _ = connected()
+def test_body_in_one_byte_chunks():
+    connection, transport, _ = connect()
     connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n")
     for _ in range(100):
         connection.data_received(b"1\r\nx\r\n" * 1000)
     connection.data_received(b"0\r\n\r\n")
-    assert (wire.state, len(connection.cycle.body)) == ("open", 100_000)
+    assert (transport.state, len(connection.cycle.body)) == ("open", 100_000)
 
 
-def test_requests_ahead_of_their_answers_have_a_bound():
-    connection, wire, _ = connected()
-    one = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
-    connection.data_received(one * MOST_AHEAD)
-    assert wire.state == "open"
-    connection.data_received(one * 1000)
-    assert (wire.state, wire.written) == ("aborted", b"")
-    assert len(connection.pipeline) == MOST_AHEAD
+def test_pipelining_limit():
+    connection, transport, _ = connect()
+    request = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
+    connection.data_received(request * MAX_PIPELINED)
+    assert transport.state == "open"
+    connection.data_received(request * 1000)
+    assert (transport.state, transport.written) == ("aborted", b"")
+    assert len(connection.pipeline) == MAX_PIPELINED
 
 
-def test_nothing_of_an_answered_request_stays():
-    connection, wire, _ = connected()
+def test_finished_request_is_released():
+    connection, transport, _ = connect()
     for _ in range(2):
         connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
         assert dict(connection.scope["headers"])[b"host"] == b"localhost"
         connection.cycle.response_complete = True
         connection.on_response_complete()
         assert (connection.scope, connection.headers, connection.cycle.scope) == ({}, [], {})
-    assert wire.state == "open"
+    assert transport.state == "open"
 
 
-def test_every_request_of_a_client_that_goes_is_told():
-    connection, _, _ = connected()
-    told = []
+def test_disconnect_reaches_all_pipelined_requests():
+    connection, _, _ = connect()
+    cycles = []
     for _ in range(3):
         connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
-        told.append(connection.cycle)
+        cycles.append(connection.cycle)
     connection.connection_lost(None)
-    assert [(one.disconnected, one.message_event.is_set()) for one in told] == [(True, True)] * 3
+    assert [(cycle.disconnected, cycle.message_event.is_set()) for cycle in cycles] == [(True, True)] * 3
 
 
-def dial(server: RunningServer) -> socket.socket:
+def open_connection(server: RunningServer) -> socket.socket:
     parts = urlsplit(server.url)
     return socket.create_connection((parts.hostname, parts.port), timeout=60)
 
 
-def sockets(server: RunningServer) -> int:
-    """Sockets that the server has open."""
-    found = Path(f"/proc/{server.process.pid}/fd").iterdir()
-    return sum("socket" in str(one.readlink()) for one in found if one.is_symlink())
+def count_sockets(server: RunningServer) -> int:
+    """Return the number of open sockets of the server."""
+    descriptors = Path(f"/proc/{server.process.pid}/fd").iterdir()
+    return sum(
+        "socket" in str(descriptor.readlink()) for descriptor in descriptors if descriptor.is_symlink()
+    )
 
 
-def test_no_socket_stays_of_clients_that_stand_still(tmp_path: Path):
+def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
     with running_server(tmp_path, limits={"body_seconds": 0.5}) as server:
-        wanted = b"HTTP/1.1 200"
-        with dial(server) as warm:
-            warm.sendall(HEAD + b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY)
-            assert warm.recv(100).startswith(wanted)
-        usual = 0
-        until = time.monotonic() + 60
-        while time.monotonic() < until:  # the one above and those that waited for the start go
-            before, usual = usual, sockets(server)
-            if before == usual:
+        expected = b"HTTP/1.1 200"
+        with open_connection(server) as first:
+            first.sendall(HEAD + b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY)
+            assert first.recv(100).startswith(expected)
+        baseline = 0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:  # wait until earlier connections are closed
+            previous, baseline = baseline, count_sockets(server)
+            if previous == baseline:
                 break
             time.sleep(1)
-        silent = [dial(server) for _ in range(50)]
-        heads = [dial(server) for _ in range(50)]
-        deaf = dial(server)
-        for one in heads:
-            one.sendall(HEAD)
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
-        assert all(one.recv(100) == b"" for one in silent)
-        assert all(one.recv(100).startswith(b"HTTP/1.1 408 ") for one in heads)
-        until = time.monotonic() + 60
-        while sockets(server) > usual and time.monotonic() < until:
+        silent = [open_connection(server) for _ in range(50)]
+        unfinished = [open_connection(server) for _ in range(50)]
+        unread = open_connection(server)
+        for client in unfinished:
+            client.sendall(HEAD)
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        unread.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
+        assert all(client.recv(100) == b"" for client in silent)
+        assert all(client.recv(100).startswith(b"HTTP/1.1 408 ") for client in unfinished)
+        deadline = time.monotonic() + 60
+        while count_sockets(server) > baseline and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert sockets(server) == usual
+        assert count_sockets(server) == baseline
         assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON).status_code == 200
-        for one in (*silent, *heads, deaf):
-            one.close()
+        for client in (*silent, *unfinished, unread):
+            client.close()
 
 
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET / HTTP/1.1\r\nhost: localhost\r\nx: %s\r\n\r\n" % (b"x" * HEAD_BYTES),
-        b"GET / HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % (b"x: 0123456789\r\n" * (HEAD_BYTES // 11)),
-        b"GET /?%s HTTP/1.1\r\nhost: localhost\r\n\r\n" % (b"x" * HEAD_BYTES),
-        b"GET / HTTP/1.1\r\n%s: x\r\n\r\n" % (b"x" * HEAD_BYTES),
+        b"GET / HTTP/1.1\r\nhost: localhost\r\nx: %s\r\n\r\n" % (b"x" * MAX_HEAD_BYTES),
+        b"GET / HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % (b"x: 0123456789\r\n" * (MAX_HEAD_BYTES // 11)),
+        b"GET /?%s HTTP/1.1\r\nhost: localhost\r\n\r\n" % (b"x" * MAX_HEAD_BYTES),
+        b"GET / HTTP/1.1\r\n%s: x\r\n\r\n" % (b"x" * MAX_HEAD_BYTES),
     ],
     ids=["a long header", "many headers", "a long query", "a long name"],
 )
-def test_a_long_head_is_refused_though_it_arrives_at_once(head: bytes):
-    connection, wire, _ = connected()
+def test_long_head_in_one_read_is_refused(head: bytes):
+    connection, transport, _ = connect()
     connection.data_received(head)
-    assert (wire.state, wire.written.split(b"\r\n")[0]) == (
+    assert (transport.state, transport.written.split(b"\r\n")[0]) == (
         "closing",
         b"HTTP/1.1 431 Request Header Fields Too Large",
     )
@@ -263,14 +268,14 @@ def test_a_long_head_is_refused_though_it_arrives_at_once(head: bytes):
 
 
 @pytest.mark.parametrize("hosts", [b"", b"host: a\r\nhost: a\r\n", b"host: a\r\nHOST: b\r\n"])
-def test_a_request_has_one_host(hosts: bytes):
-    connection, wire, _ = connected()
+def test_exactly_one_host_header(hosts: bytes):
+    connection, transport, _ = connect()
     connection.data_received(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
-    assert (wire.state, wire.written.split(b"\r\n")[0]) == ("closing", b"HTTP/1.1 400 Bad Request")
+    assert (transport.state, transport.written.split(b"\r\n")[0]) == ("closing", b"HTTP/1.1 400 Bad Request")
     assert connection.cycle is None
 
 
-def test_a_request_of_http_1_0_needs_no_host():
-    connection, _, _ = connected()
+def test_http_1_0_needs_no_host():
+    connection, _, _ = connect()
     connection.data_received(b"GET / HTTP/1.0\r\n\r\n")
     assert connection.cycle is not None

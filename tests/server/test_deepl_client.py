@@ -1,4 +1,4 @@
-"""The official client of DeepL, as it is, against the server."""
+"""The unmodified official client of DeepL with the server."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ DOCUMENT = """<document>
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    kept = {"state": str(folder / "state")}
-    with running_server(folder, **kept) as running:
+    settings = {"state": str(folder / "state")}
+    with running_server(folder, **settings) as running:
         yield running
 
 
@@ -37,63 +37,65 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def client(server: RunningServer) -> Iterator[deepl.DeepLClient]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deepl.http_client, "max_network_retries", 0)
-        made = deepl.DeepLClient("any", server_url=server.url)
-        yield made
-        made.close()
+        deepl_client = deepl.DeepLClient("any", server_url=server.url)
+        yield deepl_client
+        deepl_client.close()
 
 
-def test_texts_are_the_translators_own(client, translator):
-    made = client.translate_text(TEXTS, source_lang="EN", target_lang="DE")
-    assert [one.text for one in made] == [one.text for one in translator.translate(TEXTS)]
-    assert [one.billed_characters for one in made] == [len(text) for text in TEXTS]
-    assert {one.detected_source_lang for one in made} == {"EN"}
+def test_translations_match_library(client, translator):
+    results = client.translate_text(TEXTS, source_lang="EN", target_lang="DE")
+    assert [result.text for result in results] == [result.text for result in translator.translate(TEXTS)]
+    assert [result.billed_characters for result in results] == [len(text) for text in TEXTS]
+    assert {result.detected_source_lang for result in results} == {"EN"}
 
 
-def test_a_language_that_is_not_named_is_found_out(client, translator):
-    made = client.translate_text(TEXTS[0], target_lang="DE", context="We went for a walk in the park.")
-    assert (made.text, made.detected_source_lang) == (translator.translate(TEXTS[0]).text, "EN")
-    made = client.translate_text(
+def test_source_language_detection(client, translator):
+    result = client.translate_text(TEXTS[0], target_lang="DE", context="We went for a walk in the park.")
+    assert (result.text, result.detected_source_lang) == (translator.translate(TEXTS[0]).text, "EN")
+    results = client.translate_text(
         ["Heute ist das Wetter sehr schön.", TEXTS[0]], target_lang="DE", context=" "
     )
-    assert [one.detected_source_lang for one in made] == ["DE", "EN"]
-    assert made[0].text == "Heute ist das Wetter sehr schön."
+    assert [result.detected_source_lang for result in results] == ["DE", "EN"]
+    assert results[0].text == "Heute ist das Wetter sehr schön."
 
 
-def test_the_quality_of_the_search_may_be_chosen(client, translator):
+def test_model_type_sets_beam_size(client, translator):
     for kind, beam in (("latency_optimized", 1), ("quality_optimized", 5), ("prefer_quality_optimized", 5)):
-        made = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", model_type=kind)
-        assert made.text == translator.translate(TEXTS[1], beam=beam).text
-        assert made.model_type_used == kind.removeprefix("prefer_")
+        result = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", model_type=kind)
+        assert result.text == translator.translate(TEXTS[1], beam=beam).text
+        assert result.model_type_used == kind.removeprefix("prefer_")
 
 
-def test_sentences_are_parted_as_asked_for(client, translator):
+def test_split_sentences(client, translator):
     text = "The weather is nice\ntoday. A man sleeps."
-    for how, same in (
+    for option, expected in (
         (None, translator.translate(text)),
         ("1", translator.translate(text, split="sentences")),
         ("nonewlines", translator.translate(text.replace("\n", " "), split="sentences")),
         ("0", translator.translate(text.replace("\n", " "), split="never")),
     ):
-        made = client.translate_text(text, source_lang="EN", target_lang="DE", split_sentences=how)
-        assert made.text == same.text
+        result = client.translate_text(text, source_lang="EN", target_lang="DE", split_sentences=option)
+        assert result.text == expected.text
 
 
-def test_formatting_is_preserved_if_asked_for(client):
+def test_preserve_formatting(client):
     text = "  A man sleeps\n\n\tI want to buy a car.  "
     options = {"source_lang": "EN", "target_lang": "DE"}
-    made = client.translate_text(text, preserve_formatting=True, **options).text
-    first, empty, last = made.split("\n")
+    translation = client.translate_text(text, preserve_formatting=True, **options).text
+    first, empty, last = translation.split("\n")
     assert first.startswith("  ") and first[-1].isalpha() and empty == ""
     assert last.startswith("\t") and last.endswith(".  ")
 
 
-def test_xml_is_parted_by_its_outline(client):
-    made = client.translate_text(
+def test_xml_outline_detection(client):
+    detected = client.translate_text(
         DOCUMENT, source_lang="EN", target_lang="DE", tag_handling="xml", split_sentences="nonewlines"
     ).text
-    root = ElementTree.fromstring(made)
-    assert [one.tag for one in root.iter()] == [one.tag for one in ElementTree.fromstring(DOCUMENT).iter()]
-    named = client.translate_text(
+    root = ElementTree.fromstring(detected)
+    assert [element.tag for element in root.iter()] == [
+        element.tag for element in ElementTree.fromstring(DOCUMENT).iter()
+    ]
+    explicit = client.translate_text(
         DOCUMENT,
         source_lang="EN",
         target_lang="DE",
@@ -102,35 +104,37 @@ def test_xml_is_parted_by_its_outline(client):
         outline_detection=False,
         splitting_tags=["par", "title"],
     ).text
-    assert named == made
+    assert explicit == detected
 
 
-def test_xml_tags_are_ignored_or_never_part_a_text(client, translator):
+def test_xml_ignore_and_non_splitting_tags(client, translator):
     options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
-    made = client.translate_text("Open the page <x>Settings now</x>.", ignore_tags=["x"], **options).text
-    assert "<x>Settings now</x>" in made
+    translation = client.translate_text(
+        "Open the page <x>Settings now</x>.", ignore_tags=["x"], **options
+    ).text
+    assert "<x>Settings now</x>" in translation
     text = "<p>The weather is</p> <p>nice today.</p>"
-    apart = client.translate_text(text, **options).text
-    whole = client.translate_text(text, non_splitting_tags="p,q", **options).text
-    assert apart != whole
-    assert "".join(ElementTree.fromstring(f"<r>{whole}</r>").itertext()).split() == (
+    split = client.translate_text(text, **options).text
+    unsplit = client.translate_text(text, non_splitting_tags="p,q", **options).text
+    assert split != unsplit
+    assert "".join(ElementTree.fromstring(f"<r>{unsplit}</r>").itertext()).split() == (
         translator.translate("The weather is nice today.").text.split()
     )
 
 
-def test_html_is_translated_in_its_tags(client):
+def test_tag_handling(client):
     page = "\n<!DOCTYPE html>\n<html><body><p>A man sleeps.</p></body></html>\n"
     for kind in ("xml", "html"):
-        made = client.translate_text(page, source_lang="EN", target_lang="DE", tag_handling=kind).text
-        assert made.startswith("\n<!DOCTYPE html>\n<html><body><p>") and "A man" not in made
+        translation = client.translate_text(page, source_lang="EN", target_lang="DE", tag_handling=kind).text
+        assert translation.startswith("\n<!DOCTYPE html>\n<html><body><p>") and "A man" not in translation
     text = '<p>The <b>weather</b> is nice.</p><p translate="no">A man</p><p>Broken <i>tag</p>'
-    made = client.translate_text(text, source_lang="EN", target_lang="DE", tag_handling="html").text
-    assert '<p translate="no">A man</p>' in made
-    assert made.count("<b>") == made.count("</b>") == 1
+    translation = client.translate_text(text, source_lang="EN", target_lang="DE", tag_handling="html").text
+    assert '<p translate="no">A man</p>' in translation
+    assert translation.count("<b>") == translation.count("</b>") == 1
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"formality": "more"}, "formality"),
         ({"style_rule": "x"}, "style_id"),
@@ -147,9 +151,9 @@ def test_html_is_translated_in_its_tags(client):
         ({"tag_handling": "xml", "splitting_tags": ["a"], "non_splitting_tags": ["a"]}, "both"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(client, options, told):
+def test_unsupported_options_are_refused_by_name(client, options, message):
     options = {"text": "A <b>man</b>.", "source_lang": "EN", "target_lang": "DE", **options}
-    with pytest.raises(deepl.DeepLException, match=told):
+    with pytest.raises(deepl.DeepLException, match=message):
         client.translate_text(**options)
 
 
@@ -163,18 +167,18 @@ def test_what_cannot_be_done_is_refused_by_name(client, options, told):
         {"source_lang": None},
     ],
 )
-def test_parameters_without_effect_are_accepted(client, translator, options):
-    made = client.translate_text(TEXTS[0], **{"source_lang": "EN", "target_lang": "DE", **options})
-    assert made.text == translator.translate(TEXTS[0]).text
+def test_options_without_effect(client, translator, options):
+    result = client.translate_text(TEXTS[0], **{"source_lang": "EN", "target_lang": "DE", **options})
+    assert result.text == translator.translate(TEXTS[0]).text
 
 
-def test_short_texts_are_detected_among_the_served_languages(client):
-    made = client.translate_text(["proton beam", "Protonenstrahl", "12:30"], target_lang="DE")
-    assert [one.detected_source_lang for one in made] == ["EN", "DE", "DE"]
-    assert [one.text for one in made][1:] == ["Protonenstrahl", "12:30"]
+def test_short_texts_are_detected_among_served_languages(client):
+    results = client.translate_text(["proton beam", "Protonenstrahl", "12:30"], target_lang="DE")
+    assert [result.detected_source_lang for result in results] == ["EN", "DE", "DE"]
+    assert [result.text for result in results][1:] == ["Protonenstrahl", "12:30"]
 
 
-def test_broken_xml_is_refused_and_a_text_too_many_does_not_break_the_rest(client):
+def test_malformed_xml_and_too_many_texts(client):
     with pytest.raises(deepl.DeepLException, match="well-formed"):
         client.translate_text("<p>A man", source_lang="EN", target_lang="DE", tag_handling="xml")
     with pytest.raises(deepl.DeepLException, match="document type"):
@@ -186,12 +190,18 @@ def test_broken_xml_is_refused_and_a_text_too_many_does_not_break_the_rest(clien
 
 
 def test_languages(client):
-    assert [(one.code, one.name) for one in client.get_source_languages()] == [("EN", "English")]
-    assert [(one.code, one.supports_formality) for one in client.get_target_languages()] == [("DE", False)]
-    assert [(one.source_lang, one.target_lang) for one in client.get_glossary_languages()] == [("en", "de")]
+    assert [(language.code, language.name) for language in client.get_source_languages()] == [
+        ("EN", "English")
+    ]
+    assert [(language.code, language.supports_formality) for language in client.get_target_languages()] == [
+        ("DE", False)
+    ]
+    assert [(pair.source_lang, pair.target_lang) for pair in client.get_glossary_languages()] == [
+        ("en", "de")
+    ]
 
 
-def test_usage_counts_what_was_translated_and_nothing_that_failed(client):
+def test_usage_counts_successful_translations(client):
     before = client.get_usage().character.count
     client.translate_text("A man sleeps.", source_lang="EN", target_lang="DE")
     with pytest.raises(deepl.DeepLException):
@@ -201,56 +211,57 @@ def test_usage_counts_what_was_translated_and_nothing_that_failed(client):
     assert usage.character.valid and not usage.any_limit_reached
 
 
-def test_glossaries_of_one_pair(client):
-    made = client.create_glossary("Words", "EN", "DE", {"car": "Karosse", "man": "Kerl"})
-    assert (made.name, made.ready, made.entry_count) == ("Words", True, 2)
-    assert client.get_glossary_entries(made) == {"car": "Karosse", "man": "Kerl"}
-    assert client.get_glossary(made.glossary_id).name == "Words"
-    assert made.glossary_id in [one.glossary_id for one in client.list_glossaries()]
-    text = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", glossary=made).text
+def test_bilingual_glossary_lifecycle(client):
+    glossary = client.create_glossary("Words", "EN", "DE", {"car": "Karosse", "man": "Kerl"})
+    assert (glossary.name, glossary.ready, glossary.entry_count) == ("Words", True, 2)
+    assert client.get_glossary_entries(glossary) == {"car": "Karosse", "man": "Kerl"}
+    assert client.get_glossary(glossary.glossary_id).name == "Words"
+    assert glossary.glossary_id in [listed.glossary_id for listed in client.list_glossaries()]
+    text = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", glossary=glossary).text
     assert "Karosse" in text
-    assert "Kerl" in client.translate_text_with_glossary(TEXTS[2], made).text
-    client.delete_glossary(made)
+    assert "Kerl" in client.translate_text_with_glossary(TEXTS[2], glossary).text
+    client.delete_glossary(glossary)
     with pytest.raises(deepl.GlossaryNotFoundException):
-        client.get_glossary(made.glossary_id)
+        client.get_glossary(glossary.glossary_id)
 
 
-def test_a_glossary_from_csv(client):
-    made = client.create_glossary_from_csv(
+def test_glossary_from_csv(client):
+    glossary = client.create_glossary_from_csv(
         "Words", "EN", "DE", '"a car","eine Karosse",en,de\r\nx,y,fr,de\r\n'
     )
-    assert client.get_glossary_entries(made) == {"a car": "eine Karosse"}
+    assert client.get_glossary_entries(glossary) == {"a car": "eine Karosse"}
     with pytest.raises(deepl.DeepLException, match="Invalid glossary entries"):
         client.create_glossary_from_csv("Words", "EN", "DE", "a,b\na,c\n")
     with pytest.raises(deepl.DeepLException, match="Unsupported glossary"):
         client.create_glossary("Words", "EN", "FR", {"a": "b"})
 
 
-def test_multilingual_glossaries(client):
+def test_multilingual_glossary_lifecycle(client):
     entries = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"car": "Karosse"})
-    made = client.create_multilingual_glossary("Words", [entries])
-    assert [one.entry_count for one in made.dictionaries] == [1]
-    text = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", glossary=made).text
+    glossary = client.create_multilingual_glossary("Words", [entries])
+    assert [dictionary.entry_count for dictionary in glossary.dictionaries] == [1]
+    text = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", glossary=glossary).text
     assert "Karosse" in text
-    more = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"man": "Kerl"})
-    changed = client.update_multilingual_glossary_dictionary(made, glossary_dict=more)
+    addition = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"man": "Kerl"})
+    changed = client.update_multilingual_glossary_dictionary(glossary, glossary_dict=addition)
     assert changed.dictionaries[0].entry_count == 2
-    assert client.update_multilingual_glossary_name(made, "Other words").name == "Other words"
-    found = client.get_multilingual_glossary_entries(made, "EN", "DE")
-    assert found.dictionaries[0].entries == "car\tKarosse\nman\tKerl"
-    put = client.replace_multilingual_glossary_dictionary(
-        made, glossary_dict=deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"dog": "Hund"})
+    assert client.update_multilingual_glossary_name(glossary, "Other words").name == "Other words"
+    read_back = client.get_multilingual_glossary_entries(glossary, "EN", "DE")
+    assert read_back.dictionaries[0].entries == "car\tKarosse\nman\tKerl"
+    replaced = client.replace_multilingual_glossary_dictionary(
+        glossary,
+        glossary_dict=deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"dog": "Hund"}),
     )
-    assert put.entry_count == 1
-    assert made.glossary_id in [one.glossary_id for one in client.list_multilingual_glossaries()]
-    client.delete_multilingual_glossary_dictionary(made, source_lang="EN", target_lang="DE")
-    assert client.get_multilingual_glossary(made.glossary_id).dictionaries == []
-    client.delete_multilingual_glossary(made)
+    assert replaced.entry_count == 1
+    assert glossary.glossary_id in [listed.glossary_id for listed in client.list_multilingual_glossaries()]
+    client.delete_multilingual_glossary_dictionary(glossary, source_lang="EN", target_lang="DE")
+    assert client.get_multilingual_glossary(glossary.glossary_id).dictionaries == []
+    client.delete_multilingual_glossary(glossary)
     with pytest.raises(deepl.GlossaryNotFoundException):
-        client.get_multilingual_glossary(made.glossary_id)
+        client.get_multilingual_glossary(glossary.glossary_id)
 
 
-def test_documents(client, translator, tmp_path: Path):
+def test_document_lifecycle(client, translator, tmp_path: Path):
     source = tmp_path / "letter.txt"
     source.write_text("\n\n".join(TEXTS), encoding="utf-8")
     with source.open("rb") as file:
@@ -258,14 +269,16 @@ def test_documents(client, translator, tmp_path: Path):
     status = client.translate_document_get_status(handle)
     assert (status.ok, status.billed_characters) == (True, sum(map(len, TEXTS)))
     for _ in range(2):
-        made = io.BytesIO()
-        client.translate_document_download(handle, made)
-        assert made.getvalue().decode() == "\n\n".join(one.text for one in translator.translate(TEXTS))
+        content = io.BytesIO()
+        client.translate_document_download(handle, content)
+        assert content.getvalue().decode() == "\n\n".join(
+            result.text for result in translator.translate(TEXTS)
+        )
     with pytest.raises(deepl.DeepLException, match="Not found"):
         client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "0" * 64))
 
 
-def test_a_document_by_its_path_with_a_glossary(client, tmp_path: Path):
+def test_document_by_path_with_glossary(client, tmp_path: Path):
     glossary = client.create_glossary("Words", "EN", "DE", {"car": "Karosse"})
     source, target = tmp_path / "page.html", tmp_path / "seite.html"
     source.write_text("<p>I want to buy a <b>car</b>.</p>", encoding="utf-8")
@@ -278,7 +291,7 @@ def test_a_document_by_its_path_with_a_glossary(client, tmp_path: Path):
     assert detected.read_text(encoding="utf-8").startswith("<p>")
 
 
-def test_documents_that_cannot_be_translated(client, tmp_path: Path):
+def test_untranslatable_documents(client, tmp_path: Path):
     with pytest.raises(deepl.DeepLException, match="file extension"):
         client.translate_document_upload(b"x", filename="x.exe", target_lang="DE")
     with pytest.raises(deepl.DeepLException, match="output_format"):
@@ -294,7 +307,7 @@ def test_documents_that_cannot_be_translated(client, tmp_path: Path):
     assert str(tmp_path.parent) not in status.error_message
 
 
-def test_a_document_in_its_target_language_fails_by_name(client):
+def test_document_in_target_language_fails(client):
     handle = client.translate_document_upload(
         "Heute ist das Wetter schön.", filename="x.txt", target_lang="DE"
     )
@@ -302,7 +315,7 @@ def test_a_document_in_its_target_language_fails_by_name(client):
     assert "Source and target language are equal" in status.error_message
 
 
-def test_what_the_server_does_not_have_is_told(client):
+def test_unsupported_resources_are_refused(client):
     with pytest.raises(deepl.DeepLException, match="only translates"):
         client.rephrase_text("A man sleeps.")
     with pytest.raises(deepl.DeepLException, match="only translates"):

@@ -1,10 +1,12 @@
-"""Requests of other projects' clients to the dialects, replayed as they send them.
+"""Requests of other projects' clients to the dialects, replayed.
 
-- kiss-translator 2.0.9, ``src/apis/trans.js``: ``genDeeplX``, ``genCustom`` (2.x, and 1.x with ``from`` empty).
-- pot-desktop, ``src/services/translate/deepl/index.jsx``; zotero-pdf-translate, ``deeplcustom.ts``; read-frog's DeepLX
+- kiss-translator 2.0.9, ``src/apis/trans.js``: ``genDeeplX``, ``genCustom`` (2.x, and 1.x with ``from``
+empty). - pot-desktop, ``src/services/translate/deepl/index.jsx``; zotero-pdf-translate, ``deeplcustom.ts``;
+read-frog's DeepLX
   provider, whose default URL is ``https://api.deeplx.org/{{apiKey}}/translate``; DeepLX's own documentation.
-- Immersive Translate's documentation of "Custom Interface Translation", with both of its forms of placeholders.
-- ``google-cloud-translate`` 3.28 for Python, recorded with a session that prints its requests, and version 2 of the
+- Immersive Translate's documentation of "Custom Interface Translation", with both formats of placeholders.
+- ``google-cloud-translate`` 3.28 for Python, recorded with a session that prints its requests, and version 2
+of the
   client for Node, ``src/v2/index.ts``; Google's documentation.
 """
 
@@ -41,7 +43,7 @@ def data(*translations: dict[str, str]) -> dict[str, Any]:
     return {"data": {"translations": list(translations)}}
 
 
-def has(pattern: str):
+def matches(pattern: str):
     return lambda text: re.search(pattern, text) is not None
 
 
@@ -52,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "sent", "status", "shape"),
+    ("method", "path", "kwargs", "status", "shape"),
     [
         # kiss-translator, pot-desktop, zotero-pdf-translate and read-frog to DeepLX
         ("POST", "/deeplx/translate", {"json": {"text": TEXT, "target_lang": "DE", "source_lang": ""}}, 200, DEEPLX | {"target_lang": "DE"}),
@@ -65,18 +67,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("POST", "/deeplx/v2/translate", {"data": {"text": TEXT, "target_lang": "DE"}}, 200, OFFICIAL),
         ("POST", "/deeplx/v2/translate", {"json": {"text": [TEXT, TEXT], "target_lang": "DE"}}, 200, {"translations": OFFICIAL["translations"] * 2}),
         ("POST", "/deeplx/translate", {"json": {"text": "<b>A man</b> sleeps.", "target_lang": "DE", "tag_handling": "html"}}, 200, DEEPLX | {"data": "<b>Ein Mann</b> schläft.", "target_lang": "DE"}),
-        ("POST", "/deeplx/translate", {"json": {"text": TEXT, "target_lang": "DE", "tag_handling": "pdf"}}, 400, {"code": 400, "message": has("^Invalid tag_handling value")}),
+        ("POST", "/deeplx/translate", {"json": {"text": TEXT, "target_lang": "DE", "tag_handling": "pdf"}}, 400, {"code": 400, "message": matches("^Invalid tag_handling value")}),
         ("POST", "/deeplx/translate", {"json": {"text": "", "target_lang": "DE"}}, 404, {"code": 404, "message": "No text to translate"}),
-        ("POST", "/deeplx/translate", {"json": {"text": TEXT, "target_lang": "XX"}}, 400, {"code": 400, "message": has("available")}),
+        ("POST", "/deeplx/translate", {"json": {"text": TEXT, "target_lang": "XX"}}, 400, {"code": 400, "message": matches("available")}),
         ("GET", "/deeplx", {}, 200, {"code": 200, "message": str}),
         ("GET", "/deeplx/other", {}, 404, {"code": 404, "message": "Path not found"}),
         # Immersive Translate
         ("POST", "/immersive", {"json": {"source_lang": "auto", "target_lang": "de", "text_list": [TEXT, TEXT]}}, 200,
          {"translations": [{"detected_source_lang": "en", "text": GERMAN}] * 2}),
         ("POST", "/immersive", {"json": {"source_lang": "en", "target_lang": "de", "text_list": ["{0} Hello {1} world"]}}, 200,
-         {"translations": [{"detected_source_lang": "en", "text": has(r"\{0\}.*\{1\}")}]}),
+         {"translations": [{"detected_source_lang": "en", "text": matches(r"\{0\}.*\{1\}")}]}),
         ("POST", "/immersive", {"json": {"source_lang": "en", "target_lang": "de", "text_list": ["<b0></b0> Hello <b1></b1> world", "1 < 2 & 3"]}}, 200,
-         {"translations": [{"detected_source_lang": "en", "text": has(r"<b0></b0>.*<b1></b1>")}, {"detected_source_lang": "en", "text": has("1 < 2 & 3")}]}),
+         {"translations": [{"detected_source_lang": "en", "text": matches(r"<b0></b0>.*<b1></b1>")}, {"detected_source_lang": "en", "text": matches("1 < 2 & 3")}]}),
         ("POST", "/immersive", {"json": {"source_lang": "en", "target_lang": "de", "text_list": []}}, 200, {"translations": []}),
         ("POST", "/immersive", {"json": {"source_lang": "auto", "target_lang": "de", "text_list": [TEXT, FRENCH]}}, 200,
          {"translations": [{"detected_source_lang": "en", "text": GERMAN}, {"detected_source_lang": "", "text": FRENCH}]}),
@@ -85,15 +87,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("POST", "/kiss", {"json": {"text": TEXT, "from": "auto", "to": "de"}, "headers": {"authorization": "Bearer"}}, 200, {"text": GERMAN, "from": "en", "to": "de"}),
         ("POST", "/kiss", {"json": {"texts": [TEXT, TEXT], "from": "en", "to": "de"}}, 200, [{"text": GERMAN, "src": "en"}] * 2),
         ("POST", "/kiss", {"json": {"texts": ["The <i0>car</i0> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": CAR, "src": "en"}]),
-        ("POST", "/kiss", {"json": {"texts": ["The <a i=0>car</a> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": has("<a i=0>Auto</a>"), "src": "en"}]),
+        ("POST", "/kiss", {"json": {"texts": ["The <a i=0>car</a> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": matches("<a i=0>Auto</a>"), "src": "en"}]),
         ("POST", "/kiss", {"json": {"text": TEXT, "from": "", "to": "de"}}, 200, {"text": GERMAN, "from": "en", "to": "de"}),
-        ("POST", "/kiss", {"json": {"from": "en", "to": "de"}}, 400, {"code": "missing", "message": has("`texts`")}),
+        ("POST", "/kiss", {"json": {"from": "en", "to": "de"}}, 400, {"code": "missing", "message": matches("`texts`")}),
         # google-cloud-translate for Python
         ("POST", PYTHON, {"json": GOOGLE}, 200, data({"translatedText": GERMAN, "detectedSourceLanguage": "en"})),
         ("POST", PYTHON, {"json": GOOGLE | {"q": [TEXT, "<b>A man</b> sleeps."], "source": "en", "model": "nmt"}}, 200,
          data({"translatedText": GERMAN, "model": "nmt"}, {"translatedText": "<b>Ein Mann</b> schläft.", "model": "nmt"})),
-        ("POST", PYTHON, {"json": GOOGLE | {"target": "xx"}}, 400, lambda answer: answer["error"]["errors"][0]["reason"] == "invalid"),
-        ("POST", PYTHON, {"json": GOOGLE | {"cid": ["a"]}}, 400, lambda answer: "'cid'" in answer["error"]["message"]),
+        ("POST", PYTHON, {"json": GOOGLE | {"target": "xx"}}, 400, lambda body: body["error"]["errors"][0]["reason"] == "invalid"),
+        ("POST", PYTHON, {"json": GOOGLE | {"cid": ["a"]}}, 400, lambda body: "'cid'" in body["error"]["message"]),
         ("GET", "/language/translate/v2/languages?target=en&prettyPrint=false", {}, 200,
          {"data": {"languages": [{"language": "de", "name": "German"}, {"language": "en", "name": "English"}]}}),
         ("POST", "/language/translate/v2/detect?prettyPrint=false", {"json": {"q": ["This is an English sentence.", "12"]}}, 200,
@@ -108,22 +110,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
          data(*[{"translatedText": GERMAN}] * 2)),
         ("GET", "/language/translate/v2/detect", {"params": {"q": "Das ist ein deutscher Satz."}}, 200,
          {"data": {"detections": [[{"language": "de", "confidence": float, "isReliable": bool}]]}}),
-        ("POST", "/language/translate/v2", {"json": {"q": TEXT}}, 400, lambda answer: answer["error"]["errors"][0]["reason"] == "required"),
-        ("GET", "/language/translate/v2/other", {}, 404, lambda answer: answer["error"]["status"] == "NOT_FOUND"),
+        ("POST", "/language/translate/v2", {"json": {"q": TEXT}}, 400, lambda body: body["error"]["errors"][0]["reason"] == "required"),
+        ("GET", "/language/translate/v2/other", {}, 404, lambda body: body["error"]["status"] == "NOT_FOUND"),
     ],
 )  # fmt: skip
-def test_answers_have_the_shape_that_the_client_reads(server, method, path, sent, status, shape):
-    answer = httpx.request(method, f"{server.url}{path}", timeout=60, **sent)
-    assert answer.status_code == status, answer.text
-    assert fits(answer.json(), shape), answer.text
+def test_response_shape(server, method, path, kwargs, status, shape):
+    response = httpx.request(method, f"{server.url}{path}", timeout=60, **kwargs)
+    assert response.status_code == status, response.text
+    assert fits(response.json(), shape), response.text
 
 
-def test_keys_where_clients_send_them(tmp_path: Path):
+def test_key_locations(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann")
     deeplx, google = {"text": TEXT, "target_lang": "DE"}, {"q": TEXT, "target": "de"}
     with running_server(tmp_path, dialects=list(get_args(DialectName)), keys=str(file)) as server:
-        for path, sent, status in (
+        for path, kwargs, status in (
             (f"/deeplx/{key}/translate", {"json": deeplx}, 200),
             (
                 "/deeplx/v2/translate",
@@ -137,23 +139,23 @@ def test_keys_where_clients_send_them(tmp_path: Path):
             ("/language/translate/v2", {"json": google}, 403),
             ("/language/translate/v2?key=wrong", {"json": google}, 400),
         ):
-            answer = httpx.post(f"{server.url}{path}", timeout=60, **sent)
-            assert answer.status_code == status, answer.text
+            response = httpx.post(f"{server.url}{path}", timeout=60, **kwargs)
+            assert response.status_code == status, response.text
         assert key not in server.log.read_text(encoding="utf-8")
 
 
-def test_googles_own_client(server: RunningServer):
+def test_google_client_library(server: RunningServer):
     translate_v2 = pytest.importorskip("google.cloud.translate_v2", reason="needs google-cloud-translate")
     credentials = pytest.importorskip("google.auth.credentials").AnonymousCredentials()
     client = translate_v2.Client(credentials=credentials, client_options={"api_endpoint": server.url})
     assert client.translate(TEXT, target_language="de")["translatedText"] == GERMAN
-    assert [one["language"] for one in client.get_languages()] == ["de", "en"]
+    assert [language["language"] for language in client.get_languages()] == ["de", "en"]
     assert client.detect_language("This is an English sentence.")["language"] == "en"
     with pytest.raises(Exception, match="'xx' is not available"):
         client.translate(TEXT, target_language="xx")
 
 
-def test_chinese_has_the_codes_that_clients_use():
+def test_chinese_codes():
     from uwaga.languages.codes import with_region, with_script
 
     assert [with_script(code) for code in ("zh-CN", "zh_TW", "zh-HK", "zh", "pt-BR")] == [

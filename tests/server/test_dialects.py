@@ -1,4 +1,4 @@
-"""What holds for every dialect that the settings must name: off by default, keys, limits, its own errors."""
+"""Common properties of the optional dialects: off by default, keys, limits, format of errors."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from shapes import fits
 
 from uwaga.server.app import DIALECTS
 from uwaga.server.auth import add_key
-from uwaga.server.settings import USUAL_DIALECTS, DialectName
+from uwaga.server.settings import DEFAULT_DIALECTS, DialectName
 
 PAGE = Path(__file__).parents[2] / "docs/guides/dialects.md"
 SAMPLE = re.compile(r'^```console\n\$ (curl .*?)^```\n\n```json title="output"\n(.*?)^```$', re.M | re.S)
-EVERY = list(get_args(DialectName))
+ALL_DIALECTS = list(get_args(DialectName))
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """A dialect's request for one translation.
+class DialectRequest:
+    """A dialect's request for a translation.
 
     Attributes:
-        path: of a POST.
-        body: JSON, in which ``TEXT`` and ``de`` stand for a text and its target language.
-        error: the shape of an error of a status.
-        key: a parameter of the query for the key, or a header.
-        text: reads the translation.
-        place: of that key, ``params`` or ``headers``.
+        path: path of a POST request.
+        body: JSON, in which ``TEXT`` and ``de`` are replaced by a text and its target language.
+        error: returns the shape of an error with a status.
+        key: name of the query parameter or header for the key.
+        text: returns the translation from the response.
+        key_location: where the key is sent, ``params`` or ``headers``.
     """
 
     path: str
@@ -46,38 +46,40 @@ class Spoken:
     error: Any
     key: str
     text: Any
-    place: str = "params"
+    key_location: str = "params"
 
-    def post(self, url: str, text: str = "A man sleeps.", target: str = "de", **sent: Any) -> httpx.Response:
+    def post(
+        self, url: str, text: str = "A man sleeps.", target: str = "de", **kwargs: Any
+    ) -> httpx.Response:
         body = json.dumps(self.body).replace('"TEXT"', json.dumps(text)).replace('"de"', json.dumps(target))
-        headers = {"content-type": "application/json", **sent.pop("headers", {})}
-        return httpx.post(f"{url}{self.path}", content=body, headers=headers, timeout=60, **sent)
+        headers = {"content-type": "application/json", **kwargs.pop("headers", {})}
+        return httpx.post(f"{url}{self.path}", content=body, headers=headers, timeout=60, **kwargs)
 
 
-CODED = {"code": str, "message": str}
-SPOKEN = {
-    "deeplx": Spoken(
+CODE_AND_MESSAGE = {"code": str, "message": str}
+REQUESTS = {
+    "deeplx": DialectRequest(
         path="/deeplx/translate",
         body={"text": "TEXT", "source_lang": "EN", "target_lang": "de"},
         error=lambda status: {"code": status, "message": str},
         key="token",
-        text=lambda answer: answer["data"],
+        text=lambda body: body["data"],
     ),
-    "immersive": Spoken(
+    "immersive": DialectRequest(
         path="/immersive",
         body={"source_lang": "en", "target_lang": "de", "text_list": ["TEXT"]},
-        error=lambda status: CODED,
+        error=lambda status: CODE_AND_MESSAGE,
         key="key",
-        text=lambda answer: answer["translations"][0]["text"],
+        text=lambda body: body["translations"][0]["text"],
     ),
-    "kiss": Spoken(
+    "kiss": DialectRequest(
         path="/kiss",
         body={"text": "TEXT", "from": "en", "to": "de"},
-        error=lambda status: CODED,
+        error=lambda status: CODE_AND_MESSAGE,
         key="key",
-        text=lambda answer: answer["text"],
+        text=lambda body: body["text"],
     ),
-    "google": Spoken(
+    "google": DialectRequest(
         path="/language/translate/v2",
         body={"q": "TEXT", "source": "en", "target": "de", "format": "text"},
         error=lambda status: {
@@ -89,16 +91,16 @@ SPOKEN = {
             }
         },
         key="key",
-        text=lambda answer: answer["data"]["translations"][0]["translatedText"],
+        text=lambda body: body["data"]["translations"][0]["translatedText"],
     ),
-    "opuscat": Spoken(
+    "opuscat": DialectRequest(
         path="/MTRestService/TranslatePost",
         body={"input": "TEXT", "srcLangCode": "en", "trgLangCode": "de"},
         error=lambda status: {"Message": str},
         key="tokenCode",
-        text=lambda answer: answer["translation"],
+        text=lambda body: body["translation"],
     ),
-    "openai": Spoken(
+    "openai": DialectRequest(
         path="/openai/v1/chat/completions",
         body={
             "model": "uwaga",
@@ -109,8 +111,8 @@ SPOKEN = {
             "error": {"message": str, "type": str, "param": lambda name: name is None or name, "code": str}
         },
         key="api-key",
-        text=lambda answer: answer["choices"][0]["message"]["content"],
-        place="headers",
+        text=lambda body: body["choices"][0]["message"]["content"],
+        key_location="headers",
     ),
 }
 
@@ -118,36 +120,38 @@ SPOKEN = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    with running_server(folder, dialects=EVERY, limits={"characters": 2000}) as running:
+    with running_server(folder, dialects=ALL_DIALECTS, limits={"characters": 2000}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def usual_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def default_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with running_server(tmp_path_factory.mktemp("usual")) as running:
         yield running
 
 
-def test_every_name_of_the_settings_is_a_dialect():
-    assert [dialect.name for dialect in DIALECTS] == EVERY
-    assert set(SPOKEN) == set(EVERY) - set(USUAL_DIALECTS)
+def test_settings_name_all_dialects():
+    assert [dialect.name for dialect in DIALECTS] == ALL_DIALECTS
+    assert set(REQUESTS) == set(ALL_DIALECTS) - set(DEFAULT_DIALECTS)
 
 
-@pytest.mark.parametrize("name", SPOKEN)
-def test_a_dialect_translates(server: RunningServer, name: str):
-    answer = SPOKEN[name].post(server.url)
-    assert (answer.status_code, SPOKEN[name].text(answer.json())) == (200, "Ein Mann schläft."), answer.text
+@pytest.mark.parametrize("name", REQUESTS)
+def test_translation(server: RunningServer, name: str):
+    response = REQUESTS[name].post(server.url)
+    assert (response.status_code, REQUESTS[name].text(response.json())) == (200, "Ein Mann schläft."), (
+        response.text
+    )
 
 
-@pytest.mark.parametrize("name", SPOKEN)
-def test_a_dialect_is_off_unless_it_is_named(usual_server: RunningServer, name: str):
-    assert SPOKEN[name].post(usual_server.url).status_code == 404
-    assert SPOKEN[name].path not in httpx.get(f"{usual_server.url}/openapi.json").json()["paths"]
+@pytest.mark.parametrize("name", REQUESTS)
+def test_dialect_is_off_by_default(default_server: RunningServer, name: str):
+    assert REQUESTS[name].post(default_server.url).status_code == 404
+    assert REQUESTS[name].path not in httpx.get(f"{default_server.url}/openapi.json").json()["paths"]
 
 
-@pytest.mark.parametrize("name", SPOKEN)
+@pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.parametrize(
-    ("sent", "statuses"),
+    ("kwargs", "statuses"),
     [
         ({"target": "tlh"}, {400, 404}),
         ({"target": "../../etc/passwd"}, {400, 404}),
@@ -157,41 +161,43 @@ def test_a_dialect_is_off_unless_it_is_named(usual_server: RunningServer, name: 
     ],
     ids=["unknown language", "path", "control character", "too many characters", "too many bytes"],
 )
-def test_a_refusal_has_the_form_of_the_dialect(
-    server: RunningServer, name: str, sent: dict[str, str], statuses: set[int]
+def test_refusals_have_dialect_format(
+    server: RunningServer, name: str, kwargs: dict[str, str], statuses: set[int]
 ):
-    answer = SPOKEN[name].post(server.url, **sent)
-    assert answer.status_code in statuses, answer.text
-    assert fits(answer.json(), SPOKEN[name].error(answer.status_code)), answer.text
+    response = REQUESTS[name].post(server.url, **kwargs)
+    assert response.status_code in statuses, response.text
+    assert fits(response.json(), REQUESTS[name].error(response.status_code)), response.text
 
 
-@pytest.mark.parametrize("name", SPOKEN)
-def test_other_methods_and_paths_have_the_form_of_the_dialect(server: RunningServer, name: str):
-    answer = httpx.put(f"{server.url}{SPOKEN[name].path}", json={})
-    assert answer.status_code == 405
-    assert fits(answer.json(), SPOKEN[name].error(405)), answer.text
+@pytest.mark.parametrize("name", REQUESTS)
+def test_unsupported_methods_have_dialect_format(server: RunningServer, name: str):
+    response = httpx.put(f"{server.url}{REQUESTS[name].path}", json={})
+    assert response.status_code == 405
+    assert fits(response.json(), REQUESTS[name].error(405)), response.text
 
 
 def test_keys_and_limits(tmp_path: Path):
     file = tmp_path / "keys.json"
-    keys = {name: add_key(file, name, requests_per_minute=2) for name in SPOKEN}
-    with running_server(tmp_path, dialects=EVERY, keys=str(file)) as server:
-        for name, spoken in SPOKEN.items():
+    keys = {name: add_key(file, name, requests_per_minute=2) for name in REQUESTS}
+    with running_server(tmp_path, dialects=ALL_DIALECTS, keys=str(file)) as server:
+        for name, dialect_request in REQUESTS.items():
             bearer = {"authorization": f"Bearer {keys[name]}"}
             wrong = {"authorization": f"Bearer {keys[name]}x"}
-            answers = [
-                spoken.post(server.url),
-                spoken.post(server.url, headers=wrong),
-                spoken.post(server.url, headers=bearer),
-                spoken.post(server.url, **{spoken.place: {spoken.key: keys[name]}}),
-                spoken.post(server.url, headers=bearer),
+            responses = [
+                dialect_request.post(server.url),
+                dialect_request.post(server.url, headers=wrong),
+                dialect_request.post(server.url, headers=bearer),
+                dialect_request.post(
+                    server.url, **{dialect_request.key_location: {dialect_request.key: keys[name]}}
+                ),
+                dialect_request.post(server.url, headers=bearer),
             ]
-            missing, refused, *taken, limited = [answer.status_code for answer in answers]
-            assert taken == [200, 200], name
+            missing, refused, *accepted, limited = [response.status_code for response in responses]
+            assert accepted == [200, 200], name
             assert {missing, refused} <= {400, 401, 403}, name
-            assert limited == 429 and int(answers[-1].headers["retry-after"]) > 0, name
-            for answer in (*answers[:2], answers[-1]):
-                assert fits(answer.json(), spoken.error(answer.status_code)), answer.text
+            assert limited == 429 and int(responses[-1].headers["retry-after"]) > 0, name
+            for response in (*responses[:2], responses[-1]):
+                assert fits(response.json(), dialect_request.error(response.status_code)), response.text
         log = server.log.read_text(encoding="utf-8")
         assert not any(key in log for key in keys.values())
 
@@ -203,39 +209,39 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", SPOKEN)
+@pytest.mark.parametrize("name", REQUESTS)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_any_body_has_an_answer_or_an_error_of_the_dialect(server: RunningServer, name: str, data: Any):
-    """The fields of the dialect with any values, any JSON, and any bytes."""
-    fields = dict.fromkeys(SPOKEN[name].body, JSON)
-    known = st.fixed_dictionaries(
-        {}, optional={key: st.just(value) for key, value in SPOKEN[name].body.items()}
+def test_arbitrary_bodies(server: RunningServer, name: str, data: Any):
+    """Send the dialect's fields with arbitrary values, arbitrary JSON, and arbitrary bytes."""
+    fields = dict.fromkeys(REQUESTS[name].body, JSON)
+    valid = st.fixed_dictionaries(
+        {}, optional={key: st.just(value) for key, value in REQUESTS[name].body.items()}
     )
-    changed = st.builds(lambda old, new: {**old, **new}, known, st.fixed_dictionaries({}, optional=fields))
-    body = data.draw(st.builds(json.dumps, changed | JSON).map(str.encode) | st.binary(max_size=40))
+    mutated = st.builds(lambda old, new: {**old, **new}, valid, st.fixed_dictionaries({}, optional=fields))
+    body = data.draw(st.builds(json.dumps, mutated | JSON).map(str.encode) | st.binary(max_size=40))
     headers = {"content-type": data.draw(st.sampled_from(["application/json", "text/plain", ""]))}
-    answer = httpx.post(f"{server.url}{SPOKEN[name].path}", content=body, headers=headers, timeout=60)
-    assert answer.status_code < 500, answer.text
-    if answer.status_code != 200:
-        assert fits(answer.json(), SPOKEN[name].error(answer.status_code)), answer.text
+    response = httpx.post(f"{server.url}{REQUESTS[name].path}", content=body, headers=headers, timeout=60)
+    assert response.status_code < 500, response.text
+    if response.status_code != 200:
+        assert fits(response.json(), REQUESTS[name].error(response.status_code)), response.text
 
 
 def samples() -> list[tuple[str, str]]:
     return SAMPLE.findall(PAGE.read_text(encoding="utf-8"))
 
 
-def test_the_page_has_a_sample_of_every_dialect():
-    assert len(samples()) >= len(SPOKEN)
+def test_guide_has_sample_of_each_dialect():
+    assert len(samples()) >= len(REQUESTS)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 @pytest.mark.parametrize(("command", "output"), samples())
-def test_the_samples_of_the_page(server: RunningServer, command: str, output: str):
-    words = shlex.split(command.replace("\\\n", " ").replace("http://127.0.0.1:5000", server.url))
-    answer = json.loads(subprocess.run([*words, "-s"], capture_output=True, check=True).stdout)
-    shown = json.loads(output)
-    for name in ("id", "created"):  # of DeepLX and OpenAI: they vary
-        if name in shown:
-            answer[name] = shown[name]
-    assert answer == shown
+def test_guide_samples(server: RunningServer, command: str, output: str):
+    arguments = shlex.split(command.replace("\\\n", " ").replace("http://127.0.0.1:5000", server.url))
+    response = json.loads(subprocess.run([*arguments, "-s"], capture_output=True, check=True).stdout)
+    expected = json.loads(output)
+    for name in ("id", "created"):  # variable fields of DeepLX and OpenAI
+        if name in expected:
+            response[name] = expected[name]
+    assert response == expected

@@ -1,4 +1,4 @@
-"""Laws of stored documents: whole or absent, resumed, bounded, and reached by their owner alone."""
+"""Stored documents: complete or absent, resumed, limited, and accessible to their owner only."""
 
 import asyncio
 import io
@@ -20,14 +20,14 @@ from uwaga.server.api_errors import ApiError, NotReadyError, NotStoredError, Quo
 from uwaga.server.dialects.documents import result_response
 from uwaga.server.store.database import open_database
 from uwaga.server.store.documents import (
-    ATTEMPTS,
+    MAX_ATTEMPTS,
     NO_DOCUMENT,
     DocumentLimits,
     DocumentSpec,
     DocumentStopped,
     DocumentStore,
+    display_name,
     key_hash,
-    shown_name,
     stored_id,
 )
 
@@ -35,112 +35,114 @@ SPEC = DocumentSpec("ann", "words.txt", "txt", "de", "en")
 
 
 class Documents(DocumentStore):
-    """Documents in a folder with their own database."""
+    """A document store in a folder with its own database."""
 
     def __init__(self, state, *limits):
         super().__init__(open_database(state, None), state / "documents", *limits)
 
 
-def add(jobs, content=b"one\n\ntwo\n", **more):
-    return jobs.add(replace(SPEC, **more), io.BytesIO(content))
+def add(store, content=b"one\n\ntwo\n", **fields):
+    return store.add(replace(SPEC, **fields), io.BytesIO(content))
 
 
-def shouted(claimed, batch=2, wait=0.0):
-    """Translate a document into capitals."""
+def translate_to_upper_case(claimed, batch=2, wait=0.0):
+    """Translate a document to upper case."""
 
     def translate(inlines):
         time.sleep(wait)
-        return [tuple(part.upper() if isinstance(part, str) else part for part in one) for one in inlines]
+        return [
+            tuple(part.upper() if isinstance(part, str) else part for part in inline) for inline in inlines
+        ]
 
     job = document_job(claimed.document, claimed.output, claimed.spec.format, DocumentOptions())
     run_document_job(replace(job, batch=batch), translate, claimed.progress)
 
 
-def test_a_job_goes_from_queued_over_running_to_done(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs)
-    assert jobs.status("ann", job_id).state == "queued"
+def test_document_lifecycle(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
+    assert store.status("ann", document_id).state == "queued"
     with pytest.raises(NotReadyError):
-        jobs.result("ann", job_id)
-    claimed = Documents(tmp_path).take()
-    assert jobs.status("ann", job_id).state == "running"
-    assert jobs.take() is None
-    shouted(claimed)
+        store.result("ann", document_id)
+    claimed = Documents(tmp_path).claim_next()
+    assert store.status("ann", document_id).state == "running"
+    assert store.claim_next() is None
+    translate_to_upper_case(claimed)
     claimed.finish()
-    told = jobs.status("ann", job_id.upper())
-    assert (told.state, told.done, told.of) == ("done", 2, 2)
-    assert jobs.result("ann", job_id).read_bytes() == b"ONE\n\nTWO\n"
-    jobs.remove("ann", job_id)
+    status = store.status("ann", document_id.upper())
+    assert (status.state, status.translated, status.total) == ("done", 2, 2)
+    assert store.result("ann", document_id).read_bytes() == b"ONE\n\nTWO\n"
+    store.remove("ann", document_id)
     with pytest.raises(NotStoredError):
-        jobs.status("ann", job_id)
+        store.status("ann", document_id)
     assert not list((tmp_path / "documents").iterdir())
 
 
-def test_a_job_that_fails_says_why_and_leaves_no_result(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs)
-    claimed = jobs.take()
+def test_failed_document_has_no_result(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
+    claimed = store.claim_next()
     claimed.fail("no such thing", "invalid")
-    told = jobs.status("ann", job_id)
-    assert (told.state, told.error, told.code) == ("failed", "no such thing", "invalid")
+    status = store.status("ann", document_id)
+    assert (status.state, status.error, status.code) == ("failed", "no such thing", "invalid")
     with pytest.raises(NotReadyError, match="no such thing"):
-        jobs.result("ann", job_id)
-    assert jobs.take() is None
+        store.result("ann", document_id)
+    assert store.claim_next() is None
 
 
-class Removed(Documents):
-    """Jobs whose owner removes one while its result is looked for."""
+class RemovingStore(Documents):
+    """A store whose owner removes a document while its result is requested."""
 
     after = "result"
 
-    def result(self, owner, job_id, key=None):
-        found = super().result(owner, job_id, key)
-        return self._and_gone("result", owner, job_id, found)
+    def result(self, owner, document_id, key=None):
+        path = super().result(owner, document_id, key)
+        return self._and_gone("result", owner, document_id, path)
 
-    def status(self, owner, job_id, key=None):
-        found = super().status(owner, job_id, key)
-        return self._and_gone("status", owner, job_id, found)
+    def status(self, owner, document_id, key=None):
+        result = super().status(owner, document_id, key)
+        return self._and_gone("status", owner, document_id, result)
 
-    def _and_gone(self, step, owner, job_id, found):
+    def _and_gone(self, step, owner, document_id, result):
         if step == self.after:
-            self.remove(owner, job_id)
-        return found
+            self.remove(owner, document_id)
+        return result
 
 
-def translated(jobs):
-    job_id = add(jobs)
-    claimed = jobs.take()
-    shouted(claimed)
+def add_translated(store):
+    document_id = add(store)
+    claimed = store.claim_next()
+    translate_to_upper_case(claimed)
     claimed.finish()
-    return job_id
+    return document_id
 
 
 @pytest.mark.parametrize("after", ["result", "status"])
-def test_a_result_that_is_removed_while_it_is_asked_for_is_not_found(tmp_path, after):
-    jobs = Removed(tmp_path)
-    jobs.after = after
-    job_id = translated(jobs)
-    with pytest.raises(ApiError) as found:
-        asyncio.run(result_response(jobs, "ann", job_id))
-    assert (found.value.status, found.value.message) == (404, NO_DOCUMENT)
+def test_result_removed_during_request_is_not_found(tmp_path, after):
+    store = RemovingStore(tmp_path)
+    store.after = after
+    document_id = add_translated(store)
+    with pytest.raises(ApiError) as error:
+        asyncio.run(result_response(store, "ann", document_id))
+    assert (error.value.status, error.value.message) == (404, NO_DOCUMENT)
 
 
-def test_a_result_that_is_removed_while_it_is_sent_is_sent_whole(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = translated(jobs)
+def test_result_removed_during_response_is_complete(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add_translated(store)
 
-    async def sent():
-        answer = await result_response(jobs, "ann", job_id)
-        jobs.remove("ann", job_id)
-        assert answer.headers["content-length"] == "9"
-        return b"".join([block async for block in answer.body_iterator])
+    async def send():
+        response = await result_response(store, "ann", document_id)
+        store.remove("ann", document_id)
+        assert response.headers["content-length"] == "9"
+        return b"".join([block async for block in response.body_iterator])
 
-    assert asyncio.run(sent()) == b"ONE\n\nTWO\n"
+    assert asyncio.run(send()) == b"ONE\n\nTWO\n"
 
 
-def test_only_the_owner_with_the_key_reaches_a_job(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs, key=key_hash("secret"))
+def test_access_needs_owner_and_key(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store, key=key_hash("secret"))
     pairs = [
         ("bob", "secret"),
         ("ann", None),
@@ -150,137 +152,141 @@ def test_only_the_owner_with_the_key_reaches_a_job(tmp_path):
         (None, "secret"),
     ]
     for owner, key in pairs:
-        for attempt in (jobs.status, jobs.result, jobs.remove):
+        for attempt in (store.status, store.result, store.remove):
             with pytest.raises(NotStoredError):
-                attempt(owner, job_id, key)
-    assert jobs.status("ann", job_id, "secret").id == job_id
-    assert not any(b"secret" in one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
-    jobs.remove("ann", job_id, "secret")
+                attempt(owner, document_id, key)
+    assert store.status("ann", document_id, "secret").id == document_id
+    assert not any(b"secret" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    store.remove("ann", document_id, "secret")
 
 
-def test_a_linked_document_is_reached_by_its_key_alone(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs, key=key_hash("secret"), linked=True)
+def test_linked_document_needs_only_its_key(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store, key=key_hash("secret"), linked=True)
     for owner, key in ((None, None), (None, ""), (None, "Secret"), ("ann", None), ("bob", "secret")):
-        for attempt in (jobs.status, jobs.result, jobs.remove):
+        for attempt in (store.status, store.result, store.remove):
             with pytest.raises(NotStoredError):
-                attempt(owner, job_id, key)
-    assert jobs.status(None, job_id, "secret").id == job_id
-    jobs.remove(None, job_id, "secret")
+                attempt(owner, document_id, key)
+    assert store.status(None, document_id, "secret").id == document_id
+    store.remove(None, document_id, "secret")
 
 
-def test_neither_files_nor_rows_have_the_id_of_a_document(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs)
-    assert jobs.take().id != job_id
-    assert not any(job_id in str(path) for path in tmp_path.rglob("*"))
-    assert not any(job_id.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+def test_document_id_is_not_stored(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
+    assert store.claim_next().id != document_id
+    assert not any(document_id in str(path) for path in tmp_path.rglob("*"))
+    assert not any(
+        document_id.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
 
 
-@pytest.mark.parametrize("job_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32])
-def test_ids_that_are_none_are_not_found(tmp_path, job_id):
-    jobs = Documents(tmp_path)
-    add(jobs)
-    for attempt in (jobs.status, jobs.result, jobs.remove):
+@pytest.mark.parametrize(
+    "document_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32]
+)
+def test_invalid_ids_are_not_found(tmp_path, document_id):
+    store = Documents(tmp_path)
+    add(store)
+    for attempt in (store.status, store.result, store.remove):
         with pytest.raises(NotStoredError):
-            attempt("ann", job_id)
+            attempt("ann", document_id)
 
 
 @given(st.text())
-def test_a_strangers_file_name_is_harmless_to_show(name):
-    shown = shown_name(name)
-    assert 0 < len(shown) <= 200
-    assert "/" not in shown and "\\" not in shown and shown not in (".", "..")
-    assert all(one.isprintable() or ord(one) > 159 for one in shown)
-    shown.encode()
-    assert shown_name(shown) == shown
+def test_display_name_is_harmless(name):
+    displayed = display_name(name)
+    assert 0 < len(displayed) <= 200
+    assert "/" not in displayed and "\\" not in displayed and displayed not in (".", "..")
+    assert all(char.isprintable() or ord(char) > 159 for char in displayed)
+    displayed.encode()
+    assert display_name(displayed) == displayed
 
 
-def test_names_never_become_paths(tmp_path):
-    jobs = Documents(tmp_path / "jobs")
+def test_file_names_do_not_become_paths(tmp_path):
+    store = Documents(tmp_path / "store")
     for name in ("../../evil.txt", "/etc/passwd", "a\0b.txt", "x" * 4000, "\ud800.txt"):
-        job_id = add(jobs, name=name, owner=name)
-        assert jobs.status(name, job_id).state == "queued"
-    assert [one.name for one in tmp_path.iterdir()] == ["jobs"]
-    assert not any("evil" in one.name or "passwd" in one.name for one in tmp_path.rglob("*"))
+        document_id = add(store, name=name, owner=name)
+        assert store.status(name, document_id).state == "queued"
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert not any("evil" in path.name or "passwd" in path.name for path in tmp_path.rglob("*"))
 
 
-def test_numbers_are_bounded_of_an_owner_and_of_all(tmp_path):
-    jobs = Documents(tmp_path, DocumentLimits(total=5, per_owner=2))
-    first = add(jobs)
-    add(jobs)
+def test_document_limits(tmp_path):
+    store = Documents(tmp_path, DocumentLimits(total=5, per_owner=2))
+    first = add(store)
+    add(store)
     with pytest.raises(QuotaError, match="2 documents"):
-        add(jobs)
+        add(store)
     for owner in ("bob", "bob", "cat"):
-        add(jobs, owner=owner)
+        add(store, owner=owner)
     with pytest.raises(QuotaError, match="no more"):
-        add(jobs, owner="dan")
-    assert len(list((tmp_path / "documents").iterdir())) == jobs.waiting() == 5
-    jobs.remove("ann", first)
-    add(jobs, owner="dan")
+        add(store, owner="dan")
+    assert len(list((tmp_path / "documents").iterdir())) == store.count_unfinished() == 5
+    store.remove("ann", first)
+    add(store, owner="dan")
 
 
-def test_the_oldest_downloaded_document_makes_room(tmp_path):
-    jobs = Documents(tmp_path, DocumentLimits(per_owner=2))
-    first, second = translated(jobs), translated(jobs)
+def test_oldest_downloaded_document_is_displaced(tmp_path):
+    store = Documents(tmp_path, DocumentLimits(per_owner=2))
+    first, second = add_translated(store), add_translated(store)
     with pytest.raises(QuotaError):
-        add(jobs)
-    jobs.result("ann", second)
-    jobs.result("ann", first)
-    add(jobs)
+        add(store)
+    store.result("ann", second)
+    store.result("ann", first)
+    add(store)
     with pytest.raises(NotStoredError):
-        jobs.status("ann", first)
-    assert jobs.status("ann", second).state == "done"
+        store.status("ann", first)
+    assert store.status("ann", second).state == "done"
     assert len(list((tmp_path / "documents").iterdir())) == 2
 
 
-def test_what_is_too_old_goes_but_not_what_is_worked_on(tmp_path):
-    jobs = Documents(tmp_path, DocumentLimits(age=0.05))
-    done, running, queued = (add(jobs, owner=name) for name in ("a", "b", "c"))
-    jobs.take().fail("so be it", "no")
-    claimed = jobs.take()
+def test_sweep_removes_old_documents_except_running(tmp_path):
+    store = Documents(tmp_path, DocumentLimits(age=0.05))
+    failed, running, queued = (add(store, owner=name) for name in ("a", "b", "c"))
+    store.claim_next().fail("so be it", "no")
+    claimed = store.claim_next()
     time.sleep(0.1)
-    jobs.sweep()
-    for owner, job_id in (("a", done), ("c", queued)):
+    store.sweep()
+    for owner, document_id in (("a", failed), ("c", queued)):
         with pytest.raises(NotStoredError):
-            jobs.status(owner, job_id)
-    assert jobs.status("b", running).state == "running"
+            store.status(owner, document_id)
+    assert store.status("b", running).state == "running"
     claimed.release()
 
 
-def test_an_owner_with_many_documents_does_not_hold_up_another(tmp_path):
-    jobs = Documents(tmp_path)
+def test_owner_with_fewest_running_documents_comes_first(tmp_path):
+    store = Documents(tmp_path)
     for _ in range(3):
-        add(jobs)
-    late = add(jobs, owner="bob")
-    first = jobs.take()
+        add(store)
+    other_id = add(store, owner="bob")
+    first = store.claim_next()
     assert first.spec.owner == "ann"
-    assert jobs.take().id == stored_id(late)
+    assert store.claim_next().id == stored_id(other_id)
 
 
-def test_a_removed_job_that_is_worked_on_is_left_and_goes(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs)
-    claimed = jobs.take()
-    Documents(tmp_path).remove("ann", job_id)
+def test_removing_a_running_document_stops_its_worker(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
+    claimed = store.claim_next()
+    Documents(tmp_path).remove("ann", document_id)
     with pytest.raises(NotStoredError):
-        jobs.status("ann", job_id)
+        store.status("ann", document_id)
     with pytest.raises(DocumentStopped):
-        shouted(claimed)
+        translate_to_upper_case(claimed)
     claimed.release()
     assert not list((tmp_path / "documents").iterdir())
 
 
-def test_a_job_that_is_left_goes_on_where_it_was(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs, b"\n\n".join(b"line %d" % at for at in range(20)))
-    for _ in range(3 * ATTEMPTS):
-        claimed = jobs.take()
+def test_released_document_is_resumed(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store, b"\n\n".join(b"line %d" % index for index in range(20)))
+    for _ in range(3 * MAX_ATTEMPTS):
+        claimed = store.claim_next()
         claimed.stopping = True
         with pytest.raises(DocumentStopped):
-            shouted(claimed)
+            translate_to_upper_case(claimed)
         claimed.release()
-    assert jobs.status("ann", job_id).state != "failed"
+    assert store.status("ann", document_id).state != "failed"
 
 
 KILLED = """
@@ -291,102 +297,102 @@ from uwaga.server.store.documents import DocumentStore
 state = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
     if not os.fork():
-        assert DocumentStore(open_database(state, None), state / "documents").take() is not None
+        assert DocumentStore(open_database(state, None), state / "documents").claim_next() is not None
         os.kill(os.getpid(), 9)
     assert os.wait()[1] == 9
 """
 
 
-def test_a_job_that_kills_its_workers_is_given_up(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs)
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(ATTEMPTS)], check=True)
-    assert jobs.take() is None
-    assert jobs.status("ann", job_id).code == "gave_up"
+def test_document_that_kills_its_workers_fails(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(MAX_ATTEMPTS)], check=True)
+    assert store.claim_next() is None
+    assert store.status("ann", document_id).code == "gave_up"
 
 
 WORKER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_document_store import Documents, shouted
-jobs = Documents(Path(sys.argv[1]))
+from test_document_store import Documents, translate_to_upper_case
+store = Documents(Path(sys.argv[1]))
 print("ready", flush=True)
-while (claimed := jobs.take()) is not None:
-    shouted(claimed, batch=5, wait=0.01)
+while (claimed := store.claim_next()) is not None:
+    translate_to_upper_case(claimed, batch=5, wait=0.01)
     claimed.finish()
 """
 
 
 @pytest.mark.slow
-def test_two_workers_are_killed_again_and_again_and_every_document_is_whole(tmp_path):
-    jobs, rng = Documents(tmp_path), random.Random(3)
+def test_killed_workers_leave_complete_documents(tmp_path):
+    store, rng = Documents(tmp_path), random.Random(3)
     contents = {}
     for number in range(4):
-        content = b"\n\n".join(b"line %d of %d" % (at, number) for at in range(300))
-        contents[add(jobs, content, owner=str(number))] = content
+        content = b"\n\n".join(b"line %d of %d" % (index, number) for index in range(300))
+        contents[add(store, content, owner=str(number))] = content
 
     def start():
-        here = str(Path(__file__).parent)
-        return subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), here], stdout=subprocess.PIPE)
+        folder = str(Path(__file__).parent)
+        return subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), folder], stdout=subprocess.PIPE)
 
     workers = [start(), start()]
-    killed, until = 0, time.monotonic() + 100
-    while jobs.waiting() and time.monotonic() < until:
-        at = rng.randrange(2)
+    killed, deadline = 0, time.monotonic() + 100
+    while store.count_unfinished() and time.monotonic() < deadline:
+        index = rng.randrange(2)
         if killed < 8:
-            workers[at].stdout.readline()
+            workers[index].stdout.readline()
             time.sleep(rng.random() * 0.6)
-            workers[at].send_signal(signal.SIGKILL)
+            workers[index].send_signal(signal.SIGKILL)
             killed += 1
         else:
             time.sleep(0.05)
-        if workers[at].poll() is not None or killed < 8:
-            workers[at].wait()
-            workers[at].stdout.close()
-            workers[at] = start()
+        if workers[index].poll() is not None or killed < 8:
+            workers[index].wait()
+            workers[index].stdout.close()
+            workers[index] = start()
     for worker in workers:
         worker.kill()
         worker.wait()
         worker.stdout.close()
-    for number, (job_id, content) in enumerate(contents.items()):
-        told = jobs.status(str(number), job_id)
-        assert (told.state, told.error) == ("done", "")
-        assert jobs.result(str(number), job_id).read_bytes() == content.upper()
+    for number, (document_id, content) in enumerate(contents.items()):
+        status = store.status(str(number), document_id)
+        assert (status.state, status.error) == ("done", "")
+        assert store.result(str(number), document_id).read_bytes() == content.upper()
     assert killed >= 2
 
 
-def test_a_full_disk_is_told_and_nothing_half_written_is_left(tmp_path):
-    jobs = Documents(tmp_path)
-    kept = add(jobs)
+def test_full_disk_leaves_no_partial_document(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old[1]))
     try:
-        with pytest.raises(StorageError) as told:
-            add(jobs, b"x" * 5000)
+        with pytest.raises(StorageError) as error:
+            add(store, b"x" * 5000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, ignored)
-    assert str(tmp_path) not in str(told.value)
-    assert [one.name for one in (tmp_path / "documents").iterdir()] == [stored_id(kept)]
-    assert jobs.status("ann", kept).state == "queued"
+    assert str(tmp_path) not in str(error.value)
+    assert [path.name for path in (tmp_path / "documents").iterdir()] == [stored_id(document_id)]
+    assert store.status("ann", document_id).state == "queued"
 
 
-def test_a_folder_that_a_killed_upload_has_left_is_removed(tmp_path, monkeypatch):
-    jobs = Documents(tmp_path)
-    kept = add(jobs)
+def test_sweep_removes_folder_of_killed_upload(tmp_path, monkeypatch):
+    store = Documents(tmp_path)
+    document_id = add(store)
     (tmp_path / "documents" / ("0" * 32)).mkdir()
-    monkeypatch.setattr("uwaga.server.store.documents.ABANDONED", -1.0)
-    jobs.sweep()
-    assert [one.name for one in (tmp_path / "documents").iterdir()] == [stored_id(kept)]
+    monkeypatch.setattr("uwaga.server.store.documents.ABANDONED_AGE", -1.0)
+    store.sweep()
+    assert [path.name for path in (tmp_path / "documents").iterdir()] == [stored_id(document_id)]
 
 
-def test_a_document_whose_worker_was_killed_before_it_could_say_so_is_done(tmp_path):
-    jobs = Documents(tmp_path)
-    job_id = add(jobs)
-    claimed = jobs.take()
-    shouted(claimed)
+def test_output_of_killed_worker_is_used(tmp_path):
+    store = Documents(tmp_path)
+    document_id = add(store)
+    claimed = store.claim_next()
+    translate_to_upper_case(claimed)
     claimed._lock.close()  # as the system does when the process ends
-    assert jobs.take() is None
-    assert jobs.status("ann", job_id).state == "done"
+    assert store.claim_next() is None
+    assert store.status("ann", document_id).state == "done"

@@ -1,4 +1,4 @@
-"""Whatever a request raises, and wherever: it is answered, and the server goes on."""
+"""The server survives any exception, and the request gets a response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import faulty_server
 import httpx
 import pytest
-from faulty_server import PLACES, drawn_exception
+from faulty_server import FAULT_LOCATIONS, random_exception
 from running_server import running_server
 
 from uwaga.server.api_errors import ApiError, as_api_error, in_thread
@@ -23,33 +23,33 @@ from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator
 
 FAULTS = 250
-"""Drawn exceptions; their numbers are those of the cases."""
+"""Number of random exceptions, which are the cases of the test."""
 GRACE = 10.0
 """Seconds for the server to stop, with no request in progress."""
 
 
-def test_after_any_exception_anywhere_the_server_answers_and_stops(tmp_path: Path):
+def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
     with running_server(tmp_path, (), [faulty_server.__file__]) as server:
         with httpx.Client(base_url=server.url, timeout=10) as client:
             for number in range(FAULTS):
-                place = random.Random(number).choice(PLACES)
+                location = random.Random(number).choice(FAULT_LOCATIONS)
                 try:
-                    answer = client.post(f"/fault/{place}/{number}")
+                    response = client.post(f"/fault/{location}/{number}")
                 except httpx.RemoteProtocolError:
-                    assert place == "stream"  # whose status has been sent
+                    assert location == "stream"  # its status has been sent
                 else:
-                    drawn = drawn_exception(number)
-                    expected = drawn.status if isinstance(drawn, ApiError) else range(400, 600)
-                    assert place == "stream" or answer.status_code in (
+                    exception = random_exception(number)
+                    expected = exception.status if isinstance(exception, ApiError) else range(400, 600)
+                    assert location == "stream" or response.status_code in (
                         expected if isinstance(expected, range) else [expected]
-                    ), (number, answer.text)
+                    ), (number, response.text)
                 assert client.get("/health", timeout=1).json() == {"status": "ok"}, number
-        began = time.monotonic()
+        started = time.monotonic()
         assert server.stop() in (0, -signal.SIGTERM)
-        assert time.monotonic() - began < GRACE
+        assert time.monotonic() - started < GRACE
 
 
-def test_a_full_file_of_suggestions_does_not_stop_the_server(tmp_path: Path):
+def test_full_suggestions_file_does_not_stop_server(tmp_path: Path):
     full, folder = tmp_path / "full.jsonl", tmp_path / "folder"
     with full.open("wb") as file:
         file.truncate(64 << 20)
@@ -62,7 +62,7 @@ def test_a_full_file_of_suggestions_does_not_stop_the_server(tmp_path: Path):
                 assert httpx.get(f"{server.url}/health", timeout=1).status_code == 200
 
 
-def test_an_error_response_is_raised_as_it_is():
+def test_api_error_is_raised_unchanged():
     problem = ApiError(507, "storage_full", "the disk is full")
 
     def fail() -> None:
@@ -84,7 +84,7 @@ def test_an_error_response_is_raised_as_it_is():
 @pytest.mark.parametrize(
     "kind", [StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 )
-def test_what_no_task_can_raise_arrives_as_an_error(kind: type[BaseException]):
+def test_exceptions_that_tasks_cannot_raise(kind: type[BaseException]):
     def fail(*_: object) -> None:
         raise kind("broken")
 
@@ -101,9 +101,9 @@ def test_what_no_task_can_raise_arrives_as_an_error(kind: type[BaseException]):
     asyncio.run(raised())
 
 
-def test_frames_of_errors_in_a_circle_are_cleared():
+def test_frames_of_cyclic_errors_are_cleared():
     def frame(error: Exception) -> Exception:
-        held = bytearray(10)  # noqa: F841 (what the frame holds)
+        local = bytearray(10)  # noqa: F841 (what the frame holds)
         try:
             raise error
         except Exception as raised:
@@ -118,8 +118,8 @@ def test_frames_of_errors_in_a_circle_are_cleared():
         assert error.__traceback__.tb_frame.f_locals == {}
 
 
-class Claimed(SimpleNamespace):
-    """A document whose processing fails in these places."""
+class FailingDocument(SimpleNamespace):
+    """A claimed document whose processing fails in these steps."""
 
     __hash__ = object.__hash__
 
@@ -133,37 +133,38 @@ class Claimed(SimpleNamespace):
     def count(self, characters: int) -> None:
         self.stop("count")
 
-    def stop(self, place: str) -> None:
-        if place in self.places:
-            raise drawn_exception(self.number)
+    def stop(self, step: str) -> None:
+        if step in self.failing_steps:
+            raise random_exception(self.number)
 
 
-def test_a_document_that_fails_in_any_way_is_followed_by_the_next():
-    draw = random.Random(1)
+def test_worker_continues_after_any_failure():
+    rng = random.Random(1)
     spec = SimpleNamespace(format="txt", source="en", target="de", owner="", characters=0, name="a.txt")
     documents = [
-        Claimed(
-            number=number, places=draw.sample(["count", "fail", "release", "take"], 2), spec=spec, code="",
-            id=str(number), characters=None, document=Path("missing.txt"), output=Path("output.txt"),
+        FailingDocument(
+            number=number, failing_steps=rng.sample(["count", "fail", "release", "take"], 2), spec=spec,
+            code="", id=str(number), characters=None, document=Path("missing.txt"),
+            output=Path("output.txt"),
         )
         for number in range(60)
     ]  # fmt: skip
-    waiting = list(documents)
+    queue = list(documents)
 
-    def take() -> Claimed | None:
-        if not waiting:
+    def claim_next() -> FailingDocument | None:
+        if not queue:
             worker.stopping.set()
             return None
-        claimed = waiting.pop(0)
+        claimed = queue.pop(0)
         claimed.stop("take")
         return claimed
 
     class Worker(DocumentWorker):
         def __init__(self) -> None:
-            super().__init__(SimpleNamespace(documents=SimpleNamespace(take=take)), None)  # type: ignore[arg-type]
+            super().__init__(SimpleNamespace(documents=SimpleNamespace(claim_next=claim_next)), None)  # type: ignore[arg-type]
             self.stopping = threading.Event()
 
-    async def work() -> None:
+    async def run() -> None:
         worker.start()
         while not worker.stopping.is_set():
             worker.wake()  # does not wait after a failure
@@ -171,7 +172,7 @@ def test_a_document_that_fails_in_any_way_is_followed_by_the_next():
         await worker.stop()
 
     worker = Worker()
-    asyncio.run(work())
-    taken = [claimed for claimed in documents if "take" not in claimed.places]
-    assert taken
-    assert all(claimed.code for claimed in taken)
+    asyncio.run(run())
+    processed = [claimed for claimed in documents if "take" not in claimed.failing_steps]
+    assert processed
+    assert all(claimed.code for claimed in processed)

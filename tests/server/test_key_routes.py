@@ -1,4 +1,4 @@
-"""Keys, on every route of the application, so that a new route is among them."""
+"""Keys on all routes of the application, including new ones."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from uwaga.server.routing import Route
 from uwaga.server.serve import open_service
 from uwaga.server.settings import server_settings
 
-OPEN = {
+OPEN_PATHS = {
     "/", "/docs", "/openapi.json", "/spec", "/health", "/metrics", "/languages",
     "/frontend/settings", "/deeplx", "/download_file/{filename}",
 }  # fmt: skip
-"""Paths that need no key, besides the page's files; a download needs the secret in its URL."""
+"""Paths without a key, in addition to the page's files; a download needs the secret in its URL."""
 FIELDS = {
     "q": "A dog.", "text": "A dog.", "s": "Ein Hund.", "source": "en", "target": "de", "from": "en",
     "to": "de", "source_lang": "EN", "target_lang": "DE", "text_list": ["A dog."], "input": "A dog.",
@@ -33,7 +33,7 @@ FIELDS = {
 
 
 class Attempt(NamedTuple):
-    """A wrong way to give a key: headers, query, and fields of the body, in which KEY is the right key."""
+    """An invalid way to send a key: headers, query and body fields, where KEY stands for the valid key."""
 
     headers: dict[str, str] = {}  # noqa: RUF012
     query: dict[str, str] = {}  # noqa: RUF012
@@ -59,7 +59,7 @@ ATTEMPTS = {
 
 
 def needs_key(route: Route) -> bool:
-    return route.path not in OPEN and not route.path.startswith("/page/")
+    return route.path not in OPEN_PATHS and not route.path.startswith("/page/")
 
 
 def make_app(folder: Path, **changes: object) -> tuple[Application, str]:
@@ -78,46 +78,46 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> tuple[Application, str]:
 
 
 def send(app: Application, route: Route, attempt: Attempt, key: str, **content: Any) -> httpx.Response:
-    """Send a request to a route, with the key where the attempt has it."""
+    """Send a request of an attempt to a route."""
 
-    def filled(values: dict[str, Any]) -> dict[str, Any]:
+    def fill(values: dict[str, Any]) -> dict[str, Any]:
         text = json.dumps(values).replace("KEY", key).replace("UPPER", key.upper())
         return json.loads(text)
 
     path = route.path.replace("{token}", WRONG).replace("{document_id}", "0" * 32)
     path = path.replace("{", "").replace("}", "")
 
-    async def answer() -> httpx.Response:
+    async def request() -> httpx.Response:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(
-                route.method, path, headers=filled(attempt.headers), params=filled(attempt.query), **content
+                route.method, path, headers=fill(attempt.headers), params=fill(attempt.query), **content
             )
 
-    return asyncio.run(answer())
+    return asyncio.run(request())
 
 
 def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
-    """Return a request's body as JSON, as a form, with a file, and none."""
+    """Return the bodies of a request: JSON, a form, a form with a file, and none."""
     fields = json.loads(json.dumps(FIELDS | attempt.fields).replace("KEY", key).replace("UPPER", key.upper()))
     form = {name: value for name, value in fields.items() if isinstance(value, str)}
     return [{"json": fields}, {"data": form}, {"data": form, "files": {"file": ("a.txt", b"A dog.")}}, {}]
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_no_route_answers_without_a_right_key(app: tuple[Application, str], name: str):
+def test_all_routes_refuse_invalid_keys(app: tuple[Application, str], name: str):
     application, key = app
     routes = list(filter(needs_key, application.routes))
     assert len(routes) > 60
     for route in routes:
         for content in bodies(ATTEMPTS[name], key):
-            answer = send(application, route, ATTEMPTS[name], key, **content)
-            assert answer.status_code in (400, 401, 403), (route.method, route.path, content)
+            response = send(application, route, ATTEMPTS[name], key, **content)
+            assert response.status_code in (400, 401, 403), (route.method, route.path, content)
 
 
-def test_open_routes_are_those_that_need_no_key(app: tuple[Application, str]):
+def test_open_routes_need_no_key(app: tuple[Application, str]):
     application, key = app
-    assert {route.path for route in application.routes} >= OPEN
+    assert {route.path for route in application.routes} >= OPEN_PATHS
     for route in application.routes:
         if not needs_key(route) and route.path != "/download_file/{filename}":
             assert send(application, route, Attempt(), key).status_code in (200, 503)
@@ -126,20 +126,20 @@ def test_open_routes_are_those_that_need_no_key(app: tuple[Application, str]):
 @pytest.mark.parametrize(
     "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
 )
-def test_a_wrong_key_is_refused_before_the_body_is_read(app: tuple[Application, str], name: str):
+def test_wrong_key_is_refused_before_body_is_read(app: tuple[Application, str], name: str):
     application, key = app
-    read: list[str] = []
+    read_paths: list[str] = []
     for route in filter(needs_key, application.routes):
 
         async def body(path: str = route.path):
-            read.append(path)
+            read_paths.append(path)
             yield b"{}"
 
-        answer = send(application, route, ATTEMPTS[name], key, content=body())
-        assert answer.status_code in (400, 401, 403)
+        response = send(application, route, ATTEMPTS[name], key, content=body())
+        assert response.status_code in (400, 401, 403)
     only_in_body = {"/translate", "/detect", "/suggest", "/translate_file"}
-    google = {path for path in read if path.startswith("/language/translate/v2")}
-    assert set(read) <= only_in_body | google
+    google = {path for path in read_paths if path.startswith("/language/translate/v2")}
+    assert set(read_paths) <= only_in_body | google
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,9 @@ def test_a_wrong_key_is_refused_before_the_body_is_read(app: tuple[Application, 
         ("", ""),
     ],
 )
-def test_clients_of_one_ipv6_network_share_their_limits(address: str, name: str):
+def test_ipv6_network_shares_limits(address: str, name: str):
     context = ServerContext(server_settings({"limits": {"requests_per_minute": 5}}, "the test"), None)  # type: ignore[arg-type]
-    assert (context.visitor(address).name, context.visitor(address).requests_per_minute) == (name, 5)
+    assert (
+        context.anonymous_client(address).name,
+        context.anonymous_client(address).requests_per_minute,
+    ) == (name, 5)

@@ -1,4 +1,4 @@
-"""The tools of the Model Context Protocol, called by the official client over both transports."""
+"""The MCP tools, called by the official client over both transports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uwaga.documents import translate_file
 from uwaga.errors import SettingsError
 
 pytest.importorskip("mcp")
-from mcp_client import McpClient, over_http, over_stdio
+from mcp_client import McpClient, connect_http, connect_stdio
 
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
@@ -42,15 +42,15 @@ SECRET = "The weather is nice today."
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the servers may use, beside a file that they may not."""
-    place = tmp_path_factory.mktemp("named")
-    (place / "inside").mkdir()
-    (place / "secret.txt").write_text(SECRET)
-    inside = place / "inside"
+    """A folder that the servers may use, next to a file that they may not use."""
+    root = tmp_path_factory.mktemp("named")
+    (root / "inside").mkdir()
+    (root / "secret.txt").write_text(SECRET)
+    inside = root / "inside"
     (inside / "deep").mkdir()
     (inside / "page.md").write_text(f"# A [dog](x)\n\n{TEXT}\n", encoding="utf-8")
-    (inside / "link.txt").symlink_to(place / "secret.txt")
-    (inside / "up").symlink_to(place)
+    (inside / "link.txt").symlink_to(root / "secret.txt")
+    (inside / "up").symlink_to(root)
     (inside / "loop.txt").symlink_to(inside / "loop.txt")
     (inside / "terms.tsv").write_text("dog\tHündin\n", encoding="utf-8")
     os.mkfifo(inside / "pipe.txt")
@@ -61,16 +61,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(
     request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[McpClient]:
-    place = tmp_path_factory.mktemp(request.param)
+    state_folder = tmp_path_factory.mktemp(request.param)
     if request.param == "stdio":
-        with over_stdio(place, "--folder", str(folder)) as found:
-            yield found
+        with connect_stdio(state_folder, "--folder", str(folder)) as connection:
+            yield connection
         return
     with (
-        running_server(place, ("mcp", "--http", "--folder", str(folder))) as server,
-        over_http(server.url) as found,
+        running_server(state_folder, ("mcp", "--http", "--folder", str(folder))) as server,
+        connect_http(server.url) as connection,
     ):
-        yield found
+        yield connection
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def translator() -> uwaga.Translator:
     return uwaga.Translator.load(threads=1)
 
 
-def test_the_tools_are_listed_with_schemas_and_hints(client: McpClient):
+def test_tools_are_listed_with_schemas_and_hints(client: McpClient):
     tools = client.tools()
     assert list(tools) == ["translate", "translate_file", "languages", "glossary"]
     for name, tool in tools.items():
@@ -89,97 +89,99 @@ def test_the_tools_are_listed_with_schemas_and_hints(client: McpClient):
     assert "inside" in client.hello.instructions
 
 
-def test_texts_are_translated_as_by_the_library(client: McpClient, translator: uwaga.Translator):
+def test_translations_match_library(client: McpClient, translator: uwaga.Translator):
     texts = [TEXT, "The weather is nice today.", ""]
-    found = client.ok("translate", text=texts, source="en", target="de")
-    assert [one["text"] for one in found["translations"]] == [one.text for one in translator.translate(texts)]
-    assert found["model"] == "bundled"
-    [one] = client.ok("translate", text=TEXT, target="de", model="bundled")["translations"]
-    assert one["text"] == found["translations"][0]["text"] and one["source"] == "en"
-    [one] = client.ok("translate", text="A <b>dog</b> sleeps.", source="en", target="de", format="html")[
+    result = client.ok("translate", text=texts, source="en", target="de")
+    assert [entry["text"] for entry in result["translations"]] == [
+        entry.text for entry in translator.translate(texts)
+    ]
+    assert result["model"] == "bundled"
+    [entry] = client.ok("translate", text=TEXT, target="de", model="bundled")["translations"]
+    assert entry["text"] == result["translations"][0]["text"] and entry["source"] == "en"
+    [entry] = client.ok("translate", text="A <b>dog</b> sleeps.", source="en", target="de", format="html")[
         "translations"
     ]
-    assert "<b>" in one["text"] and "</b>" in one["text"]
+    assert "<b>" in entry["text"] and "</b>" in entry["text"]
 
 
-def test_terms_come_from_a_glossary_and_from_the_call(client: McpClient):
-    asked = {"source": "en", "target": "de", "glossary": "terms.tsv", "terms": {"man": ["Kerl", "Kerls"]}}
-    [one] = client.ok("translate", text=TEXT, **asked)["translations"]
-    assert "Hündin" in one["text"] and "Kerl" in one["text"]
+def test_terms_of_glossary_and_call(client: McpClient):
+    arguments = {"source": "en", "target": "de", "glossary": "terms.tsv", "terms": {"man": ["Kerl", "Kerls"]}}
+    [entry] = client.ok("translate", text=TEXT, **arguments)["translations"]
+    assert "Hündin" in entry["text"] and "Kerl" in entry["text"]
     assert "contradicts itself" in client.refused(
-        "translate", text=TEXT, **{**asked, "terms": {"dog": "Katze"}}
+        "translate", text=TEXT, **{**arguments, "terms": {"dog": "Katze"}}
     )
 
 
-def test_the_json_of_a_result_is_also_its_text(client: McpClient):
+def test_result_text_is_its_json(client: McpClient):
     result = client.call("translate", text=TEXT, source="en", target="de")
     assert json.loads(result.content[0].text) == result.structuredContent
 
 
-def test_languages_are_listed_and_filtered(client: McpClient):
-    found = client.ok("languages")
-    assert {"code": "en", "name": "English", "targets": ["de"]} in found["languages"]
-    assert {"name": "bundled", "sources": ["en"], "targets": ["de"]} in found["models"]
+def test_list_and_filter_languages(client: McpClient):
+    result = client.ok("languages")
+    assert {"code": "en", "name": "English", "targets": ["de"]} in result["languages"]
+    assert {"name": "bundled", "sources": ["en"], "targets": ["de"]} in result["models"]
     assert client.ok("languages", source="en", target="de")["languages"]
     assert client.ok("languages", target="en")["languages"] == []
     assert "available: " in client.refused("languages", source="tlh")
 
 
-def test_very_many_pairs_are_listed_by_source_language():
+def test_many_pairs_are_listed_by_source_language():
     codes = tuple(f"q{first}{second}" for first in "abcdefgh" for second in "abcde")
     service = Service([ServedModel("many", ModelSettings(), codes, codes)], ModelPool(loader(1, False)))
     call = Call(ServerContext(server_settings({}, "the options"), service), Folders([]), Client(""))
-    found = asyncio.run(languages(call, LanguagesArguments()))
-    assert len(found.languages) == 40 and found.note.startswith("1560 pairs: name a source language")
-    assert {one.targets for one in found.languages} == {None}
-    [one] = asyncio.run(languages(call, LanguagesArguments(source="qaa"))).languages
-    assert sorted(one.targets) == sorted(codes[1:])
+    result = asyncio.run(languages(call, LanguagesArguments()))
+    assert len(result.languages) == 40 and result.note.startswith("1560 pairs: name a source language")
+    assert {language.targets for language in result.languages} == {None}
+    [language] = asyncio.run(languages(call, LanguagesArguments(source="qaa"))).languages
+    assert sorted(language.targets) == sorted(codes[1:])
 
 
-def test_a_document_is_translated_into_a_new_file(client: McpClient, folder: Path, tmp_path: Path):
+def test_translate_document(client: McpClient, folder: Path, tmp_path: Path):
     output = folder / "page.de.md"
     output.unlink(missing_ok=True)
-    found = client.ok("translate_file", document="page.md", target="de")
-    assert (found["output"], found["folder"], found["format"]) == ("page.de.md", "inside", "markdown")
-    assert found["texts"] == 2 and found["source"] == "en"
+    result = client.ok("translate_file", document="page.md", target="de")
+    assert (result["output"], result["folder"], result["format"]) == ("page.de.md", "inside", "markdown")
+    assert result["texts"] == 2 and result["source"] == "en"
     translate_file(uwaga.Translator.load(threads=1), folder / "page.md", tmp_path / "page.de.md")
     assert output.read_bytes() == (tmp_path / "page.de.md").read_bytes()
     before = output.read_bytes()
     assert "set overwrite" in client.refused("translate_file", document="page.md", target="de")
     assert output.read_bytes() == before
-    asked = {"document": str(folder / "page.md"), "output": "page.de.md", "overwrite": True}
-    client.ok("translate_file", target="de", source="en", glossary="terms.tsv", **asked)
+    arguments = {"document": str(folder / "page.md"), "output": "page.de.md", "overwrite": True}
+    client.ok("translate_file", target="de", source="en", glossary="terms.tsv", **arguments)
     assert "Hündin" in output.read_text(encoding="utf-8")
     client.ok("translate_file", document="page.md", target="de", output=str(folder / "deep" / "x.md"))
     (folder / "deep" / "x.md").unlink()
 
 
-def test_progress_is_reported_and_a_cancelled_call_is_resumed(client: McpClient, folder: Path):
+def test_progress_and_resumption_of_cancelled_call(client: McpClient, folder: Path):
     lines = [f"The {number} men walk in the park." for number in range(160)]
     (folder / "long.txt").write_text("\n\n".join(lines))
     output = folder / "long.de.txt"
     output.unlink(missing_ok=True)
-    asked = {"document": "long.txt", "source": "en", "target": "de"}
-    seen, error = client.cancelled("translate_file", **asked)
-    assert seen[0] == (32, 160)
+    arguments = {"document": "long.txt", "source": "en", "target": "de"}
+    reports, error = client.cancelled("translate_file", **arguments)
+    assert reports[0] == (32, 160)
     assert error == "Request cancelled" and not output.exists()
     assert client.ok("languages")["languages"]
-    message = client.refused("translate_file", **asked, terms={"men": "Kerle"})
+    message = client.refused("translate_file", **arguments, terms={"men": "Kerle"})
     assert "use the same to resume" in message and str(folder) not in message
-    found = client.ok("translate_file", **asked)
-    assert 32 <= found["resumed"] < found["texts"] == 160
+    result = client.ok("translate_file", **arguments)
+    assert 32 <= result["resumed"] < result["texts"] == 160
     assert len(output.read_text().split("\n\n")) == 160
     assert not list(folder.glob(".long*"))
 
 
-def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path):
+def test_create_show_and_list_glossaries(client: McpClient, folder: Path):
     (folder / "deep" / "made.tsv").unlink(missing_ok=True)
     terms = {"source": ["target"], "house": ["Haus", "Gebäude"], "uwaga": ["uwaga"]}
-    made = client.ok("glossary", name="deep/made.tsv", terms={**terms, "uwaga": ""})
-    assert made["glossaries"] == [{"name": "deep/made.tsv", "count": 3}]
-    [shown] = client.ok("glossary", name="deep/made.tsv")["glossaries"]
-    assert shown["terms"] == terms
-    names = [one["name"] for one in client.ok("glossary")["glossaries"]]
+    created = client.ok("glossary", name="deep/made.tsv", terms={**terms, "uwaga": ""})
+    assert created["glossaries"] == [{"name": "deep/made.tsv", "count": 3}]
+    [entry] = client.ok("glossary", name="deep/made.tsv")["glossaries"]
+    assert entry["terms"] == terms
+    names = [entry["name"] for entry in client.ok("glossary")["glossaries"]]
     assert {"deep/made.tsv", "terms.tsv"} <= set(names)
     assert "set overwrite" in client.refused("glossary", name="deep/made.tsv", terms={"a": "b"})
     client.ok("glossary", name="deep/made.tsv", terms={"a": "b"}, overwrite=True)
@@ -221,11 +223,11 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_no_path_leads_out_of_the_folders(client: McpClient, folder: Path, path: str):
+def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path: str):
     before = sorted(folder.parent.rglob("*"))
     for arguments in ({"document": path}, {"document": "page.md", "output": path, "overwrite": True}):
         if arguments.get("output") == "":
-            continue  # the usual name
+            continue  # the default name
         message = client.refused("translate_file", target="de", source="en", **arguments)
         assert SECRET not in message and str(folder) not in message
     assert client.refused("translate", text=TEXT, target="de", glossary=path)
@@ -236,7 +238,7 @@ def test_no_path_leads_out_of_the_folders(client: McpClient, folder: Path, path:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "way"),
+    ("tool", "arguments", "hint"),
     [
         ("translate", {"text": "a", "target": "xx"}, "available: "),
         ("translate", {"text": "a", "target": "de", "source": "tlh"}, "available: "),
@@ -255,10 +257,10 @@ def test_no_path_leads_out_of_the_folders(client: McpClient, folder: Path, path:
         ("write", {}, "tools: translate, translate_file, languages, glossary"),
     ],
 )
-def test_a_wrong_call_is_an_error_that_says_the_way_out(
-    client: McpClient, tool: str, arguments: dict[str, object], way: str
+def test_invalid_call_error_says_how_to_fix_it(
+    client: McpClient, tool: str, arguments: dict[str, object], hint: str
 ):
-    assert way in client.refused(tool, **arguments)
+    assert hint in client.refused(tool, **arguments)
 
 
 VALUES = st.recursive(
@@ -281,18 +283,16 @@ TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary"])
     database=None,
 )
 @given(TOOL, ARGUMENTS, st.booleans())
-def test_any_arguments_have_a_result_or_an_error(
-    client: McpClient, tool: str, arguments: dict[str, object], usual: bool
-):
-    if usual:
-        needed = {"translate": {"text": "A dog."}, "translate_file": {"document": "page.md"}}
-        arguments = {"target": "de", **needed.get(tool, {}), **arguments}
-    result = client.call(tool, given=arguments)
+def test_arbitrary_arguments(client: McpClient, tool: str, arguments: dict[str, object], valid: bool):
+    if valid:
+        required = {"translate": {"text": "A dog."}, "translate_file": {"document": "page.md"}}
+        arguments = {"target": "de", **required.get(tool, {}), **arguments}
+    result = client.call(tool, extra=arguments)
     assert result.isError is (result.structuredContent is None)
     assert "server error" not in result.content[0].text
 
 
-def test_garbage_on_standard_input_does_not_end_the_server(tmp_path: Path):
+def test_garbage_on_standard_input(tmp_path: Path):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     messages = [
         b"\xff\xfe\x00binary\x80",
@@ -310,21 +310,21 @@ def test_garbage_on_standard_input_does_not_end_the_server(tmp_path: Path):
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as server:
         server.stdin.write(b"\n".join(messages) + b"\n")
         server.stdin.flush()
-        answers = {}
-        while 3 not in answers:
+        responses = {}
+        while 3 not in responses:
             line = server.stdout.readline()
             assert line, "the server has ended"
-            answer = json.loads(line)
-            answers[answer.get("id")] = answer
+            response = json.loads(line)
+            responses[response.get("id")] = response
         server.stdin.close()
         assert server.stdout.read() == b"" and server.wait(30) == 0
-    assert answers[1]["result"]["serverInfo"]["name"] == "uwaga"
-    assert answers[2]["error"]["code"] == answers[7]["error"]["code"] == -32602
-    assert len(answers[3]["result"]["tools"]) == 4
+    assert responses[1]["result"]["serverInfo"]["name"] == "uwaga"
+    assert responses[2]["error"]["code"] == responses[7]["error"]["code"] == -32602
+    assert len(responses[3]["result"]["tools"]) == 4
 
 
-@pytest.mark.parametrize("number", ["INT", pytest.param("TERM", marks=pytest.mark.slow)])
-def test_a_signal_ends_a_server_that_waits_for_input(number: str):
+@pytest.mark.parametrize("signal_name", ["INT", pytest.param("TERM", marks=pytest.mark.slow)])
+def test_signal_ends_waiting_server(signal_name: str):
     command = [sys.executable, "-m", "uwaga", "mcp"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.PIPE) as server:
         hello = {
@@ -336,23 +336,23 @@ def test_a_signal_ends_a_server_that_waits_for_input(number: str):
         server.stdin.write(json.dumps(message).encode() + b"\n")
         server.stdin.flush()
         assert b"serverInfo" in server.stdout.readline()
-        os.kill(server.pid, {"INT": 2, "TERM": 15}[number])
-        assert server.wait(30) == {"INT": 130, "TERM": 143}[number]
+        os.kill(server.pid, {"INT": 2, "TERM": 15}[signal_name])
+        assert server.wait(30) == {"INT": 130, "TERM": 143}[signal_name]
         assert b"Traceback" not in server.stderr.read()
 
 
-def test_wrong_options_are_refused(tmp_path: Path):
-    for words, status, way in [
+def test_invalid_options_are_refused(tmp_path: Path):
+    for arguments, status, hint in [
         (["--folder", str(tmp_path / "none")], 1, "create it, or name another --folder"),
         (["--port", "80"], 2, "--port needs --http"),
         (["--settings", str(tmp_path / "none.yaml")], 1, "no such file"),
     ]:
-        done = CliRunner().invoke(app, ["mcp", *words])
-        assert done.exit_code == status and way in done.output
+        result = CliRunner().invoke(app, ["mcp", *arguments])
+        assert result.exit_code == status and hint in result.output
 
 
 @pytest.mark.parametrize(
-    ("given", "way"),
+    ("values", "hint"),
     [
         ({"workers": 2}, "set it to 1"),
         ({"cors": ["*"]}, "origins by name"),
@@ -361,44 +361,44 @@ def test_wrong_options_are_refused(tmp_path: Path):
         ({"host": "::", "public_url": "https://mcp.example"}, "add --keys"),
     ],
 )
-def test_settings_that_would_open_the_server_are_refused(tmp_path: Path, given: dict[str, object], way: str):
-    with pytest.raises(SettingsError, match=way):
-        check_settings(server_settings(given, "the options"), Folders([tmp_path]))
+def test_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object], hint: str):
+    with pytest.raises(SettingsError, match=hint):
+        check_settings(server_settings(values, "the options"), Folders([tmp_path]))
     check_settings(server_settings({"host": "::1"}, "the options"), Folders([tmp_path]))
 
 
 @pytest.mark.parametrize(
-    ("input", "status", "told"),
+    ("redirection", "status", "message"),
     [
         ("</dev/null", 0, ""),
         pytest.param("<&-", 1, "standard input or output is closed", marks=pytest.mark.slow),
         pytest.param(">&-", 1, "standard input or output is closed", marks=pytest.mark.slow),
     ],
 )
-def test_the_server_ends_with_its_input_or_says_what_is_closed(input: str, status: int, told: str):
-    command = f"{sys.executable} -m uwaga mcp {input}"
-    done = subprocess.run(command, shell=True, stderr=-1, stdin=-3, text=True, check=False)
-    assert done.returncode == status and told in done.stderr and "Traceback" not in done.stderr
+def test_closed_standard_streams(redirection: str, status: int, message: str):
+    command = f"{sys.executable} -m uwaga mcp {redirection}"
+    result = subprocess.run(command, shell=True, stderr=-1, stdin=-3, text=True, check=False)
+    assert result.returncode == status and message in result.stderr and "Traceback" not in result.stderr
 
 
-def test_without_the_extra_the_verb_says_how_to_install_it(tmp_path: Path):
+def test_missing_extra_message(tmp_path: Path):
     code = "import sys; sys.modules['mcp'] = None; from uwaga.cli.main import main; main(['mcp'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "pip install 'uwaga[mcp]'" in done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and "pip install 'uwaga[mcp]'" in result.stderr
 
 
-def test_the_samples_of_the_guide_are_json_with_options_of_the_verb():
+def test_guide_samples_have_valid_options():
     page = (Path(__file__).parents[2] / "docs/guides/mcp.md").read_text(encoding="utf-8")
     samples = [json.loads(text) for text in re.findall(r"^```json.*?\n(.*?)^```$", page, re.M | re.S)]
     entries = [
-        one["uwaga"]
+        value["uwaga"]
         for sample in samples
-        for name, one in sample.items()
+        for name, value in sample.items()
         if name in ("mcpServers", "servers", "context_servers")
     ]
     local = [entry for entry in entries if "command" in entry]
-    known = {option for param in Verbs()["mcp"].params for option in param.opts}
+    options = {option for param in Verbs()["mcp"].params for option in param.opts}
     assert len(local) == 4 and len(entries) == 5
     for entry in local:
-        verb, *words = entry["args"]
-        assert verb == "mcp" and {word for word in words if word.startswith("-")} <= known
+        verb, *arguments = entry["args"]
+        assert verb == "mcp" and {argument for argument in arguments if argument.startswith("-")} <= options

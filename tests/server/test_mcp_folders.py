@@ -1,4 +1,4 @@
-"""The law of the folders: whatever a client names, the file is in a folder, or the name is refused."""
+"""Folders of MCP servers: paths are inside the folders or refused."""
 
 from __future__ import annotations
 
@@ -37,46 +37,49 @@ NAMES = st.lists(st.sampled_from(PARTS) | st.text(max_size=6), max_size=6).map("
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two folders, with links inside that lead out, up and around."""
-    place = tmp_path_factory.mktemp("place")
-    (place / "outside.md").write_text("outside")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders with links to outside, to the parent, and to themselves."""
+    root = tmp_path_factory.mktemp("place")
+    (root / "outside.md").write_text("outside")
     for name in ("one", "two"):
-        (place / name / "a").mkdir(parents=True)
-        (place / name / "b.md").write_text(name)
-        (place / name / "up").symlink_to(place)
-        (place / name / "out.md").symlink_to(place / "outside.md")
-        (place / name / "ring").symlink_to(place / name / "ring")
-    return place
+        (root / name / "a").mkdir(parents=True)
+        (root / name / "b.md").write_text(name)
+        (root / name / "up").symlink_to(root)
+        (root / name / "out.md").symlink_to(root / "outside.md")
+        (root / name / "ring").symlink_to(root / name / "ring")
+    return root
 
 
 @given(NAMES, st.booleans())
-def test_a_file_is_in_a_folder_or_refused(place: Path, name: str, absolute: bool):
-    folders = Folders([place / "one", place / "two"])
-    name = f"{place}/{name}" if absolute else name
-    for found in (lambda: folders.existing(name, 100, [".md"]), lambda: folders.new(name, True)):
+def test_paths_are_inside_folders_or_refused(root: Path, name: str, absolute: bool):
+    folders = Folders([root / "one", root / "two"])
+    name = f"{root}/{name}" if absolute else name
+    for find in (lambda: folders.input_path(name, 100, [".md"]), lambda: folders.output_path(name, True)):
         try:
-            path = found()
+            path = find()
         except ApiError:
             continue
         assert path == path.resolve()
-        assert any(path.is_relative_to(place / root) for root in ("one", "two"))
+        assert any(path.is_relative_to(root / folder) for folder in ("one", "two"))
         assert folders.folder_of(path) / folders.name_of(path) == path
 
 
-def test_the_first_folder_that_has_a_file_is_used(place: Path):
-    folders = Folders([place / "two", place / "one", place / "two"])
-    assert folders.existing("b.md", 100, []).read_text() == "two"
-    assert folders.existing(str(place / "one" / "b.md"), 100, []).read_text() == "one"
-    assert folders.new("c.md", False, place / "one" / "b.md") == place / "one" / "c.md"
-    assert folders.new("c.md", False) == place / "two" / "c.md"
+def test_first_folder_with_the_file_is_used(root: Path):
+    folders = Folders([root / "two", root / "one", root / "two"])
+    assert folders.input_path("b.md", 100, []).read_text() == "two"
+    assert folders.input_path(str(root / "one" / "b.md"), 100, []).read_text() == "one"
+    assert folders.output_path("c.md", False, root / "one" / "b.md") == root / "one" / "c.md"
+    assert folders.output_path("c.md", False) == root / "two" / "c.md"
     assert folders.files([".md"]) == ["b.md"]
-    assert folders.without_roots(f"{place}/one/b.md: bad") == "b.md: bad"
+    assert folders.without_roots(f"{root}/one/b.md: bad") == "b.md: bad"
 
 
-def test_without_folders_no_file_is_used(place: Path):
-    for found in (lambda: Folders([]).existing("b.md", 1, []), lambda: Folders([]).new("b.md", True)):
+def test_without_folders_files_are_refused(root: Path):
+    for find in (
+        lambda: Folders([]).input_path("b.md", 1, []),
+        lambda: Folders([]).output_path("b.md", True),
+    ):
         with pytest.raises(ApiError, match="uwaga mcp --folder DIR"):
-            found()
+            find()
     with pytest.raises(SettingsError, match="there is no such folder"):
-        Folders([place / "none"])
+        Folders([root / "none"])

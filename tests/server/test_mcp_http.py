@@ -1,4 +1,4 @@
-"""The Model Context Protocol over HTTP: keys, limits, hosts and origins, bodies that are no messages."""
+"""MCP over HTTP: keys, limits, hosts and origins, invalid messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from running_server import RunningServer, running_server
 from uwaga.server.auth import add_key
 
 pytest.importorskip("mcp")
-from mcp_client import over_http
+from mcp_client import connect_http
 
 LIST = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -24,10 +24,10 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     file = tmp_path_factory.mktemp("keys") / "keys.json"
-    made = {name: add_key(file, name) for name in ("ann", "bob")}
-    made["poor"] = add_key(file, "poor", characters=20)
-    made["slow"] = add_key(file, "slow", characters_per_minute=10)
-    return {**made, "file": str(file)}
+    created = {name: add_key(file, name) for name in ("ann", "bob")}
+    created["poor"] = add_key(file, "poor", characters=20)
+    created["slow"] = add_key(file, "slow", characters_per_minute=10)
+    return {**created, "file": str(file)}
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, str]) -> It
 
 
 def post(server: RunningServer, body: bytes, key: str, **headers: str) -> httpx.Response:
-    sent = {**HEADERS, **({"authorization": f"Bearer {key}"} if key else {}), **headers}
-    return httpx.post(f"{server.url}/mcp", content=body, headers=sent, timeout=30)
+    request_headers = {**HEADERS, **({"authorization": f"Bearer {key}"} if key else {}), **headers}
+    return httpx.post(f"{server.url}/mcp", content=body, headers=request_headers, timeout=30)
 
 
-def test_a_key_is_required_and_a_session_is_of_its_client(server: RunningServer, keys: dict[str, str]):
+def test_keys_and_session_ownership(server: RunningServer, keys: dict[str, str]):
     missing, wrong = post(server, LIST, ""), post(server, LIST, "wrong")
     assert missing.status_code == 401 and missing.headers["www-authenticate"] == "Bearer"
     assert wrong.status_code == 403 and "wrong" in wrong.json()["error"]["message"]
@@ -65,21 +65,21 @@ def test_a_key_is_required_and_a_session_is_of_its_client(server: RunningServer,
     assert post(server, LIST, keys["bob"], **session).status_code == 404
 
 
-def test_characters_are_counted_for_each_client(server: RunningServer, keys: dict[str, str]):
-    asked = {"source": "en", "target": "de"}
-    with over_http(server.url, keys["poor"]) as poor:
-        poor.ok("translate", text="A man sleeps.", **asked)
-        assert "characters left" in poor.refused("translate", text="A woman sleeps.", **asked)
-        assert "characters left" in poor.refused("translate_file", document="page.txt", **asked)
-        poor.ok("translate", text="A dog.", **asked)  # what failed was given back
-    with over_http(server.url, keys["slow"]) as slow:
-        slow.ok("translate", text="A dog runs", **asked)
-        assert "try again" in slow.refused("translate", text="A dog runs", **asked)
+def test_character_limits_per_client(server: RunningServer, keys: dict[str, str]):
+    languages = {"source": "en", "target": "de"}
+    with connect_http(server.url, keys["poor"]) as poor:
+        poor.ok("translate", text="A man sleeps.", **languages)
+        assert "characters left" in poor.refused("translate", text="A woman sleeps.", **languages)
+        assert "characters left" in poor.refused("translate_file", document="page.txt", **languages)
+        poor.ok("translate", text="A dog.", **languages)  # failed calls are not counted
+    with connect_http(server.url, keys["slow"]) as slow:
+        slow.ok("translate", text="A dog runs", **languages)
+        assert "try again" in slow.refused("translate", text="A dog runs", **languages)
 
 
-def test_large_files_and_bodies_are_refused(server: RunningServer, keys: dict[str, str]):
+def test_size_limits(server: RunningServer, keys: dict[str, str]):
     assert post(server, b" " * 60_000, keys["ann"]).status_code == 413
-    with over_http(server.url, keys["ann"]) as client:
+    with connect_http(server.url, keys["ann"]) as client:
         message = client.refused("translate_file", document="large.txt", target="de")
         assert message == "'large.txt': has 150000 bytes; at most 100000 are allowed"
 
@@ -103,12 +103,12 @@ def test_other_hosts_and_origins_are_refused(
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\x00", b"[" * 10_000, b"{}", b"[]", b'"x"', b'{"a": "\\ud800"}'])
-def test_a_body_that_is_no_message_is_refused(server: RunningServer, keys: dict[str, str], body: bytes):
+def test_invalid_messages_are_refused(server: RunningServer, keys: dict[str, str], body: bytes):
     assert post(server, body, keys["ann"]).status_code == 400
 
 
-def test_no_text_or_path_is_logged(server: RunningServer, keys: dict[str, str]):
-    with over_http(server.url, keys["bob"]) as client:
+def test_texts_and_paths_are_not_logged(server: RunningServer, keys: dict[str, str]):
+    with connect_http(server.url, keys["bob"]) as client:
         client.ok("translate", text="A quokka sleeps.", source="en", target="de")
         client.refused("translate", text="quokka", target="quokka", quokka=1)
         client.refused("translate_file", document="/quokka.txt", target="de")
@@ -117,10 +117,10 @@ def test_no_text_or_path_is_logged(server: RunningServer, keys: dict[str, str]):
 
 
 @pytest.mark.slow
-def test_open_sessions_do_not_delay_the_end(tmp_path: Path):
-    with running_server(tmp_path, ("mcp", "--http")) as server, over_http(server.url) as client:
+def test_open_sessions_do_not_delay_shutdown(tmp_path: Path):
+    with running_server(tmp_path, ("mcp", "--http")) as server, connect_http(server.url) as client:
         assert client.tools()
-        until = time.monotonic() + 20  # uvicorn waits 30 s for streams that do not end
+        deadline = time.monotonic() + 20  # uvicorn waits 30 s for streams that do not end
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(25)
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Odd values in the fields of every route: an answer or an error, never a failure of the server."""
+"""Odd values in the fields of all routes never cause a server error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uwaga.server.routing import FORM, Route
 
 SURROGATE = "\ud800"
 VALUES = [SURROGATE, f"a {SURROGATE} b", [SURROGATE], {SURROGATE: 1}, "\0", {}, None, -1, "9" * 5000]
-FIELDS_OF_FORMS = [value for value in VALUES if isinstance(value, str)]
+FORM_VALUES = [value for value in VALUES if isinstance(value, str)]
 
 
 @pytest.fixture(scope="module")
@@ -45,49 +45,47 @@ def names_of(route: Route) -> list[str]:
     return [field.alias or name for name, field in fields.items()]
 
 
-def answers(client: httpx.Client, route: Route, name: str) -> Iterator[httpx.Response]:
-    """Send a route's fields, each odd value in turn in the one of this name."""
-    usual = {known: FIELDS[known] for known in names_of(route) if known in FIELDS}
+def send_values(client: httpx.Client, route: Route, name: str) -> Iterator[httpx.Response]:
+    """Send a route's fields, with each odd value in turn in the field with this name."""
+    defaults = {field: FIELDS[field] for field in names_of(route) if field in FIELDS}
     path = route.path.replace("{", "").replace("}", "")
     if route.kind != "query":
         for value in VALUES:
-            yield client.request(route.method, path, content=json.dumps({**usual, name: value}))
+            yield client.request(route.method, path, content=json.dumps({**defaults, name: value}))
     if route.kind in ("query", "json or form"):
-        texts = {key: value for key, value in usual.items() if isinstance(value, str)}
-        for value in FIELDS_OF_FORMS:
-            form = {**texts, name: value.encode("utf-8", "surrogatepass")}
+        texts = {key: value for key, value in defaults.items() if isinstance(value, str)}
+        for value in FORM_VALUES:
+            body_fields = {**texts, name: value.encode("utf-8", "surrogatepass")}
             if route.kind == "query":
                 yield client.request(
                     route.method, path, params={**texts, name: value.replace(SURROGATE, "?")}
                 )
             else:
                 body = httpx.QueryParams({key: str(text) for key, text in texts.items()})
-                odd = "".join(f"%{byte:02x}" for byte in form[name])
-                content = f"{body}&{name}={odd}".encode()
+                encoded = "".join(f"%{byte:02x}" for byte in body_fields[name])
+                content = f"{body}&{name}={encoded}".encode()
                 yield client.request(route.method, path, content=content, headers={"content-type": FORM})
 
 
-def test_no_value_of_a_field_breaks_the_server(
-    client: httpx.Client, tmp_path_factory: pytest.TempPathFactory
-):
+def test_no_field_value_causes_a_server_error(client: httpx.Client, tmp_path_factory: pytest.TempPathFactory):
     fields = [(route, name) for route in routes(tmp_path_factory) for name in names_of(route)]
     assert len(fields) > 70
     for route, name in fields:
-        for answer in answers(client, route, name):
-            place = (route.method, route.path, name, answer.request.content[:200])
-            assert answer.status_code != 500, place
-            assert answer.headers["x-request-id"], place
-            assert answer.status_code == 204 or answer.headers["content-type"], place
+        for response in send_values(client, route, name):
+            context = (route.method, route.path, name, response.request.content[:200])
+            assert response.status_code != 500, context
+            assert response.headers["x-request-id"], context
+            assert response.status_code == 204 or response.headers["content-type"], context
 
 
 @pytest.mark.parametrize("path", ["/translate", "/language/translate/v2"])
-def test_a_lone_surrogate_comes_back_as_it_was(client: httpx.Client, path: str):
-    answer = client.post(
+def test_lone_surrogate_is_returned_unchanged(client: httpx.Client, path: str):
+    response = client.post(
         path, content=json.dumps({"q": SURROGATE, "source": "en", "target": "de", "format": "text"})
     )
-    assert answer.status_code < 500
-    if answer.status_code == 200:
-        assert json.dumps(SURROGATE)[1:-1] in answer.text
+    assert response.status_code < 500
+    if response.status_code == 200:
+        assert json.dumps(SURROGATE)[1:-1] in response.text
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_a_lone_surrogate_comes_back_as_it_was(client: httpx.Client, path: str):
         {"a": 1},
     ],
 )
-def test_any_string_is_json(content: Any):
+def test_json_bytes_of_any_string(content: Any):
     parsed = json.loads(json_bytes(content))
 
     def without_constants(value: Any) -> Any:
@@ -125,7 +123,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("path", TEXTS)
-def test_too_many_texts_are_refused_before_anything_is_made_of_them(
+def test_too_many_texts_are_refused_before_requests_are_built(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def build_requests(*_: object) -> None:
@@ -139,11 +137,11 @@ def test_too_many_texts_are_refused_before_anything_is_made_of_them(
                 monkeypatch.setattr(module, name, build_requests)
     app, _ = make_app(tmp_path, keys=None)
 
-    async def answer() -> httpx.Response:
+    async def request() -> httpx.Response:
         headers = {"authorization": "DeepL-Auth-Key any"}
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://localhost"
         ) as client:
             return await client.post(path, json=TEXTS[path], headers=headers)
 
-    assert asyncio.run(answer()).status_code == 413
+    assert asyncio.run(request()).status_code == 413

@@ -1,9 +1,10 @@
-"""The official client of OpenAI, unmodified, and requests of other clients, replayed as they send them.
+"""The unmodified official client of OpenAI, and replayed requests of other clients.
 
-- OpenAI Translator, ``src/common/engines/abstract-openai.ts``; pot-desktop, ``src/services/translate/openai/index.jsx``
+- OpenAI Translator, ``src/common/engines/abstract-openai.ts``; pot-desktop,
+``src/services/translate/openai/index.jsx``
   and ``Config.jsx``; Translate for Zotero, ``src/modules/services/gpt.ts`` and ``qwenmt.ts``; calibre's Ebook
-  Translator, ``engines/openai.py``; the Bob plugin, ``src/adapter/openai.ts``; KISS Translator, ``src/config/api.js``;
-  Immersive Translate's documentation, "AI Prompt".
+  Translator, ``engines/openai.py``; the Bob plugin, ``src/adapter/openai.ts``; KISS Translator,
+  ``src/config/api.js``; Immersive Translate's documentation, "AI Prompt".
 - Qwen-MT's documentation, with ``translation_options``.
 """
 
@@ -28,7 +29,7 @@ from waiting import eventually
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import add_key
 from uwaga.server.dialects.openai import stream_completion
-from uwaga.server.middleware import BodyRoom, RequestState
+from uwaga.server.middleware import BodyMemory, RequestState
 from uwaga.translator import Translator
 
 pytest_plugins = "server_fixtures"
@@ -38,7 +39,7 @@ openai = pytest.importorskip("openai")
 PAGE = Path(__file__).parents[2] / "docs/guides/openai.md"
 SAMPLE = re.compile(r'^```py\n(.*?)^```\n\n```text title="output"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 TEXT = "The weather is nice today. I want to buy a car."
-ASKED = f"Translate the following text from English to German:\n\n{TEXT}"
+PROMPT = f"Translate the following text from English to German:\n\n{TEXT}"
 PATH = "/openai/v1/chat/completions"
 SHAPE = {
     "id": lambda number: number.startswith("chatcmpl-"),
@@ -66,19 +67,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def client(server: RunningServer) -> Iterator[Any]:
-    with openai.OpenAI(api_key="any", base_url=f"{server.url}/openai/v1", max_retries=0) as made:
-        yield made
+    with openai.OpenAI(api_key="any", base_url=f"{server.url}/openai/v1", max_retries=0) as openai_client:
+        yield openai_client
 
 
 def user(content: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": content}]
 
 
-def streamed(answer: httpx.Response) -> str:
-    """The text of a stream of chunks, whose form is checked."""
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    *events, done, rest = answer.text.split("\n\n")
-    assert (done, rest) == ("data: [DONE]", "")
+def streamed_text(response: httpx.Response) -> str:
+    """Check the format of a stream of chunks and return its text."""
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *events, last, trailing = response.text.split("\n\n")
+    assert (last, trailing) == ("data: [DONE]", "")
     chunks = [json.loads(event.removeprefix("data: ")) for event in events]
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
     assert len({chunk["id"] for chunk in chunks}) == 1
@@ -88,51 +89,55 @@ def streamed(answer: httpx.Response) -> str:
     return "".join(choice["delta"].get("content", "") for choice in choices)
 
 
-def test_a_completion_is_the_translators_own(client, translator: Translator):
-    made = client.chat.completions.create(model="uwaga", messages=user(ASKED), temperature=0)
-    wanted = translator.translate(TEXT)
-    assert made.choices[0].message.content == wanted.text
-    assert (made.model, made.choices[0].finish_reason, made._request_id) == ("uwaga", "stop", made.id[9:])
-    assert made.usage.prompt_tokens == len(wanted.source_tokens)
-    assert made.usage.completion_tokens == len(wanted.tokens)
-    assert made.usage.total_tokens == made.usage.prompt_tokens + made.usage.completion_tokens
+def test_completion_matches_library(client, translator: Translator):
+    completion = client.chat.completions.create(model="uwaga", messages=user(PROMPT), temperature=0)
+    expected = translator.translate(TEXT)
+    assert completion.choices[0].message.content == expected.text
+    assert (completion.model, completion.choices[0].finish_reason, completion._request_id) == (
+        "uwaga",
+        "stop",
+        completion.id[9:],
+    )
+    assert completion.usage.prompt_tokens == len(expected.source_tokens)
+    assert completion.usage.completion_tokens == len(expected.tokens)
+    assert (
+        completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
+    )
 
 
-def test_a_stream_is_greedy(client, translator: Translator):
+def test_stream_is_greedy(client, translator: Translator):
     with client.chat.completions.create(model="en-de", messages=user(TEXT), stream=True) as stream:
         pieces = [chunk.choices[0].delta.content for chunk in stream]
     assert len(pieces) > 5 and pieces[-1] is None
     assert "".join(pieces[:-1]) == translator.translate(TEXT, beam=1).text
 
 
-def test_the_asynchronous_client(server: RunningServer, translator: Translator):
-    async def both() -> tuple[str, str]:
+def test_asynchronous_client(server: RunningServer, translator: Translator):
+    async def complete_and_stream() -> tuple[str, str]:
         async with openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/openai/v1") as client:
-            made = await client.chat.completions.create(model="en-de", messages=user(TEXT))
+            completion = await client.chat.completions.create(model="en-de", messages=user(TEXT))
             stream = await client.chat.completions.create(model="en-de", messages=user(TEXT), stream=True)
             pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
-            return made.choices[0].message.content, "".join(pieces)
+            return completion.choices[0].message.content, "".join(pieces)
 
-    wanted = translator.translate(TEXT).text, translator.translate(TEXT, beam=1).text
-    assert asyncio.run(both()) == wanted
+    expected = translator.translate(TEXT).text, translator.translate(TEXT, beam=1).text
+    assert asyncio.run(complete_and_stream()) == expected
 
 
-def test_the_models(client, server: RunningServer):
+def test_models(client, server: RunningServer):
     assert [model.id for model in client.models.list()] == ["uwaga", "en-de"]
     assert client.models.retrieve("en-de").owned_by == "uwaga"
     with pytest.raises(openai.NotFoundError) as refused:
         client.models.retrieve("gpt-4o")
     assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
     for name in ("de-en", "en-fi", "en-", "-", "-" * 60_000, "../../etc/passwd", "x" * 60_000):
-        answer = httpx.get(f"{server.url}/openai/v1/models/{name}")
-        assert (answer.status_code, list(answer.json())) == (404, ["error"])
+        response = httpx.get(f"{server.url}/openai/v1/models/{name}")
+        assert (response.status_code, list(response.json())) == (404, ["error"])
     assert "models" in httpx.get(f"{server.url}/v1/models").json()  # the server's own API has this path
 
 
-def test_the_languages_are_of_the_options_the_message_the_system_prompt_or_the_model(
-    client, translator: Translator
-):
-    wanted = translator.translate(TEXT).text
+def test_languages_of_options_message_system_prompt_or_model(client, translator: Translator):
+    expected = translator.translate(TEXT).text
     system = {"role": "system", "content": "Translate from English to German."}
     options = {"source_lang": "English", "target_lang": "German"}
     parts = [{"type": "text", "text": part} for part in TEXT.partition(".")]
@@ -145,22 +150,22 @@ def test_the_languages_are_of_the_options_the_message_the_system_prompt_or_the_m
         ("uwaga", [system, *user(parts)], {}),
         ("en-de", user(TEXT), {}),
         ("auto-de", user(TEXT), {}),
-        ("en-de", user(ASKED), {}),
+        ("en-de", user(PROMPT), {}),
     ):
-        made = client.chat.completions.create(model=model, messages=messages, extra_body=extra)
-        assert made.choices[0].message.content == wanted, (model, messages, extra)
+        completion = client.chat.completions.create(model=model, messages=messages, extra_body=extra)
+        assert completion.choices[0].message.content == expected, (model, messages, extra)
 
 
-def test_terms_of_the_options(client):
+def test_terms_of_options(client):
     options = {"target_lang": "German", "terms": [{"source": "car", "target": "Wagen"}]}
-    made = client.chat.completions.create(
+    completion = client.chat.completions.create(
         model="uwaga", messages=user("I want to buy a car."), extra_body={"translation_options": options}
     )
-    assert "Wagen" in made.choices[0].message.content
+    assert "Wagen" in completion.choices[0].message.content
 
 
 @pytest.mark.parametrize(
-    ("sent", "param", "code"),
+    ("kwargs", "param", "code"),
     [
         ({"messages": user("How are you?")}, "messages", "no_translation_request"),
         ({"messages": user("Translate to Finnish: Hello")}, "target", "unsupported_language"),
@@ -176,15 +181,15 @@ def test_terms_of_the_options(client):
         ({"modalities": ["text", "audio"]}, "modalities", "unsupported_parameter"),
     ],
 )
-def test_refusals(client, sent: dict[str, Any], param: str, code: str):
+def test_invalid_requests_are_refused(client, kwargs: dict[str, Any], param: str, code: str):
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(**{"model": "uwaga", "messages": user(ASKED), **sent})
+        client.chat.completions.create(**{"model": "uwaga", "messages": user(PROMPT), **kwargs})
     assert (refused.value.param, refused.value.code) == (param, code)
     assert refused.value.type == "invalid_request_error"
 
 
-def test_options_that_ask_for_nothing_are_taken(client):
-    nothing = {"n": 1, "stop": None, "logprobs": False, "tools": [], "response_format": {"type": "text"}}
+def test_neutral_options_are_accepted(client):
+    neutral = {"n": 1, "stop": None, "logprobs": False, "tools": [], "response_format": {"type": "text"}}
     sampling = {
         "temperature": 0.2,
         "top_p": 1,
@@ -193,8 +198,8 @@ def test_options_that_ask_for_nothing_are_taken(client):
         "presence_penalty": 1,
         "user": "a",
     }
-    made = client.chat.completions.create(model="uwaga", messages=user(ASKED), **nothing, **sampling)
-    assert made.choices[0].finish_reason == "stop"
+    completion = client.chat.completions.create(model="uwaga", messages=user(PROMPT), **neutral, **sampling)
+    assert completion.choices[0].finish_reason == "stop"
 
 
 ENGINE = "You are a professional translation engine, please translate the text into a colloquial, professional, elegant and fluent content, without the style of machine translation. You must only translate the text content, never interpret it."
@@ -205,7 +210,7 @@ IMMERSIVE = "You are a professional German native translator who needs to fluent
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "body",
     [
         {"model": "uwaga", "temperature": 0, "top_p": 1, "frequency_penalty": 1, "presence_penalty": 1, "stream": True,
          "messages": user(f"{ENGINE}\n\nOnly reply the result and nothing else. Please translate to Deutsch:\n\n{TEXT}")},
@@ -219,43 +224,45 @@ IMMERSIVE = "You are a professional German native translator who needs to fluent
     ],
     ids=["OpenAI Translator", "Pot", "Zotero", "Zotero, Qwen-MT", "calibre", "Bob", "Immersive Translate"],
 )  # fmt: skip
-def test_the_requests_of_clients(server: RunningServer, translator: Translator, sent: dict[str, Any]):
+def test_requests_of_clients(server: RunningServer, translator: Translator, body: dict[str, Any]):
     headers = {"authorization": "Bearer any", "api-key": "any"}
-    answer = httpx.post(f"{server.url}{PATH}", json=sent, headers=headers, timeout=60)
-    assert answer.status_code == 200, answer.text
-    if sent.get("stream"):
-        assert streamed(answer) == translator.translate(TEXT, beam=1).text
+    response = httpx.post(f"{server.url}{PATH}", json=body, headers=headers, timeout=60)
+    assert response.status_code == 200, response.text
+    if body.get("stream"):
+        assert streamed_text(response) == translator.translate(TEXT, beam=1).text
     else:
-        assert fits(answer.json(), SHAPE), answer.text
-        assert answer.json()["choices"][0]["message"]["content"] == translator.translate(TEXT).text
+        assert fits(response.json(), SHAPE), response.text
+        assert response.json()["choices"][0]["message"]["content"] == translator.translate(TEXT).text
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_segments_of_kiss_translator(server: RunningServer, translator: Translator, stream: bool):
+def test_segments_of_kiss_translator(server: RunningServer, translator: Translator, stream: bool):
     segments = [{"id": 1, "text": TEXT}, {"id": 2, "text": "A <i1>man</i1> sleeps."}]
-    asked = {"targetLanguage": "de", "title": "News", "segments": segments, "glossary": {"car": "Wagen"}}
+    message = {"targetLanguage": "de", "title": "News", "segments": segments, "glossary": {"car": "Wagen"}}
     system = {"role": "system", "content": "Act as a translation API. Output a single raw JSON object only."}
     body = {
         "model": "uwaga",
-        "messages": [system, *user(json.dumps(asked))],
+        "messages": [system, *user(json.dumps(message))],
         "stream": stream,
         "max_tokens": 20480,
     }
-    answer = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
-    content = streamed(answer) if stream else answer.json()["choices"][0]["message"]["content"]
+    response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+    content = streamed_text(response) if stream else response.json()["choices"][0]["message"]["content"]
     first, second = json.loads(content)["translations"]
     assert (first["id"], first["sourceLanguage"], "Wagen" in first["text"]) == (1, "en", True)
     assert second == {"id": 2, "text": "Ein <i1>Mann</i1> schläft.", "sourceLanguage": "en"}
 
 
-def test_paragraphs_keep_their_separators(client):
+def test_paragraph_separators_are_preserved(client):
     """Immersive Translate and Read Frog join paragraphs with ``%%``."""
     text = "A man sleeps.\n\n%%\n\nHello\n\n%%\n\nThe car is very fast."
-    made = client.chat.completions.create(model="uwaga", messages=user(f"Translate to German:\n\n{text}"))
-    assert len(made.choices[0].message.content.split("\n\n%%\n\n")) == 3
+    completion = client.chat.completions.create(
+        model="uwaga", messages=user(f"Translate to German:\n\n{text}")
+    )
+    assert len(completion.choices[0].message.content.split("\n\n%%\n\n")) == 3
 
 
-def test_a_text_that_is_too_large(client):
+def test_too_large_texts_are_refused(client):
     for content in ("a" * 20_001, "a" * (3 << 20)):
         with pytest.raises(openai.APIStatusError) as refused:
             client.chat.completions.create(model="en-de", messages=user(content))
@@ -264,29 +271,29 @@ def test_a_text_that_is_too_large(client):
         client.chat.completions.create(model="en-de", messages=user("a" * 20_001), stream=True)
 
 
-def test_a_client_that_leaves_a_stream_stops_the_translation(server: RunningServer, client):
+def test_disconnect_during_stream_stops_translation(server: RunningServer, client):
     stream = client.chat.completions.create(model="en-de", messages=user(TEXT * 400), stream=True)
     assert next(iter(stream)).choices[0].delta.role == "assistant"
     stream.close()
     eventually(lambda: '"status": 499' in server.log.read_text(encoding="utf-8"))
-    none = 'uwaga_model_requests{model="bundled"} 0.0'
-    eventually(lambda: none in httpx.get(f"{server.url}/metrics").text)
+    idle = 'uwaga_model_requests{model="bundled"} 0.0'
+    eventually(lambda: idle in httpx.get(f"{server.url}/metrics").text)
 
 
-def test_an_error_within_a_stream_is_its_last_event():
-    async def broken() -> AsyncGenerator[str, None]:
+def test_error_during_stream_is_last_event():
+    async def failing_pieces() -> AsyncGenerator[str, None]:
         yield "Das"
         raise ApiError(504, "deadline_exceeded", "the time is over")
 
     async def messages() -> list[dict[str, Any]]:
-        scope = {"type": "http", "headers": [], "uwaga": RequestState("1", BodyRoom(1 << 20))}
-        request, sent = Request(scope, asyncio.Event().wait), []
+        scope = {"type": "http", "headers": [], "uwaga": RequestState("1", BodyMemory(1 << 20))}
+        request, sent_messages = Request(scope, asyncio.Event().wait), []
 
         async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
+            sent_messages.append(message)
 
-        await stream_completion(request, "uwaga", broken())(scope, request.receive, send)
-        return sent
+        await stream_completion(request, "uwaga", failing_pieces())(scope, request.receive, send)
+        return sent_messages
 
     _, first, last, end = asyncio.run(messages())
     assert b'"content":"Das"' in first["body"]
@@ -304,29 +311,29 @@ def test_an_error_within_a_stream_is_its_last_event():
 def test_keys_and_limits(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann", requests_per_minute=2)
-    few = add_key(file, "bob", characters=10)
+    limited_key = add_key(file, "bob", characters=10)
     with running_server(tmp_path, dialects=["openai"], keys=str(file)) as server:
 
-        def ask(key: str) -> Any:
+        def complete(key: str) -> Any:
             with openai.OpenAI(api_key=key, base_url=f"{server.url}/openai/v1", max_retries=0) as client:
                 return client.chat.completions.create(model="en-de", messages=user(TEXT))
 
         with pytest.raises(openai.AuthenticationError) as refused:
-            ask("wrong")
+            complete("wrong")
         assert refused.value.code == "invalid_api_key"
         assert httpx.get(f"{server.url}/openai/v1/models").status_code == 401
         assert httpx.get(f"{server.url}/openai/v1/models", headers={"api-key": key}).status_code == 200
-        ask(key)
+        complete(key)
         with pytest.raises(openai.RateLimitError) as refused:
-            ask(key)
+            complete(key)
         assert refused.value.code == "rate_limit_exceeded"
         assert int(refused.value.response.headers["retry-after"]) > 0
         with pytest.raises(openai.RateLimitError) as refused:
-            ask(few)
+            complete(limited_key)
         assert refused.value.code == "insufficient_quota"
 
 
-def test_a_prompt_of_the_largest_size_has_an_answer(server: RunningServer):
+def test_prompts_of_maximum_size(server: RunningServer):
     for part in (
         "to ",
         "from en to ",
@@ -339,13 +346,13 @@ def test_a_prompt_of_the_largest_size_has_an_answer(server: RunningServer):
         '{"a":',
     ):
         body = {"model": "uwaga", "messages": user(part * (1_000_000 // len(part)))}
-        answer = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
-        assert answer.status_code in (400, 413), answer.text
+        response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+        assert response.status_code in (400, 413), response.text
 
 
-def test_the_samples_of_the_page(server: RunningServer, capsys: pytest.CaptureFixture[str]):
-    found, names = SAMPLE.findall(PAGE.read_text(encoding="utf-8")), dict[str, Any]()
-    assert len(found) == 2
-    for program, shown in found:
-        exec(compile(program.replace("http://127.0.0.1:5000", server.url), PAGE, "exec"), names)
-        assert capsys.readouterr().out == shown
+def test_guide_samples(server: RunningServer, capsys: pytest.CaptureFixture[str]):
+    samples, namespace = SAMPLE.findall(PAGE.read_text(encoding="utf-8")), dict[str, Any]()
+    assert len(samples) == 2
+    for program, output in samples:
+        exec(compile(program.replace("http://127.0.0.1:5000", server.url), PAGE, "exec"), namespace)
+        assert capsys.readouterr().out == output

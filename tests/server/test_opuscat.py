@@ -1,8 +1,9 @@
-"""Requests of OPUS-CAT's clients, replayed as they send them.
+"""Requests of OPUS-CAT's clients, replayed.
 
 - Helsinki-NLP/OPUS-CAT: ``OmegaTPlugin``, ``OpusCatTranslator.java``; ``Trados2019Plugin``,
-  ``OpusCatMtServiceConnection.cs`` and ``ConnectionControl.xaml.cs``; ``memoQPlugin``, ``OpusCatMTSession.cs`` and
-  ``OpusCatMTOptionsForm.cs``; ``OpusCatChromeExtension/connector.js``; its documentation of Wordfast Pro and Classic.
+  ``OpusCatMtServiceConnection.cs`` and ``ConnectionControl.xaml.cs``; ``memoQPlugin``,
+  ``OpusCatMTSession.cs`` and ``OpusCatMTOptionsForm.cs``; ``OpusCatChromeExtension/connector.js``; its
+  documentation of Wordfast Pro and Classic.
 - briacp's plugin for OmegaT, ``OpusMT.java``; LoopCAT's bridge to OPUS-CAT.
 """
 
@@ -64,12 +65,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     ],
     ids=["OmegaT", "OmegaT by briacp", "Trados", "memoQ", "Chrome", "Wordfast Classic", "Wordfast Pro", "LoopCAT"],
 )  # fmt: skip
-def test_a_segment_is_translated(
+def test_translate_segment(
     server: RunningServer, translator: Translator, method: str, path: str, params: dict[str, str]
 ):
-    answer = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
-    pair = answer.json()
-    assert answer.status_code == 200 and fits(pair, PAIR), answer.text
+    response = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
+    pair = response.json()
+    assert response.status_code == 200 and fits(pair, PAIR), response.text
     assert pair["translation"] == pair["Translation"] == translator.translate(TEXT).text
 
 
@@ -92,36 +93,32 @@ def test_a_segment_is_translated(
         ("DELETE", "TranslateJson", None, 405, {"Message": str}),
     ],
 )  # fmt: skip
-def test_pairs_and_refusals(
-    server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any
-):
-    sent = {} if body is None else {"json": body}
+def test_other_requests(server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any):
+    kwargs = {} if body is None else {"json": body}
     for prefix in ("MTRestService", "MtRestService"):
-        answer = httpx.request(method, f"{server.url}/{prefix}/{path}", timeout=60, **sent)
-        assert answer.status_code == status, answer.text
-        assert not answer.content if shape is None else fits(answer.json(), shape), answer.text
+        response = httpx.request(method, f"{server.url}/{prefix}/{path}", timeout=60, **kwargs)
+        assert response.status_code == status, response.text
+        assert not response.content if shape is None else fits(response.json(), shape), response.text
 
 
-def test_a_translation_as_plain_text(server: RunningServer, translator: Translator):
+def test_plain_text_translation(server: RunningServer, translator: Translator):
     for name in ("Translate", "TranslateStream"):
-        answer = httpx.get(f"{server.url}/MTRestService/{name}", params={"input": TEXT}, timeout=60)
-        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-        assert answer.text == translator.translate(TEXT).text
+        response = httpx.get(f"{server.url}/MTRestService/{name}", params={"input": TEXT}, timeout=60)
+        assert response.headers["content-type"] == "text/plain; charset=utf-8"
+        assert response.text == translator.translate(TEXT).text
 
 
-def test_the_target_may_be_missing_only_if_there_is_one(tmp_path):
+def test_target_may_be_omitted_only_if_unique(tmp_path):
     models = [{"name": "bundled"}, {"name": "bundled", "source": "en", "target": "fr"}]
     with running_server(tmp_path, dialects=["opuscat"], models=models) as server:
-        answer = httpx.get(f"{server.url}/MTRestService/TranslateJson", params={"input": TEXT}, timeout=60)
-        assert (answer.status_code, "de, fr" in answer.json()["Message"]) == (400, True)
+        response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params={"input": TEXT}, timeout=60)
+        assert (response.status_code, "de, fr" in response.json()["Message"]) == (400, True)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
-def test_segments_and_links_are_as_the_tag_restorers_of_the_plugins_read_them(
-    translator: Translator, parts: list[str]
-):
-    """``TagRestorer.cs``: the segments are the text, and the links are pairs of their numbers."""
+def test_segments_and_links(translator: Translator, parts: list[str]):
+    """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""
     translation = translator.translate(" ".join(parts), alignment=True)
     pair: Any = translation_pair(translation)
     for text, segments in (
@@ -130,10 +127,12 @@ def test_segments_and_links_are_as_the_tag_restorers_of_the_plugins_read_them(
     ):
         assert "".join(segments).replace("▁", " ").split() == text.split()
     links = [tuple(map(int, link.split("-"))) for link in pair["AlignmentString"].split()]
-    forward, back = pair["SegmentedAlignmentSourceToTarget"], pair["SegmentedAlignmentTargetToSource"]
-    assert [(int(one), other) for one, several in forward.items() for other in several] == links
-    assert sorted((other, int(one)) for one, several in back.items() for other in several) == links
+    forward, backward = pair["SegmentedAlignmentSourceToTarget"], pair["SegmentedAlignmentTargetToSource"]
+    assert [(int(source), target) for source, targets in forward.items() for target in targets] == links
+    assert (
+        sorted((source, int(target)) for target, sources in backward.items() for source in sources) == links
+    )
     assert all(
-        one < len(pair["SegmentedSourceSentence"]) and other < len(pair["SegmentedTranslation"])
-        for one, other in links
+        source < len(pair["SegmentedSourceSentence"]) and target < len(pair["SegmentedTranslation"])
+        for source, target in links
     )

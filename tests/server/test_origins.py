@@ -1,4 +1,4 @@
-"""Pages of other sites do not use a server that trusts everybody on its machine."""
+"""Pages of other sites cannot use a server that trusts all clients on its machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.server.origins import OriginCheck, check_origins
 from uwaga.server.settings import ServerSettings, server_settings
 
 
-async def answer(scope: Any, receive: Any, send: Any) -> None:
+async def done_app(scope: Any, receive: Any, send: Any) -> None:
     await Response("done")(scope, receive, send)
 
 
@@ -24,7 +24,7 @@ def settings(**values: Any) -> ServerSettings:
 
 def status(headers: dict[str, str], **values: Any) -> int:
     """Return the status of a request with these headers to a server with these settings."""
-    app = check_origins(answer, settings(**values))
+    app = check_origins(done_app, settings(**values))
 
     async def send() -> int:
         transport = httpx.ASGITransport(app)
@@ -45,7 +45,7 @@ HOSTS = {
     "127.0.0.1:5000": 200,
     "127.1.2.3": 200,
     "[::1]:5000": 200,
-    "192.168.1.7:5000": 200,  # a number: no other site has a name for it
+    "192.168.1.7:5000": 200,  # an IP address, which needs no DNS
     "": 200,
     "evil.example": 421,
     "evil.example:5000": 421,
@@ -58,7 +58,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_host_is_this_machine(host: str):
+def test_accepted_hosts(host: str):
     assert status({"host": host}) == HOSTS[host]
 
 
@@ -80,11 +80,11 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_an_origin_is_the_servers_own(origin: str):
+def test_accepted_origins(origin: str):
     assert status({"host": "localhost:5000", "origin": origin}) == ORIGINS[origin]
 
 
-def test_settings_name_further_hosts_and_origins():
+def test_hosts_and_origins_of_settings():
     public = {"public_url": "https://translate.example/uwaga"}
     assert status({"host": "translate.example", "origin": "https://translate.example"}, **public) == 200
     assert status({"host": "localhost:5000", "origin": "https://translate.example"}, **public) == 200
@@ -97,10 +97,10 @@ def test_settings_name_further_hosts_and_origins():
 @pytest.mark.parametrize(
     "values", [{"host": "0.0.0.0"}, {"host": "translate.example"}, {"keys": "keys.json"}, {"cors": ["*"]}]
 )
-def test_other_servers_answer_every_host_and_origin(values: dict[str, Any]):
-    assert not isinstance(check_origins(answer, settings(**values)), OriginCheck)
+def test_other_servers_are_not_checked(values: dict[str, Any]):
+    assert not isinstance(check_origins(done_app, settings(**values)), OriginCheck)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_a_server_on_loopback_without_keys_is_checked(host: str):
-    assert isinstance(check_origins(answer, settings(host=host)), OriginCheck)
+def test_loopback_server_without_keys_is_checked(host: str):
+    assert isinstance(check_origins(done_app, settings(host=host)), OriginCheck)

@@ -1,4 +1,4 @@
-"""The files of the page: what they are made of, how they are served, and that they come from nowhere else."""
+"""The files of the page: how they are built and served, and that they load nothing else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from uwaga.server.routing import Router
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "page"
-FIRST_LOAD = 150_000
-"""Bytes of the files of the first load together, not compressed."""
+MAX_FIRST_LOAD_BYTES = 150_000
+"""Maximum total bytes of the files of the first load, uncompressed."""
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +31,15 @@ def paths() -> list[str]:
     return [f"/{path}" for path in page_files()]
 
 
-def test_the_index_asks_for_files_that_are_there(client, paths):
+def test_index_links_existing_files(client, paths):
     index = client.get("/").text
     linked = re.findall(r'(?:href|src)="([^"]+)"', index)
-    assert {f"/{link}" for link in linked} - {"/openapi.json"} <= set(paths)
+    assert {f"/{name}" for name in linked} - {"/openapi.json"} <= set(paths)
     assert "<style" not in index and "onclick" not in index
     assert not re.search(r"<script(?![^>]*src=)", index)
 
 
-def test_the_view_of_attention_is_translated_in_whole():
+def test_attention_view_is_fully_translated():
     view = (ROOT / "src/uwaga/results/attention_view.js").read_text(encoding="utf-8")
     phrases = set(re.findall(r'phrase\("([^"]+)"', view)) | {"cross", "encoder", "decoder", "matrix", "model"}
     phrases |= set(re.findall(r'const label = "([^"]+)"', view))
@@ -51,92 +51,95 @@ def test_the_view_of_attention_is_translated_in_whole():
             assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english))
 
 
-def test_the_first_load_is_small():
+def test_size_of_first_load():
     files = page_files()
     first = [file for path, file in files.items() if not re.search(r"attention|lab|messages", path)]
-    assert sum(len(file.plain) for file in first) <= FIRST_LOAD
-    assert sum(len(file.compressed) for file in first) <= FIRST_LOAD // 3
+    assert sum(len(file.plain) for file in first) <= MAX_FIRST_LOAD_BYTES
+    assert sum(len(file.compressed) for file in first) <= MAX_FIRST_LOAD_BYTES // 3
 
 
-def test_nothing_comes_from_elsewhere(client, paths):
+def test_files_have_no_external_references(client, paths):
     for path in paths:
         text = client.get(path).text.replace("http://www.w3.org/2000/svg", "")
         assert not re.findall(r"https?://|//cdn|@import|url\(", text), path
 
 
-def test_files_are_revalidated_compressed_and_kept_in(client, paths):
+def test_response_headers(client, paths):
     for path in paths:
         plain = client.get(path, headers={"accept-encoding": "identity"})
-        packed = client.get(path, headers={"accept-encoding": "br;q=1, gzip;q=0.5"})
+        compressed = client.get(path, headers={"accept-encoding": "br;q=1, gzip;q=0.5"})
         refused = client.get(path, headers={"accept-encoding": "gzip;q=0"})
-        assert plain.status_code == packed.status_code == 200
+        assert plain.status_code == compressed.status_code == 200
         assert "content-encoding" not in plain.headers and "content-encoding" not in refused.headers
-        assert packed.headers["content-encoding"] == "gzip"
-        assert plain.content == packed.content == refused.content
-        assert int(packed.headers["content-length"]) < len(plain.content) or path.endswith("icon.svg")
+        assert compressed.headers["content-encoding"] == "gzip"
+        assert plain.content == compressed.content == refused.content
+        assert int(compressed.headers["content-length"]) < len(plain.content) or path.endswith("icon.svg")
         for name in ("content-security-policy", "x-content-type-options", "vary", "referrer-policy"):
             assert name in plain.headers
         tag = plain.headers["etag"]
-        for known in (tag, f'"other", {tag}', tag.removeprefix("W/")):
-            again = client.get(path, headers={"if-none-match": known})
-            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+        for etag in (tag, f'"other", {tag}', tag.removeprefix("W/")):
+            unchanged = client.get(path, headers={"if-none-match": etag})
+            assert (unchanged.status_code, unchanged.content, unchanged.headers["etag"]) == (304, b"", tag)
         assert client.get(path, headers={"if-none-match": '"other"'}).status_code == 200
         head = client.head(path, headers={"accept-encoding": "identity"})
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == plain.headers["content-length"]
 
 
-def test_the_policy_lets_nothing_in(client):
+def test_content_security_policy(client):
     policy = dict(
-        one.strip().split(" ", 1) for one in client.get("/").headers["content-security-policy"].split(";")
+        directive.strip().split(" ", 1)
+        for directive in client.get("/").headers["content-security-policy"].split(";")
     )
     assert policy["default-src"] == "'none'" and policy["script-src"] == policy["style-src"] == "'self'"
     assert "unsafe" not in str(policy) and policy["require-trusted-types-for"] == "'script'"
 
 
-def test_the_view_of_attention_is_the_librarys(client):
+def test_attention_view_is_the_librarys(client):
     text = client.get("/page/attention.js").text
     for name in ("attention_drawing.js", "attention_view.js"):
         assert (ROOT / "src/uwaga/results" / name).read_text(encoding="utf-8") in text
 
 
-def test_no_source_puts_text_in_as_html():
+def test_sources_do_not_insert_html():
     for path in (SOURCES / "src").rglob("*.ts"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), path
         assert len(text.splitlines()) <= 450, path
 
 
-def npm_tools() -> None:
+def require_npm_tools() -> None:
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     if not (SOURCES / "node_modules/esbuild").is_dir():
         pytest.skip("the page's tools are not installed: npm --prefix page ci")
 
 
-def contents(folder: Path, wanted) -> dict[str, bytes]:
-    """The files below a folder by their paths."""
-    files = [path for path in folder.rglob("*") if path.is_file() and wanted(path)]
+def contents(folder: Path, condition) -> dict[str, bytes]:
+    """Return the contents of the files below a folder by path."""
+    files = [path for path in folder.rglob("*") if path.is_file() and condition(path)]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_what_is_committed_is_what_the_sources_make(tmp_path):
-    npm_tools()
+def test_committed_files_are_up_to_date(tmp_path):
+    require_npm_tools()
     subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)
-    made = contents(tmp_path, lambda path: path.relative_to(tmp_path).parts[0] != "lab")
-    kept = contents(FOLDER, lambda path: True)
-    assert made == kept, "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
+    built = contents(tmp_path, lambda path: path.relative_to(tmp_path).parts[0] != "lab")
+    committed = contents(FOLDER, lambda path: True)
+    assert built == committed, (
+        "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
+    )
 
 
 @pytest.mark.slow
-def test_types_and_laws_of_the_pages_functions():
-    """They are of ``page/`` alone, and `make page` has them too."""
-    npm_tools()
+def test_npm_checks_and_tests():
+    """Run the tests of ``page/``, which `make page` runs as well."""
+    require_npm_tools()
     for task in ("check", "test"):
-        done = subprocess.run(
+        result = subprocess.run(
             ["npm", "run", "--silent", task], cwd=SOURCES, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
 
 
 def test_compression_is_reproducible():

@@ -6,9 +6,18 @@ import json
 import re
 
 import pytest
-from browser import INK
-from page_visit import START, eventually, expect, output, shows, translated, visit, word
+from browser import COUNT_PIXELS
 from running_server import running_server
+from server_page import (
+    START,
+    eventually,
+    expect,
+    open_server_page,
+    output,
+    translate_text,
+    wait_for_translation,
+    word,
+)
 
 from uwaga.server.auth import add_key
 
@@ -20,8 +29,8 @@ SENTENCE = "I want to buy a small red car tomorrow."
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
-    kept = {"state": str(folder / "state")}
-    with running_server(folder, **kept) as running:
+    settings = {"state": str(folder / "state")}
+    with running_server(folder, **settings) as running:
         yield running.url
 
 
@@ -29,7 +38,7 @@ def tab(page, name: str) -> None:
     page.get_by_role("tab", name=name).click()
 
 
-def test_tabs_are_reached_by_arrows(page):
+def test_arrow_keys_move_between_tabs(page):
     page.get_by_role("tab", name="Text").focus()
     for name in ("Inside", "Document", "Glossary", "History", "Text"):
         page.keyboard.press("ArrowRight")
@@ -38,49 +47,49 @@ def test_tabs_are_reached_by_arrows(page):
         expect(page.get_by_role("tabpanel")).to_have_count(1)
 
 
-def test_inside_shows_every_head_of_each_sentence(page, translator):
+def test_inside_shows_all_heads_of_each_sentence(page, translator):
     tab(page, "Inside")
     page.get_by_text("Translate a text first").wait_for()
     tab(page, "Text")
-    translated(page, f"{SENTENCE} It is not expensive.")
+    translate_text(page, f"{SENTENCE} It is not expensive.")
     tab(page, "Inside")
     page.wait_for_selector("[data-milliseconds]")
-    made = translator.translate(SENTENCE, attention="all")
+    translation = translator.translate(SENTENCE, attention="all")
     for kind in ("cross", "encoder", "decoder"):
         page.locator(f"input[value={kind}]").check()
-        eventually(page, lambda: page.locator("canvas").evaluate(INK) > 100)
-        layers, heads = getattr(made.attentions, kind).shape[:2]
+        eventually(page, lambda: page.locator("canvas").evaluate(COUNT_PIXELS) > 100)
+        layers, heads = getattr(translation.attentions, kind).shape[:2]
         expect(page.locator(".uwaga-attention select option")).to_have_count(layers)
         expect(page.locator("button.head")).to_have_count(heads)
     page.locator("input[value=cross]").check()
     page.locator("input[value=model]").check()
-    eventually(page, lambda: page.locator("canvas").evaluate(INK) > 500)
+    eventually(page, lambda: page.locator("canvas").evaluate(COUNT_PIXELS) > 500)
     page.get_by_label("Sentence").select_option(label="It is not expensive.")
     second = translator.translate("It is not expensive.").text
     expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(second)
     expect(page.locator(".lines li", has_text=re.compile("^teuer$"))).to_be_visible()
 
 
-def test_inside_shows_what_was_chosen(page):
-    translated(page, SENTENCE)
+def test_inside_shows_chosen_words(page):
+    translate_text(page, SENTENCE)
     word(page, "ein").click()
     page.locator(".menu .choice").first.click()
     page.wait_for_selector(".word.forced")
-    chosen = output(page)
+    translation = output(page)
     tab(page, "Inside")
     page.wait_for_selector("[data-milliseconds]")
-    expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(chosen)
+    expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(translation)
 
 
-def send(page, *files: tuple[str, str]) -> None:
+def upload(page, *files: tuple[str, str]) -> None:
     payload = [{"name": name, "mimeType": "text/plain", "buffer": text.encode()} for name, text in files]
     page.locator("#files").set_input_files(payload)
 
 
-def test_documents_are_sent_watched_and_fetched(page, translator, tmp_path):
+def test_upload_and_download_documents(page, translator, tmp_path):
     lines = ["I want to buy a car.", "He sleeps.", ""]
     tab(page, "Document")
-    send(page, ("letter.txt", "\n".join(lines)), ("other.txt", "Good morning."))
+    upload(page, ("letter.txt", "\n".join(lines)), ("other.txt", "Good morning."))
     page.locator(".documents li").nth(1).get_by_role("button", name="Download").wait_for()
     first = page.locator(".documents li").first
     first.get_by_role("button", name="Download").wait_for()
@@ -96,11 +105,11 @@ def test_documents_are_sent_watched_and_fetched(page, translator, tmp_path):
     expect(page.locator(".documents li")).to_have_count(1)
 
 
-def test_a_document_is_translated_with_the_glossary(page, translator, tmp_path):
+def test_document_with_glossary(page, translator, tmp_path):
     tab(page, "Glossary")
     add_pair(page, "car", "Karosse")
     tab(page, "Document")
-    send(page, ("letter.txt", SENTENCE))
+    upload(page, ("letter.txt", SENTENCE))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download").click()
     download.value.save_as(tmp_path / "letter.txt")
@@ -109,18 +118,18 @@ def test_a_document_is_translated_with_the_glossary(page, translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_server_without_a_folder_for_documents_says_so(browser, tmp_path):
+def test_message_without_document_folder(browser, tmp_path):
     with (
         running_server(tmp_path) as running,
-        visit(browser, running.url, START, expected=("Failed to load",)) as page,
+        open_server_page(browser, running.url, START, expected=("Failed to load",)) as page,
     ):
         page.wait_for_selector("#source")
         tab(page, "Document")
-        send(page, ("letter.txt", SENTENCE))
+        upload(page, ("letter.txt", SENTENCE))
         page.get_by_text("does not take documents").wait_for()
 
 
-def test_a_document_is_dropped(page):
+def test_drop_document(page):
     tab(page, "Document")
     data = page.evaluate_handle(
         """() => {
@@ -137,22 +146,24 @@ def test_a_document_is_dropped(page):
     expect(page.locator(".drop")).not_to_have_class(over)
 
 
-def test_a_document_that_cannot_be_translated_says_why(browser, server):
-    with visit(browser, server, START, expected=("Failed to load",)) as page:
+def test_error_of_invalid_document(browser, server):
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         tab(page, "Document")
-        send(page, ("broken.docx", "no archive"))
+        upload(page, ("broken.docx", "no archive"))
         expect(page.locator(".documents .note")).to_contain_text("cannot be translated")
 
 
-def test_a_document_is_given_up(browser, server):
-    # a question about its progress may arrive after it is gone
-    with visit(browser, server, START, expected=("Failed to load",)) as page:
+def test_cancel_document(browser, server):
+    # a request for its progress may arrive after it is deleted
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         deleted = []
-        page.on("request", lambda one: deleted.append(one.url) if one.method == "DELETE" else None)
+        page.on(
+            "request", lambda request: deleted.append(request.url) if request.method == "DELETE" else None
+        )
         tab(page, "Document")
-        send(page, ("long.txt", "\n".join(f"I see {count} houses and a tree." for count in range(3000))))
+        upload(page, ("long.txt", "\n".join(f"I see {count} houses and a tree." for count in range(3000))))
         page.get_by_text("translating").wait_for()
         page.get_by_role("button", name="Cancel").click()
         expect(page.get_by_text("cancelled")).to_be_visible()
@@ -166,17 +177,17 @@ def add_pair(page, source: str, target: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_glossary_is_held_to_kept_and_left(page, translator, tmp_path):
-    plain = translated(page, SENTENCE)
+def test_glossary_is_used_stored_and_switched_off(page, translator, tmp_path):
+    plain = translate_text(page, SENTENCE)
     tab(page, "Glossary")
     expect(page.get_by_text("from English to German")).to_be_visible()
     add_pair(page, "", "Wagen")
     expect(page.get_by_text("Fill in both sides.")).to_be_visible()
     add_pair(page, "car", "Karosse")
     tab(page, "Text")
-    shows(page, translator.translate(SENTENCE, glossary={"car": "Karosse"}).text)
+    wait_for_translation(page, translator.translate(SENTENCE, glossary={"car": "Karosse"}).text)
     page.reload()
-    assert "Karosse" in translated(page, SENTENCE)
+    assert "Karosse" in translate_text(page, SENTENCE)
     tab(page, "Glossary")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as TSV").click()
@@ -184,10 +195,10 @@ def test_a_glossary_is_held_to_kept_and_left(page, translator, tmp_path):
     assert (tmp_path / "saved.tsv").read_text("utf-8") == "car\tKarosse\n"
     page.get_by_label("Use the glossary").uncheck()
     tab(page, "Text")
-    assert translated(page, SENTENCE) == plain
+    assert translate_text(page, SENTENCE) == plain
 
 
-def test_a_glossary_is_read_from_files(page):
+def test_read_glossary_files(page):
     tab(page, "Glossary")
     for name, text in (("a.tsv", "car\tKarosse\nno pair\n"), ("b.csv", 'red,"rosa, hell"\ncar,Wagen\n')):
         content = {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
@@ -205,13 +216,13 @@ def test_a_glossary_is_read_from_files(page):
     expect(page.get_by_text("No pairs yet.")).to_be_visible()
 
 
-def test_history_is_kept_opened_cleared_and_switched_off(page):
-    made = translated(page, SENTENCE)
+def test_history(page):
+    translation = translate_text(page, SENTENCE)
     page.wait_for_function("() => localStorage.getItem('uwaga history')")
     page.reload()
     tab(page, "History")
     entry = page.locator(".history .choice")
-    for part in (SENTENCE, made):
+    for part in (SENTENCE, translation):
         expect(entry).to_contain_text(part)
     entry.click()
     expect(page.locator("#source")).to_have_value(SENTENCE)
@@ -220,13 +231,13 @@ def test_history_is_kept_opened_cleared_and_switched_off(page):
     expect(page.get_by_text("Nothing yet.")).to_be_visible()
     page.get_by_label("Keep a history").uncheck()
     tab(page, "Text")
-    translated(page, "He sleeps.")
+    translate_text(page, "He sleeps.")
     page.wait_for_timeout(2000)
     assert json.loads(page.evaluate("localStorage.getItem('uwaga history')")) == []
 
 
-def test_a_browser_that_keeps_nothing_still_translates(browser, server):
-    with visit(browser, server, START) as page:
+def test_browser_without_storage(browser, server):
+    with open_server_page(browser, server, START) as page:
         page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('no') }")
         page.reload()
         page.wait_for_selector("#source")
@@ -234,11 +245,13 @@ def test_a_browser_that_keeps_nothing_still_translates(browser, server):
         tab(page, "Glossary")
         add_pair(page, "car", "Karosse")
         tab(page, "Text")
-        assert "Karosse" in translated(page, SENTENCE)
+        assert "Karosse" in translate_text(page, SENTENCE)
 
 
-def answer(page, status: int, body: dict, headers: dict | None = None, times: int | None = None) -> None:
-    """Let the server say something else to translations."""
+def fulfil_translations(
+    page, status: int, body: dict, headers: dict | None = None, times: int | None = None
+) -> None:
+    """Replace the server's responses to translation requests."""
     page.route(
         "**/v1/translate",
         lambda route: route.fulfill(status=status, json=body, headers=headers or {}),
@@ -247,7 +260,7 @@ def answer(page, status: int, body: dict, headers: dict | None = None, times: in
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "said"),
+    ("status", "code", "message"),
     [
         (413, "text_too_large", "too long for this server"),
         (400, "unsupported_languages", "has no model from English to German"),
@@ -257,12 +270,12 @@ def answer(page, status: int, body: dict, headers: dict | None = None, times: in
         (400, "refused", "The server refused: m."),
     ],
 )
-def test_errors_say_what_to_do(browser, server, status, code, said):
-    with visit(browser, server, START, expected=("Failed to load",)) as page:
+def test_error_messages(browser, server, status, code, message):
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
-        answer(page, status, {"error": {"code": code, "message": "m"}})
+        fulfil_translations(page, status, {"error": {"code": code, "message": "m"}})
         page.locator("#source").fill(SENTENCE)
-        note = page.locator("[role=alert]", has_text=said)
+        note = page.locator("[role=alert]", has_text=message)
         note.wait_for()
         page.unroute("**/v1/translate")
         page.locator("#source").fill(f"{SENTENCE} ")
@@ -270,29 +283,31 @@ def test_errors_say_what_to_do(browser, server, status, code, said):
         expect(note).not_to_be_visible()
 
 
-def test_a_server_that_is_gone_is_tried_again(browser, server, translator):
-    with visit(browser, server, START, expected=("Failed to load",)) as page:
+def test_retry_unreachable_server(browser, server, translator):
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
         page.locator("#source").fill(SENTENCE)
         page.get_by_text("The server cannot be reached.").wait_for()
         page.unroute("**/v1/translate")
         page.get_by_role("button", name="Try again").click()
-        shows(page, translator.translate(SENTENCE).text)
+        wait_for_translation(page, translator.translate(SENTENCE).text)
 
 
 @pytest.mark.slow
-def test_a_busy_server_is_asked_again_by_itself(browser, server):
-    with visit(browser, server, START, expected=("Failed to load",)) as page:
+def test_busy_server_is_retried_automatically(browser, server):
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
-        answer(page, 429, {"error": {"code": "busy", "message": "m"}}, {"retry-after": "1"}, times=1)
+        fulfil_translations(
+            page, 429, {"error": {"code": "busy", "message": "m"}}, {"retry-after": "1"}, times=1
+        )
         page.locator("#source").fill(SENTENCE)
         page.get_by_text("asked again in 1 seconds").wait_for()
         page.wait_for_selector(".line.done")
 
 
-def test_a_server_that_does_not_answer_at_first(browser, server):
-    with visit(browser, server, START, expected=("Failed to load",)) as page:
+def test_server_unreachable_at_first(browser, server):
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.route("**/v1/languages", lambda route: route.abort("connectionrefused"), times=1)
         page.reload()
         page.get_by_text("The server cannot be reached.").wait_for()
@@ -301,12 +316,12 @@ def test_a_server_that_does_not_answer_at_first(browser, server):
 
 
 @pytest.mark.slow
-def test_a_server_with_keys_asks_for_one(browser, tmp_path):
+def test_api_key_setting(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
     with (
         running_server(tmp_path, keys=str(keys)) as running,
-        visit(browser, running.url, START, expected=("Failed to load",)) as page,
+        open_server_page(browser, running.url, START, expected=("Failed to load",)) as page,
     ):
         page.get_by_text("This server requires an API key.").wait_for()
         page.get_by_text("Settings", exact=True).click()
@@ -317,6 +332,6 @@ def test_a_server_with_keys_asks_for_one(browser, tmp_path):
         field.fill(key)
         field.press("Enter")
         page.wait_for_selector("#source")
-        assert translated(page, SENTENCE)
+        assert translate_text(page, SENTENCE)
         page.reload()
-        assert translated(page, SENTENCE)
+        assert translate_text(page, SENTENCE)

@@ -1,4 +1,4 @@
-"""What the server stores is for its own user alone, whatever the umask and the permissions before."""
+"""Stored data is accessible to the server's user only, with any umask and any previous permissions."""
 
 import io
 import os
@@ -29,7 +29,7 @@ def umask(request):
 
 
 def permissions(folder: Path) -> dict[str, int]:
-    """Return the permissions of a folder and of all in it by relative path."""
+    """Return the permissions of a folder and its contents by relative path."""
     paths = [folder, *folder.rglob("*")]
     return {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in paths}
 
@@ -39,40 +39,40 @@ def open_to_others(folder: Path) -> dict[str, str]:
 
 
 def store_everything(state: Path) -> dict[str, int]:
-    """Store a translated, a running and a waiting document and usage; return all permissions meanwhile."""
+    """Store a translated, a running and a waiting document and usage; return the permissions at that time."""
     stores = open_stores(ServerSettings(state=state))
     for _ in range(3):
         stores.documents.add(SPEC, io.BytesIO(b"one\n\ntwo\n"))
     stores.usage.add("ann", 10, limit=100)
-    translated = stores.documents.take()
+    translated = stores.documents.claim_next()
     assert translated is not None
     run_document_job(document_job(translated.document, translated.output, "txt"), list)
     translated.finish()
-    running = stores.documents.take()
+    running = stores.documents.claim_next()
     assert running is not None
-    seen: dict[str, int] = {}
+    modes: dict[str, int] = {}
 
     def translate(inlines):
-        seen.update(permissions(state))
+        modes.update(permissions(state))
         return list(inlines)
 
     run_document_job(document_job(running.document, running.output, "txt"), translate)
     running.finish()
-    return seen
+    return modes
 
 
 @pytest.mark.usefixtures("umask")
-def test_the_state_is_private_under_any_umask(tmp_path):
+def test_state_is_private_with_any_umask(tmp_path):
     state = tmp_path / "state"
-    seen = store_everything(state)
+    modes = store_everything(state)
     assert not open_to_others(state)
-    names = {Path(path).name for path in seen}
+    names = {Path(path).name for path in modes}
     assert {"state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "document", "output", "lock"} <= names
-    temporary = {".part"}  # within a private folder, and private once it is the translation
-    assert not [path for path, mode in seen.items() if mode & 0o077 and Path(path).suffix not in temporary]
+    temporary = {".part"}  # in a private folder, and private when it becomes the translation
+    assert not [path for path, mode in modes.items() if mode & 0o077 and Path(path).suffix not in temporary]
 
 
-def test_the_state_of_an_earlier_version_becomes_private(tmp_path):
+def test_state_of_earlier_version_becomes_private(tmp_path):
     state = tmp_path / "state"
     store_everything(state)
     database = open_database(state, None)
@@ -85,20 +85,20 @@ def test_the_state_of_an_earlier_version_becomes_private(tmp_path):
 
 
 @pytest.mark.usefixtures("umask")
-def test_a_database_of_sqlite_elsewhere_is_private(tmp_path):
+def test_sqlite_database_outside_state_is_private(tmp_path):
     database = open_database(None, f"sqlite:///{tmp_path}/other.sqlite")
     with database.connect() as connection:
         connection.execute(USAGE.select())
         assert not [path.name for path in tmp_path.iterdir() if path.lstat().st_mode & 0o077]
 
 
-def test_a_database_in_memory_makes_no_file(tmp_path, monkeypatch):
+def test_in_memory_database_creates_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     open_database(None, "sqlite://").dispose()
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_stays_open_to_others_is_logged(tmp_path, monkeypatch, caplog):
+def test_accessible_folder_is_logged(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("uwaga.server.store.database.make_private", lambda path: False)
     open_database(tmp_path, None)
     [record] = [record for record in caplog.records if record.levelname == "WARNING"]
@@ -106,7 +106,7 @@ def test_a_folder_that_stays_open_to_others_is_logged(tmp_path, monkeypatch, cap
 
 
 @given(mode=st.integers(0, 0o777))
-def test_only_the_permissions_of_others_are_taken(tmp_path_factory, mode):
+def test_make_private_keeps_owner_permissions(tmp_path_factory, mode):
     path = tmp_path_factory.mktemp("modes") / "file"
     path.touch()
     path.chmod(mode)
@@ -114,12 +114,12 @@ def test_only_the_permissions_of_others_are_taken(tmp_path_factory, mode):
     assert stat.S_IMODE(path.stat().st_mode) == mode & 0o700
 
 
-def test_a_link_in_the_state_does_not_change_what_it_names(tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.touch(0o644)
-    elsewhere.chmod(0o644)
+def test_link_targets_keep_their_permissions(tmp_path):
+    target = tmp_path / "elsewhere"
+    target.touch(0o644)
+    target.chmod(0o644)
     documents = tmp_path / "state" / "documents"
     documents.mkdir(parents=True)
-    (documents / "link").symlink_to(elsewhere)
+    (documents / "link").symlink_to(target)
     open_stores(ServerSettings(state=tmp_path / "state"))
-    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o644
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644

@@ -1,6 +1,7 @@
-"""Requests of other projects' clients and test suites, replayed as they send them.
+"""Requests of other projects' clients and test suites, replayed.
 
-Of deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and Weblate's two machines.
+Sources are deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and Weblate's two
+machines.
 """
 
 # ruff: noqa: E501 (a table of requests)
@@ -50,13 +51,13 @@ def refused(word: str, code: str = str) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    stored = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
-    with running_server(folder, **stored) as running:
+    paths = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
+    with running_server(folder, **paths) as running:
         yield running
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "sent", "status", "shape"),
+    ("method", "path", "kwargs", "status", "shape"),
     [
         # deepl-python and deepl-node
         ("POST", "/v2/translate", {"json": PYTHON}, 200, {"translations": [BILLED]}),
@@ -89,14 +90,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
          {"translations": [TEXT | {"text": lambda text: '<x id="5"></x>' in text, "tag_handling_version": "v2"},
                            TEXT | {"tag_handling_version": "v2"}]}),
         ("POST", "/v2/glossaries", {"json": GLOSSARY}, 201, STORED),
-        ("GET", "/v2/glossaries", {}, 200, lambda found: all(fits(one, STORED) for one in found["glossaries"])),
+        ("GET", "/v2/glossaries", {}, 200, lambda body: all(fits(glossary, STORED) for glossary in body["glossaries"])),
         ("DELETE", "/v2/glossaries/no-id", {}, 404, refused("")),
         # LibreTranslate's own tests
         ("GET", "/languages", {}, 200,
          [{"code": "en", "name": "English", "targets": ["de"]}, {"code": "de", "name": "German", "targets": []}]),
-        ("GET", "/frontend/settings", {}, 200, lambda found: found["language"]["source"]["code"] == "en"),
+        ("GET", "/frontend/settings", {}, 200, lambda body: body["language"]["source"]["code"] == "en"),
         ("GET", "/health", {}, 200, {"status": "ok"}),
-        ("GET", "/spec", {}, 200, lambda found: "/translate" in found["paths"]),
+        ("GET", "/spec", {}, 200, lambda body: "/translate" in body["paths"]),
         ("POST", "/detect", {"data": {"q": "Hello"}}, 200, [DETECTED]),
         ("POST", "/detect", {}, 400, {"error": str}),
         ("POST", "/translate", {"data": LIBRE}, 200, {"translatedText": str}),
@@ -115,7 +116,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
          {"translatedText": str}),
     ],
 )  # fmt: skip
-def test_answers_have_the_shape_that_the_client_reads(server, method, path, sent, status, shape):
-    answer = httpx.request(method, f"{server.url}{path}", timeout=60, **sent)
-    assert answer.status_code == status, answer.text
-    assert fits(answer.json(), shape), answer.text
+def test_response_shape(server, method, path, kwargs, status, shape):
+    response = httpx.request(method, f"{server.url}{path}", timeout=60, **kwargs)
+    assert response.status_code == status, response.text
+    assert fits(response.json(), shape), response.text

@@ -1,4 +1,4 @@
-"""Bodies of requests: their size, and the memory of all that are in progress."""
+"""Request bodies: limits of their size and of the memory of all bodies in progress."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from running_server import RunningServer, running_server
 from starlette.requests import Request
 from starlette.responses import Response
-from test_gate import Client, settle, told
+from test_concurrency import Client, render, settle
 
 from uwaga.errors import SettingsError
 from uwaga.server.api_errors import ApiError
 from uwaga.server.metrics import Metrics
-from uwaga.server.middleware import BodyRoom, RequestMiddleware, RequestState
+from uwaga.server.middleware import BodyMemory, RequestMiddleware, RequestState
 from uwaga.server.settings import LimitSettings, server_settings
 
 MEBIBYTE = 1 << 20
@@ -37,50 +37,50 @@ JSON = "content-type: application/json"
         )
     )
 )
-def test_bodies_take_no_more_memory_than_there_is(actions: list[tuple[int, str, int]]):
-    room = BodyRoom(1000)
-    states = [RequestState(str(number), room) for number in range(6)]
+def test_memory_limit(actions: list[tuple[int, str, int]]):
+    memory = BodyMemory(1000)
+    states = [RequestState(str(number), memory) for number in range(6)]
     for number, action, size in actions:
         state = states[number]
         if action in ("finish", "free"):
-            getattr(room, action)(state)
+            getattr(memory, action)(state)
         elif not state.refused:
             with contextlib.suppress(ApiError):
-                getattr(room, action)(state, size)
-        assert room._used == sum(state.body_bytes for state in states) <= 1000
+                getattr(memory, action)(state, size)
+        assert memory._used == sum(state.body_bytes for state in states) <= 1000
     for state in states:
-        room.free(state)
-    assert (room._used, room._unfinished) == (0, {})
+        memory.free(state)
+    assert (memory._used, memory._unfinished) == (0, {})
 
 
-def middleware(most_bytes: int) -> RequestMiddleware:
+def middleware(total_bytes: int) -> RequestMiddleware:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await Request(scope, receive).body()
         await Response("done")(scope, receive, send)
 
-    limits = LimitSettings(body_bytes=1000, document_bytes=1000, total_body_bytes=most_bytes)
-    return RequestMiddleware(app, limits, Metrics(), told, 1000)
+    limits = LimitSettings(body_bytes=1000, document_bytes=1000, total_body_bytes=total_bytes)
+    return RequestMiddleware(app, limits, Metrics(), render, 1000)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=40))
-def test_unfinished_bodies_keep_no_whole_body_out(sizes: list[int]):
-    async def law() -> None:
+def test_unfinished_bodies_do_not_block_complete_ones(sizes: list[int]):
+    async def scenario() -> None:
         app = middleware(3000)
         unfinished = [Client(app).send(bytes(size), more=True) for size in sizes]
         await settle()
-        assert app._room._used <= 3000
+        assert app._body_memory._used <= 3000
         assert await Client(app, {"content-length": "900"}).send(bytes(900)).status() == 200
         statuses = [await client.send(b"").status() for client in unfinished]
         assert set(statuses) <= {200, 503}
-        assert statuses == sorted(statuses, reverse=True)  # those that began first made room
-        assert app._room._used == 0
+        assert statuses == sorted(statuses, reverse=True)  # the oldest ones were refused
+        assert app._body_memory._used == 0
 
-    asyncio.run(law())
+    asyncio.run(scenario())
 
 
-def test_a_body_that_waits_is_refused_at_once_when_it_makes_room():
-    async def law() -> None:
+def test_waiting_body_is_refused_immediately():
+    async def scenario() -> None:
         app = middleware(1000)
         first = Client(app).send(bytes(600), more=True)
         await settle()
@@ -88,10 +88,10 @@ def test_a_body_that_waits_is_refused_at_once_when_it_makes_room():
         assert await first.status() == 503
         assert int(dict(first.sent[0]["headers"])[b"retry-after"]) >= 1
 
-    asyncio.run(law())
+    asyncio.run(scenario())
 
 
-def test_the_largest_body_has_room():
+def test_total_limit_covers_the_largest_body():
     with pytest.raises(SettingsError, match="total_body_bytes"):
         server_settings({"limits": {"total_body_bytes": MEBIBYTE}}, "the test")
 
@@ -104,8 +104,8 @@ def server(tmp_path_factory: pytest.TempPathFactory):
         yield running
 
 
-def begin(server: RunningServer, head: str, length: int, body: bytes) -> socket.socket:
-    """Send the beginning of a request."""
+def start_request(server: RunningServer, head: str, length: int, body: bytes) -> socket.socket:
+    """Send the first part of a request."""
     url = urlsplit(server.url)
     client = socket.create_connection((url.hostname, url.port or 80), timeout=10)
     head = f"POST {head}\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n"
@@ -114,17 +114,19 @@ def begin(server: RunningServer, head: str, length: int, body: bytes) -> socket.
 
 
 def resident(server: RunningServer) -> int:
-    """Return the server's memory in bytes."""
+    """Return the resident memory of the server in bytes."""
     pages = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * 4096
 
 
-def test_unfinished_bodies_are_bounded_and_others_are_served(server: RunningServer):
+def test_memory_of_unfinished_bodies_is_limited(server: RunningServer):
     before = resident(server)
     body = BODY[:-1] + b" " * (MEBIBYTE - 1000)
-    clients = [begin(server, f"/translate HTTP/1.1\r\n{JSON}", MEBIBYTE, body) for _ in range(40)]
-    answer = httpx.post(f"{server.url}/translate", content=BODY, headers={"content-type": "application/json"})
-    assert answer.status_code == 200
+    clients = [start_request(server, f"/translate HTTP/1.1\r\n{JSON}", MEBIBYTE, body) for _ in range(40)]
+    response = httpx.post(
+        f"{server.url}/translate", content=BODY, headers={"content-type": "application/json"}
+    )
+    assert response.status_code == 200
     assert resident(server) - before < 30 * MEBIBYTE
     refused = 0
     for client in clients:
@@ -137,23 +139,23 @@ def test_unfinished_bodies_are_bounded_and_others_are_served(server: RunningServ
 
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
 @pytest.mark.parametrize("path", ["/translate", "/detect", "/suggest", "/v2/translate", "/v1/translate"])
-def test_a_form_without_a_file_is_no_larger_than_another_body(server: RunningServer, path: str, kind: str):
-    with begin(server, f"{path} HTTP/1.1\r\ncontent-type: {kind}", 2 * MEBIBYTE, b"q=") as client:
+def test_form_without_file_has_usual_limit(server: RunningServer, path: str, kind: str):
+    with start_request(server, f"{path} HTTP/1.1\r\ncontent-type: {kind}", 2 * MEBIBYTE, b"q=") as client:
         assert b" 413 " in client.recv(100) or path == "/v1/translate"
 
 
 @pytest.mark.parametrize("path", ["/v1/documents", "/v2/document", "/translate_file"])
-def test_a_document_may_be_larger(server: RunningServer, path: str):
+def test_documents_may_be_larger(server: RunningServer, path: str):
     fields = {"source": "en", "target": "de"}
     if path == "/v2/document":
         fields = {f"{name}_lang": code.upper() for name, code in fields.items()}
     text = b"A dog." + b" " * (2 * MEBIBYTE)
-    answer = httpx.post(f"{server.url}{path}", data=fields, files={"file": ("a.txt", text)}, timeout=60)
-    assert answer.status_code < 300
+    response = httpx.post(f"{server.url}{path}", data=fields, files={"file": ("a.txt", text)}, timeout=60)
+    assert response.status_code < 300
 
 
 @pytest.mark.parametrize("path", ["/v2/glossaries", "/v3/glossaries"])
-def test_a_glossary_may_be_larger_as_a_form_in_parts(server: RunningServer, path: str):
+def test_multipart_glossaries_may_be_larger(server: RunningServer, path: str):
     entries = "".join(f"term {number}\tBegriff {number}\n" for number in range(90_000))
     fields = {"name": "terms", "source_lang": "en", "target_lang": "de", "entries": entries}
     fields["entries_format"] = "tsv"
@@ -175,20 +177,20 @@ def test_a_glossary_may_be_larger_as_a_form_in_parts(server: RunningServer, path
 @pytest.mark.parametrize(
     "path", ["/translate", "/translate_file", "/v1/documents", "/v2/document", "/v2/translate"]
 )
-def test_a_form_is_read_as_utf_8_alone(server: RunningServer, path: str, charset: str):
+def test_forms_in_other_charsets_are_refused(server: RunningServer, path: str, charset: str):
     field = '--x\r\nContent-Disposition: form-data; name="q-"\r\n\r\n' + "x" * 2000 + "-\r\n--x--\r\n"
     headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
-    answer = httpx.post(f"{server.url}{path}", content=field.encode(), headers=headers, timeout=10)
-    assert answer.status_code in (400, 415)
-    assert "UTF-8" in answer.text
+    response = httpx.post(f"{server.url}{path}", content=field.encode(), headers=headers, timeout=10)
+    assert response.status_code in (400, 415)
+    assert "UTF-8" in response.text
 
 
-def test_a_form_may_say_that_it_is_utf_8(server: RunningServer):
+def test_form_with_charset_utf_8(server: RunningServer):
     fields = {"q": "A dog.", "source": "en", "target": "de"}
     content = "".join(
         f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'
         for name, text in fields.items()
     )
     headers = {"content-type": "multipart/form-data; boundary=x; charset=UTF-8"}
-    answer = httpx.post(f"{server.url}/translate", content=f"{content}--x--\r\n", headers=headers)
-    assert answer.status_code == 200
+    response = httpx.post(f"{server.url}/translate", content=f"{content}--x--\r\n", headers=headers)
+    assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""Routes: what a path and a method reach, and how they are described."""
+"""Routing by path and method, and descriptions of routes."""
 
 from __future__ import annotations
 
@@ -22,85 +22,85 @@ class Part(BaseModel):
 
 class Query(BaseModel):
     name: str
-    most: int = 3
+    limit: int = 3
 
 
 def routes() -> Routes:
-    made = Routes("parts", prefix="/v1")
+    group = Routes("parts", prefix="/v1")
 
-    @made.add("GET", "/parts/{part_id}", "A part", answer=Part)
+    @group.add("GET", "/parts/{part_id}", "A part", response_model=Part)
     async def get(request: Request, part_id: str) -> Response:
         """Say more."""
         return Response(part_id)
 
-    @made.add("DELETE", "/parts/{part_id}", "Delete", status=204)
+    @group.add("DELETE", "/parts/{part_id}", "Delete", status=204)
     async def delete(request: Request, part_id: str) -> Response:
         return Response(status_code=204)
 
-    @made.add("POST", "/parts", "Add", body=Part, kind="json or form", answer=list[Part])
+    @group.add("POST", "/parts", "Add", body=Part, kind="json or form", response_model=list[Part])
     async def add(request: Request) -> Response:
         return Response(await request.body())
 
-    @made.add("GET", "/parts", "Search", body=Query, kind="query")
+    @group.add("GET", "/parts", "Search", body=Query, kind="query")
     async def search(request: Request) -> Response:
         return Response("all")
 
-    return made
+    return group
 
 
-def ask(method: str, path: str) -> httpx.Response:
-    async def answer() -> httpx.Response:
+def send(method: str, path: str) -> httpx.Response:
+    async def request() -> httpx.Response:
         transport = httpx.ASGITransport(Router(routes().routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             return await client.request(method, path, content=b"body")
 
-    return asyncio.run(answer())
+    return asyncio.run(request())
 
 
-def test_a_path_and_a_method_reach_an_endpoint():
-    assert ask("GET", "/v1/parts/a%20b").text == "a b"
-    assert ask("DELETE", "/v1/parts/x").status_code == 204
-    assert ask("POST", "/v1/parts").text == "body"
-    assert ask("GET", "/v1/parts").text == "all"
+def test_match_path_and_method():
+    assert send("GET", "/v1/parts/a%20b").text == "a b"
+    assert send("DELETE", "/v1/parts/x").status_code == 204
+    assert send("POST", "/v1/parts").text == "body"
+    assert send("GET", "/v1/parts").text == "all"
 
 
-def test_another_method_is_told_those_of_the_path():
+def test_method_not_allowed():
     for path, allowed in (("/v1/parts", ("GET", "POST")), ("/v1/parts/x", ("DELETE", "GET"))):
         with pytest.raises(ApiError) as error:
-            ask("PUT", path)
+            send("PUT", path)
         assert (error.value.status, error.value.allow) == (405, allowed)
         assert error.value.headers["allow"] == ", ".join(allowed)
 
 
-def test_an_unknown_path_is_not_found_and_a_slash_too_many_is_redirected():
+def test_unknown_paths_and_trailing_slash():
     for path in ("/", "/v1", "/v1/parts/x/y", "/v1/parts/x/"):
         with pytest.raises(ApiError) as error:
-            ask("GET", path)
+            send("GET", path)
         assert error.value.status == 404
-    answer = ask("POST", "/v1/parts/")
-    assert (answer.status_code, answer.headers["location"]) == (307, "http://here/v1/parts")
+    response = send("POST", "/v1/parts/")
+    assert (response.status_code, response.headers["location"]) == (307, "http://here/v1/parts")
 
 
-def test_the_page_of_the_description_loads_nothing():
+def test_description_page_is_self_contained():
     page = description_page(openapi(routes().routes, "title <x>", "1", "what it is"))
-    for named in ("POST /v1/parts", "title &lt;x&gt;", "Say more.", "Schemas"):
-        assert named in page
+    for text in ("POST /v1/parts", "title &lt;x&gt;", "Say more.", "Schemas"):
+        assert text in page
     assert not any(part in page for part in ("<script", "<style", "<link", "http://", "https://"))
 
 
-def test_the_description_has_parameters_bodies_and_answers():
+def test_openapi_document():
     hidden = Routes()
-    hidden.add("GET", "/hidden")(ask)  # type: ignore[type-var]
+    hidden.add("GET", "/hidden")(send)  # type: ignore[type-var]
     document = openapi([*routes().routes, *hidden.routes], "title", "1", "")
     assert set(document["paths"]) == {"/v1/parts/{part_id}", "/v1/parts"}
     get = document["paths"]["/v1/parts/{part_id}"]["get"]
     assert (get["summary"], get["description"]) == ("A part", "Say more.")
-    assert [one["in"] for one in get["parameters"]] == ["path"]
+    assert [parameter["in"] for parameter in get["parameters"]] == ["path"]
     post, search = (document["paths"]["/v1/parts"][method] for method in ("post", "get"))
     assert len(post["requestBody"]["content"]) == 2
-    assert {(one["name"], one["required"]) for one in search["parameters"]} == {
+    assert {(parameter["name"], parameter["required"]) for parameter in search["parameters"]} == {
         ("name", True),
-        ("most", False),
+        ("limit", False),
     }
     array = post["responses"]["200"]["content"]["application/json"]["schema"]
     name = array["items"]["$ref"].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""LibreTranslate's dialect: its own client unchanged, and what its documentation says of the rest."""
+"""LibreTranslate's dialect: its unmodified client, and further requests of its documentation."""
 
 from __future__ import annotations
 
@@ -31,48 +31,49 @@ def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
     return httpx.post(f"{server.url}{path}", json=fields)
 
 
-def test_its_own_client_works(server: RunningServer, translator: uwaga.Translator):
+def test_official_client(server: RunningServer, translator: uwaga.Translator):
     client = LibreTranslateAPI(server.url)
     assert client.translate(TEXTS[0], "en", "de") == translator.translate(TEXTS[0]).text
     assert client.languages() == [
         {"code": "en", "name": "English", "targets": ["de"]},
         {"code": "de", "name": "German", "targets": []},
     ]
-    [found] = client.detect("This is certainly an English sentence.")
-    assert found["language"] == "en"
-    assert 50 < found["confidence"] <= 100
+    [detection] = client.detect("This is certainly an English sentence.")
+    assert detection["language"] == "en"
+    assert 50 < detection["confidence"] <= 100
 
 
-def test_a_list_is_answered_by_lists(server: RunningServer, translator: uwaga.Translator):
-    made = post(server, "/translate", q=TEXTS, source="auto", target="de", alternatives=2).json()
-    assert made["translatedText"] == [one.text for one in translator.translate(TEXTS)]
-    assert [one["language"] for one in made["detectedLanguage"]] == ["en", "en"]
-    assert [len(one) for one in made["alternatives"]] == [2, 2]
+def test_list_of_texts(server: RunningServer, translator: uwaga.Translator):
+    body = post(server, "/translate", q=TEXTS, source="auto", target="de", alternatives=2).json()
+    assert body["translatedText"] == [translation.text for translation in translator.translate(TEXTS)]
+    assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
+    assert [len(texts) for texts in body["alternatives"]] == [2, 2]
     assert not any(
-        text in others for text, others in zip(made["translatedText"], made["alternatives"], strict=True)
+        text in alternatives
+        for text, alternatives in zip(body["translatedText"], body["alternatives"], strict=True)
     )
 
 
-def test_html_stays_html(server: RunningServer, translator: uwaga.Translator):
+def test_html(server: RunningServer, translator: uwaga.Translator):
     text = "<p>The <b>weather</b> is nice today.</p>"
-    made = post(server, "/translate", q=text, source="en", target="de", format="html").json()
-    assert made == {"translatedText": translator.translate(text, format="html").text}
+    body = post(server, "/translate", q=text, source="en", target="de", format="html").json()
+    assert body == {"translatedText": translator.translate(text, format="html").text}
 
 
-def test_forms_and_queries(server: RunningServer, translator: uwaga.Translator):
-    wanted = {"translatedText": translator.translate(TEXTS[0]).text}
+def test_forms_and_query_parameters(server: RunningServer, translator: uwaga.Translator):
+    expected = {"translatedText": translator.translate(TEXTS[0]).text}
     fields = {"q": TEXTS[0], "source": "en", "target": "de"}
-    assert httpx.post(f"{server.url}/translate", data=fields).json() == wanted
-    assert httpx.post(f"{server.url}/translate", params=fields).json() == wanted
+    assert httpx.post(f"{server.url}/translate", data=fields).json() == expected
+    assert httpx.post(f"{server.url}/translate", params=fields).json() == expected
     parts = {name: (None, value) for name, value in fields.items()}
-    assert httpx.post(f"{server.url}/translate", files=parts).json() == wanted
+    assert httpx.post(f"{server.url}/translate", files=parts).json() == expected
 
 
-def test_a_text_of_the_target_language_or_without_letters_comes_back(server: RunningServer):
+def test_texts_without_translation_are_returned_unchanged(server: RunningServer):
     german = "Das Wetter ist heute wirklich sehr schön und ich gehe spazieren."
-    made = post(server, "/translate", q=german, source="auto", target="de").json()
-    assert made["translatedText"] == german
-    assert made["detectedLanguage"]["language"] == "de"
+    body = post(server, "/translate", q=german, source="auto", target="de").json()
+    assert body["translatedText"] == german
+    assert body["detectedLanguage"]["language"] == "de"
     assert (
         post(server, "/translate", q="🙂 12", source="auto", target="de").json()["translatedText"] == "🙂 12"
     )
@@ -92,44 +93,46 @@ def test_a_text_of_the_target_language_or_without_letters_comes_back(server: Run
         ({"q": "a" * 200_000, "source": "en", "target": "de"}, "Invalid request"),
     ],
 )
-def test_its_error_bodies(server: RunningServer, fields: dict[str, object], message: str):
-    answer = post(server, "/translate", **fields)
-    assert answer.status_code == 400
-    assert list(answer.json()) == ["error"]
-    assert message in answer.json()["error"]
+def test_error_bodies(server: RunningServer, fields: dict[str, object], message: str):
+    response = post(server, "/translate", **fields)
+    assert response.status_code == 400
+    assert list(response.json()) == ["error"]
+    assert message in response.json()["error"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'"q"'])
-def test_what_is_no_object_of_json(server: RunningServer, body: bytes):
-    answer = httpx.post(f"{server.url}/translate", content=body, headers={"content-type": "application/json"})
-    assert (answer.status_code, list(answer.json())) == (400, ["error"])
+def test_bodies_that_are_not_json_objects(server: RunningServer, body: bytes):
+    response = httpx.post(
+        f"{server.url}/translate", content=body, headers={"content-type": "application/json"}
+    )
+    assert (response.status_code, list(response.json())) == (400, ["error"])
 
 
-def test_suggestions_are_kept(server: RunningServer, tmp_path_factory: pytest.TempPathFactory):
-    given = {"q": "Hello", "s": "Hallo", "source": "en", "target": "de"}
-    assert post(server, "/suggest", **given).json() == {"success": True}
+def test_suggestions_are_stored(server: RunningServer, tmp_path_factory: pytest.TempPathFactory):
+    suggestion = {"q": "Hello", "s": "Hallo", "source": "en", "target": "de"}
+    assert post(server, "/suggest", **suggestion).json() == {"success": True}
     [line] = (server.log.parent / "suggestions.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(line).items() >= given.items()
+    assert json.loads(line).items() >= suggestion.items()
 
 
-def test_settings_health_figures_and_description(server: RunningServer):
+def test_settings_health_metrics_and_description(server: RunningServer):
     settings = httpx.get(f"{server.url}/frontend/settings").json()
     assert settings["charLimit"] == 100_000
     assert settings["suggestions"] is True
     assert settings["language"]["source"] == {"code": "en", "name": "English"}
     assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
-    figures = httpx.get(f"{server.url}/metrics").text
-    assert 'uwaga_requests_total{route="/translate",status="200"}' in figures
-    told = dict(line.rsplit(" ", 1) for line in figures.splitlines() if not line.startswith("#"))
+    metrics = httpx.get(f"{server.url}/metrics").text
+    assert 'uwaga_requests_total{route="/translate",status="200"}' in metrics
+    samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     steps, rows, sentences = (
-        float(told[f'uwaga_{name}_total{{model="bundled"}}'])
+        float(samples[f'uwaga_{name}_total{{model="bundled"}}'])
         for name in ("batch_steps", "batch_rows", "sentences")
     )
     assert rows >= steps >= 1 <= sentences
     assert "/translate" in httpx.get(f"{server.url}/spec").json()["paths"]
 
 
-def test_keys_in_the_body(tmp_path: Path):
+def test_keys_in_body(tmp_path: Path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", requests_per_minute=3)
     with running_server(tmp_path, keys=str(keys)) as server:
@@ -149,37 +152,41 @@ def test_keys_in_the_body(tmp_path: Path):
 
 
 @pytest.mark.parametrize("with_keys", [False, True])
-def test_a_file_is_translated_and_downloaded(tmp_path: Path, translator: uwaga.Translator, with_keys: bool):
+def test_translate_and_download_file(tmp_path: Path, translator: uwaga.Translator, with_keys: bool):
     keys = tmp_path / "keys.json"
     key = {"api_key": add_key(keys, "ann b".replace(" ", "."))} if with_keys else {}
-    asked = {"keys": str(keys)} if with_keys else {}
-    with running_server(tmp_path, state=str(tmp_path / "state"), **asked) as server:
+    settings = {"keys": str(keys)} if with_keys else {}
+    with running_server(tmp_path, state=str(tmp_path / "state"), **settings) as server:
         file = {"file": ("../../of me.txt", "\n".join(TEXTS).encode())}
         fields = {"source": "en", "target": "de", **key}
-        made = httpx.post(f"{server.url}/translate_file", data=fields, files=file, timeout=30)
-        assert made.status_code == 200, made.text
-        answer = httpx.get(made.json()["translatedFileUrl"])
-        assert answer.text == "\n".join(one.text for one in translator.translate(TEXTS))
-        assert "of%20me.txt" in answer.headers["content-disposition"]
-        assert ".." not in answer.headers["content-disposition"]
+        created = httpx.post(f"{server.url}/translate_file", data=fields, files=file, timeout=30)
+        assert created.status_code == 200, created.text
+        response = httpx.get(created.json()["translatedFileUrl"])
+        assert response.text == "\n".join(translation.text for translation in translator.translate(TEXTS))
+        assert "of%20me.txt" in response.headers["content-disposition"]
+        assert ".." not in response.headers["content-disposition"]
         formats = httpx.get(f"{server.url}/frontend/settings").json()["supportedFilesFormat"]
         assert {".txt", ".docx", ".srt"} <= set(formats)
         auto = {**fields, "source": "auto"}
         assert (
             httpx.post(f"{server.url}/translate_file", data=auto, files=file, timeout=30).status_code == 200
         )
-        for bad in ({"file": ("a.exe", b"x")}, {"file": ("a.docx", b"no zip")}, {"other": ("a.txt", b"x")}):
-            refused = httpx.post(f"{server.url}/translate_file", data=fields, files=bad, timeout=30)
+        for invalid_file in (
+            {"file": ("a.exe", b"x")},
+            {"file": ("a.docx", b"no zip")},
+            {"other": ("a.txt", b"x")},
+        ):
+            refused = httpx.post(f"{server.url}/translate_file", data=fields, files=invalid_file, timeout=30)
             assert (refused.status_code, list(refused.json())) == (400, ["error"])
-        assert httpx.delete(made.json()["translatedFileUrl"]).status_code == 204
-        assert httpx.get(made.json()["translatedFileUrl"]).status_code == 404
+        assert httpx.delete(created.json()["translatedFileUrl"]).status_code == 204
+        assert httpx.get(created.json()["translatedFileUrl"]).status_code == 404
         for name in ("x", "..%2f..%2fetc%2fpasswd", "0" * 32 + ".txt"):
             assert httpx.get(f"{server.url}/download_file/{name}").status_code == 404
 
 
-def test_files_are_refused_where_the_settings_name_no_folder(server: RunningServer):
-    answer = httpx.post(f"{server.url}/translate_file", files={"file": ("a.txt", b"A man.")})
-    assert (answer.status_code, answer.json()) == (
+def test_files_without_state_folder_are_refused(server: RunningServer):
+    response = httpx.post(f"{server.url}/translate_file", files={"file": ("a.txt", b"A man.")})
+    assert (response.status_code, response.json()) == (
         403,
         {"error": "Files translation are disabled on this server."},
     )

@@ -1,4 +1,4 @@
-"""Requests made from the server's own OpenAPI: no mistakes, and nothing that it does not document."""
+"""Requests generated from the server's OpenAPI document: no server errors, and documented responses only."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    kept = {name: str(folder / name) for name in ("suggestions", "state")}
+    paths = {name: str(folder / name) for name in ("suggestions", "state")}
     limits = {"characters": 2000, "deadline": 30}
-    with running_server(folder, limits=limits, dialects=list(get_args(DialectName)), **kept) as running:
+    with running_server(folder, limits=limits, dialects=list(get_args(DialectName)), **paths) as running:
         yield running
 
 
 @pytest.mark.slow
-def test_the_description_is_kept_to(server: RunningServer, tmp_path: Path):
-    """By Schemathesis' own command, since its plugin for pytest wants an older pytest.
+def test_server_conforms_to_its_description(server: RunningServer, tmp_path: Path):
+    """Run the command of Schemathesis, since its pytest plugin requires an older pytest.
 
-    ``benchmarks/server_load.py described`` makes thousands.
+    ``benchmarks/server_load.py described`` sends thousands of requests.
     """
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
     limits = ["--max-examples", "25", "--request-timeout", "60", "--generation-database", "none"]
     command = [sys.executable, "-c", main, "--config-file", str(ROOT / "schemathesis.toml"), "run"]
-    run = subprocess.run(
+    result = subprocess.run(
         [*command, f"{server.url}/openapi.json", "--no-color", *limits],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=3000,
     )
-    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]

@@ -24,28 +24,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-def test_texts_are_the_translators_own(server: RunningServer, translator: uwaga.Translator):
-    answer = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS, "source": "en", "target": "de"})
-    assert answer.status_code == 200
-    made = answer.json()["translations"]
-    assert [one["text"] for one in made] == [one.text for one in translator.translate(TEXTS)]
-    assert answer.json()["model"] == "bundled"
+def test_translations_match_library(server: RunningServer, translator: uwaga.Translator):
+    response = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS, "source": "en", "target": "de"})
+    assert response.status_code == 200
+    translations = response.json()["translations"]
+    assert [translation["text"] for translation in translations] == [
+        translation.text for translation in translator.translate(TEXTS)
+    ]
+    assert response.json()["model"] == "bundled"
 
 
-def test_no_texts_have_no_translations(server: RunningServer):
-    answer = httpx.post(f"{server.url}/v1/translate", json={"text": [], "source": "en", "target": "de"})
-    assert (answer.status_code, answer.json()["translations"]) == (200, [])
+def test_empty_list_of_texts(server: RunningServer):
+    response = httpx.post(f"{server.url}/v1/translate", json={"text": [], "source": "en", "target": "de"})
+    assert (response.status_code, response.json()["translations"]) == (200, [])
 
 
-def test_one_text_that_is_no_list(server: RunningServer, translator: uwaga.Translator):
-    answer = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
-    assert answer["translations"][0]["text"] == translator.translate(TEXTS[0]).text
-    assert answer["translations"][0]["detected_source"]["code"] == "en"
+def test_single_text(server: RunningServer, translator: uwaga.Translator):
+    body = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
+    assert body["translations"][0]["text"] == translator.translate(TEXTS[0]).text
+    assert body["translations"][0]["detected_source"]["code"] == "en"
 
 
 def test_languages(server: RunningServer):
-    found = httpx.get(f"{server.url}/v1/languages").json()
-    assert found == {"languages": [{"code": "en", "name": "English", "targets": ["de"]}]}
+    body = httpx.get(f"{server.url}/v1/languages").json()
+    assert body == {"languages": [{"code": "en", "name": "English", "targets": ["de"]}]}
 
 
 @pytest.mark.parametrize(
@@ -60,16 +62,16 @@ def test_languages(server: RunningServer):
         (b'{"text": "a", "source": "de", "target": "en"}', 400, "unsupported_languages"),
     ],
 )
-def test_bad_bodies_are_told(server: RunningServer, body: bytes, status: int, code: str):
+def test_invalid_bodies(server: RunningServer, body: bytes, status: int, code: str):
     headers = {"content-type": "application/json", "x-request-id": "here-1"}
-    answer = httpx.post(f"{server.url}/v1/translate", content=body, headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-    assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"] == "here-1"
+    response = httpx.post(f"{server.url}/v1/translate", content=body, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+    assert response.json()["error"]["request_id"] == response.headers["x-request-id"] == "here-1"
 
 
-def test_10_megabytes_are_refused(server: RunningServer):
-    answer = httpx.post(f"{server.url}/v1/translate", json={"text": "a " * 5_000_000, "target": "de"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+def test_too_large_body_is_refused(server: RunningServer):
+    response = httpx.post(f"{server.url}/v1/translate", json={"text": "a " * 5_000_000, "target": "de"})
+    assert (response.status_code, response.json()["error"]["code"]) == (413, "body_too_large")
 
 
 def test_unknown_paths_and_methods(server: RunningServer):
@@ -80,67 +82,69 @@ def test_unknown_paths_and_methods(server: RunningServer):
 
 
 def events(server: RunningServer, **body: object) -> list[tuple[str, dict[str, object]]]:
-    found = []
-    with httpx.stream("POST", f"{server.url}/v1/translate", json={**body, "stream": True}) as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        for line in answer.iter_lines():
+    received = []
+    with httpx.stream("POST", f"{server.url}/v1/translate", json={**body, "stream": True}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        for line in response.iter_lines():
             if line.startswith("event: "):
-                found.append((line.removeprefix("event: "), {}))
+                received.append((line.removeprefix("event: "), {}))
             elif line.startswith("data: "):
-                found[-1] = found[-1][0], json.loads(line.removeprefix("data: "))
-    return found
+                received[-1] = received[-1][0], json.loads(line.removeprefix("data: "))
+    return received
 
 
-def test_a_stream_is_the_greedy_translation_in_pieces(server: RunningServer, translator: uwaga.Translator):
+def test_stream_pieces_and_final_event(server: RunningServer, translator: uwaga.Translator):
     greedy = translator.translate(TEXTS[0], beam=1)
-    *pieces, (name, done) = events(server, text=TEXTS[0], target="de", scores=True, tokens=True)
+    *pieces, (name, final) = events(server, text=TEXTS[0], target="de", scores=True, tokens=True)
     assert len(pieces) > 2
     assert {kind for kind, _ in pieces} == {"piece"}
     assert "".join(str(piece["text"]) for _, piece in pieces) == greedy.text
-    assert (name, done["text"], done["tokens"]) == ("done", greedy.text, list(greedy.tokens))
-    assert done["detected_source"]["code"] == "en"
-    assert [word["text"] for word in done["words"]] == [word.text for word in greedy.words]
+    assert (name, final["text"], final["tokens"]) == ("done", greedy.text, list(greedy.tokens))
+    assert final["detected_source"]["code"] == "en"
+    assert [word["text"] for word in final["words"]] == [word.text for word in greedy.words]
 
 
-def test_a_stream_begins_with_a_prefix(server: RunningServer, translator: uwaga.Translator):
-    *_, (_, done) = events(server, text=TEXTS[0], source="en", target="de", prefix="Heute")
-    assert done["text"] == translator.translate(TEXTS[0], beam=1, prefix="Heute").text
+def test_stream_with_prefix(server: RunningServer, translator: uwaga.Translator):
+    *_, (_, final) = events(server, text=TEXTS[0], source="en", target="de", prefix="Heute")
+    assert final["text"] == translator.translate(TEXTS[0], beam=1, prefix="Heute").text
 
 
-def test_drafts_leave_translations_as_they_are(server: RunningServer, translator: uwaga.Translator):
-    greedy = [one.text for one in translator.translate(TEXTS, beam=1)]
+def test_drafts_do_not_change_translations(server: RunningServer, translator: uwaga.Translator):
+    greedy = [translation.text for translation in translator.translate(TEXTS, beam=1)]
 
-    def figures() -> dict[str, float]:
+    def draft_metrics() -> dict[str, float]:
         lines = httpx.get(f"{server.url}/metrics").text.splitlines()
         rows = (line.split() for line in lines if line.startswith("uwaga_draft_"))
-        return {name.partition("{")[0]: float(figure) for name, figure in rows if "_created" not in name}
+        return {name.partition("{")[0]: float(value) for name, value in rows if "_created" not in name}
 
-    before = figures()
+    before = draft_metrics()
     for draft in (greedy, "Das Wetter ist", [greedy[0], "", "Ein"]):
         body = {"text": TEXTS, "source": "en", "target": "de", "draft": draft, "mask": 1}
-        answer = httpx.post(f"{server.url}/v1/translate", json=body).json()
-        assert [one["text"] for one in answer["translations"]] == greedy
-        one = draft if isinstance(draft, str) else draft[0]
-        *pieces, (_, done) = events(server, text=TEXTS[0], target="de", draft=one)
-        assert "".join(str(piece["text"]) for _, piece in pieces) == done["text"] == greedy[0]
-    added = {name: now - before.get(name, 0) for name, now in figures().items()}
+        content = httpx.post(f"{server.url}/v1/translate", json=body).json()
+        assert [translation["text"] for translation in content["translations"]] == greedy
+        first_draft = draft if isinstance(draft, str) else draft[0]
+        *pieces, (_, final) = events(server, text=TEXTS[0], target="de", draft=first_draft)
+        assert "".join(str(piece["text"]) for _, piece in pieces) == final["text"] == greedy[0]
+    added = {name: value - before.get(name, 0) for name, value in draft_metrics().items()}
     proposed, accepted, passes = (
         added[f"uwaga_draft_{name}_total"] for name in ("proposed_tokens", "accepted_tokens", "passes")
     )
     assert proposed > accepted > 0 < passes
 
 
-def test_a_text_that_grows_keeps_what_is_shown(server: RunningServer, translator: uwaga.Translator):
-    draft, how = "Das Haus ist winzig", {"bias": 0.4999, "split": "never"}
-    body = {"text": "The house is small and old.", "source": "en", "target": "de", "draft": draft, **how}
-    for mask, begun in ((0, draft), (1, "Das Haus ist ")):
-        [made] = httpx.post(f"{server.url}/v1/translate", json=body | {"mask": mask}).json()["translations"]
-        assert made["text"] == translator.retranslate(body["text"], draft, mask=mask, **how).text
-        assert made["text"].startswith(begun)
+def test_bias_preserves_shown_draft(server: RunningServer, translator: uwaga.Translator):
+    draft, options = "Das Haus ist winzig", {"bias": 0.4999, "split": "never"}
+    body = {"text": "The house is small and old.", "source": "en", "target": "de", "draft": draft, **options}
+    for mask, prefix in ((0, draft), (1, "Das Haus ist ")):
+        [translation] = httpx.post(f"{server.url}/v1/translate", json=body | {"mask": mask}).json()[
+            "translations"
+        ]
+        assert translation["text"] == translator.retranslate(body["text"], draft, mask=mask, **options).text
+        assert translation["text"].startswith(prefix)
 
 
 @pytest.mark.parametrize(
-    ("more", "status", "parameter", "told"),
+    ("fields", "status", "parameter", "message"),
     [
         ({"draft": ["Ein", "Hund"]}, 400, "draft", "2 drafts for 1 texts"),
         ({"draft": "Ein", "beam": 4}, 400, "beam", "omit beam or draft"),
@@ -152,44 +156,44 @@ def test_a_text_that_grows_keeps_what_is_shown(server: RunningServer, translator
         ({"draft": 3}, 422, "draft", ""),
     ],
 )
-def test_drafts_that_cannot_be_are_refused_by_name(
-    server: RunningServer, more: dict[str, object], status: int, parameter: str, told: str
+def test_invalid_drafts_are_refused(
+    server: RunningServer, fields: dict[str, object], status: int, parameter: str, message: str
 ):
-    answer = httpx.post(f"{server.url}/v1/translate", json={"text": "A dog.", "target": "de", **more})
-    error = answer.json()["error"]
-    assert (answer.status_code, error["parameter"].partition(".")[0]) == (status, parameter)
-    assert told in error["message"]
+    response = httpx.post(f"{server.url}/v1/translate", json={"text": "A dog.", "target": "de", **fields})
+    error = response.json()["error"]
+    assert (response.status_code, error["parameter"].partition(".")[0]) == (status, parameter)
+    assert message in error["message"]
 
 
-def test_a_stream_holds_to_terms(server: RunningServer, translator: uwaga.Translator):
+def test_stream_with_glossary(server: RunningServer, translator: uwaga.Translator):
     terms = {"dog": "Köter"}
     body = {"text": "A dog runs.", "target": "de", "glossary": terms, "tokens": True}
-    (name, piece), (_, done) = events(server, **body, source="en")
-    wanted = translator.translate("A dog runs.", beam=1, glossary=terms)
-    assert (name, piece["text"], done["text"]) == ("piece", wanted.text, wanted.text)
-    assert done["tokens"] == list(wanted.tokens)
-    assert "Köter" in wanted.text
+    (name, piece), (_, final) = events(server, **body, source="en")
+    expected = translator.translate("A dog runs.", beam=1, glossary=terms)
+    assert (name, piece["text"], final["text"]) == ("piece", expected.text, expected.text)
+    assert final["tokens"] == list(expected.tokens)
+    assert "Köter" in expected.text
 
 
 @pytest.mark.parametrize(
-    ("more", "code"),
+    ("fields", "code"),
     [({"nbest": 2}, "no_stream"), ({"text": ["a"]}, "no_stream"), ({"target": "xx"}, "unsupported_language")],
 )
-def test_what_cannot_be_streamed_is_refused_with_its_status(
-    server: RunningServer, more: dict[str, object], code: str
-):
-    answer = httpx.post(
-        f"{server.url}/v1/translate", json={"text": "a", "target": "de", "stream": True, **more}
+def test_invalid_streams_are_refused(server: RunningServer, fields: dict[str, object], code: str):
+    response = httpx.post(
+        f"{server.url}/v1/translate", json={"text": "a", "target": "de", "stream": True, **fields}
     )
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, code)
 
 
-def test_all_that_is_asked_for_is_told(server: RunningServer, translator: uwaga.Translator):
+def test_requested_parts(server: RunningServer, translator: uwaga.Translator):
     body = {"text": TEXTS[0], "source": "en", "target": "de", "nbest": 3}
-    asked = {"tokens": True, "scores": True, "alignment": True, "attention": True}
-    [made] = httpx.post(f"{server.url}/v1/translate", json={**body, **asked}).json()["translations"]
-    whole = translator.translate(TEXTS[0], nbest=3, beam=5, alignment=True, attention=True)
-    told = whole.to_dict(confidence=True)
+    requested = {"tokens": True, "scores": True, "alignment": True, "attention": True}
+    [translation] = httpx.post(f"{server.url}/v1/translate", json={**body, **requested}).json()[
+        "translations"
+    ]
+    expected = translator.translate(TEXTS[0], nbest=3, beam=5, alignment=True, attention=True)
+    expected_dict = expected.to_dict(confidence=True)
     for name in (
         "text",
         "tokens",
@@ -200,43 +204,45 @@ def test_all_that_is_asked_for_is_told(server: RunningServer, translator: uwaga.
         "alignment",
         "attention",
     ):
-        assert made[name] == told[name], name
-    assert [one["text"] for one in made["alternatives"]] == [one.text for one in whole.alternatives]
+        assert translation[name] == expected_dict[name], name
+    assert [alternative["text"] for alternative in translation["alternatives"]] == [
+        alternative.text for alternative in expected.alternatives
+    ]
 
 
-def test_a_glossary_a_format_and_tags(server: RunningServer, translator: uwaga.Translator):
+def test_glossary_format_and_tags(server: RunningServer, translator: uwaga.Translator):
     url, terms = f"{server.url}/v1/translate", {"car": "Karre"}
     body = {"text": TEXTS[1], "source": "en", "target": "de"}
-    made = httpx.post(url, json={**body, "glossary": terms}).json()["translations"][0]["text"]
-    assert made == translator.translate(TEXTS[1], glossary=terms).text
-    assert "Karre" in made
+    translation = httpx.post(url, json={**body, "glossary": terms}).json()["translations"][0]["text"]
+    assert translation == translator.translate(TEXTS[1], glossary=terms).text
+    assert "Karre" in translation
     html = "<p>A <b>man</b> sleeps. <code>A man.</code></p>"
     body = {**body, "text": html, "format": "html", "ignore_tags": ["code"]}
-    made = httpx.post(url, json=body).json()["translations"][0]["text"]
-    assert made == translator.translate(html, format="html", ignore_tags=["code"]).text
+    translation = httpx.post(url, json=body).json()["translations"][0]["text"]
+    assert translation == translator.translate(html, format="html", ignore_tags=["code"]).text
 
 
-def test_each_text_has_its_own_error(server: RunningServer, translator: uwaga.Translator):
+def test_errors_per_text(server: RunningServer, translator: uwaga.Translator):
     texts = [TEXTS[0], "word " * 400, TEXTS[2]]
     body = {"text": texts, "source": "en", "target": "de", "split": "never"}
-    one, two, three = httpx.post(f"{server.url}/v1/translate", json=body).json()["translations"]
-    assert (one["text"], three["text"]) == tuple(
+    first, second, third = httpx.post(f"{server.url}/v1/translate", json=body).json()["translations"]
+    assert (first["text"], third["text"]) == tuple(
         translator.translate(text).text for text in (TEXTS[0], TEXTS[2])
     )
-    assert (two["text"], two["error"]["code"]) == ("", "text_too_long")
+    assert (second["text"], second["error"]["code"]) == ("", "text_too_long")
 
 
-def test_omitted_words_are_reported_on_request(server: RunningServer):
+def test_coverage_reports_omitted_words(server: RunningServer):
     body = {"text": "The meeting starts at 9:30 on Monday.", "source": "en", "target": "de"}
     for options in ({}, {"coverage": True}, {"coverage": "unaligned"}):
-        [made] = httpx.post(f"{server.url}/v1/translate", json=body | options).json()["translations"]
-        assert made.get("coverage", {}).get("omitted", []) == (["Monday"] if options else [])
+        [translation] = httpx.post(f"{server.url}/v1/translate", json=body | options).json()["translations"]
+        assert translation.get("coverage", {}).get("omitted", []) == (["Monday"] if options else [])
 
 
 def test_detection_and_models(server: RunningServer):
     texts = ["Das ist ein ganz normaler deutscher Satz.", "This is an English sentence.", "12"]
-    found = httpx.post(f"{server.url}/v1/detect", json={"text": texts}).json()["detections"]
-    assert [one and one["code"] for one in found] == ["de", "en", None]
+    detections = httpx.post(f"{server.url}/v1/detect", json={"text": texts}).json()["detections"]
+    assert [detection and detection["code"] for detection in detections] == ["de", "en", None]
     [model] = httpx.get(f"{server.url}/v1/models").json()["models"]
     assert model == {
         "name": "bundled",
@@ -247,22 +253,24 @@ def test_detection_and_models(server: RunningServer):
     }
 
 
-def test_many_clients_get_what_one_gets(server: RunningServer, translator: uwaga.Translator):
+def test_concurrent_clients(server: RunningServer, translator: uwaga.Translator):
     sentences = [f"{number} men and {number + 1} dogs are in the park." for number in range(40)]
-    wanted = [one.text for one in translator.translate(sentences)]
+    expected = [translation.text for translation in translator.translate(sentences)]
 
-    async def every() -> list[str]:
+    async def translate_all() -> list[str]:
         async with httpx.AsyncClient(timeout=60) as client:
-            asked = [
+            requests = [
                 client.post(f"{server.url}/v1/translate", json={"text": text, "source": "en", "target": "de"})
                 for text in sentences
             ]
-            return [one.json()["translations"][0]["text"] for one in await asyncio.gather(*asked)]
+            return [
+                response.json()["translations"][0]["text"] for response in await asyncio.gather(*requests)
+            ]
 
-    assert asyncio.run(every()) == wanted
+    assert asyncio.run(translate_all()) == expected
 
 
-def test_no_text_is_in_the_log(server: RunningServer):
+def test_texts_are_not_logged(server: RunningServer):
     secret = "Zanzibarquartz"
     httpx.post(f"{server.url}/v1/translate?q={secret}", json={"text": secret, "target": "de"})
     httpx.post(f"{server.url}/v1/translate", json={"text": secret, "target": secret})

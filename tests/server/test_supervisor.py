@@ -1,4 +1,4 @@
-"""Workers that end are replaced at once, whatever the others do; one that is silent is given its time."""
+"""Ended workers are replaced immediately; silent workers are replaced after the timeout."""
 
 import os
 import signal
@@ -18,14 +18,14 @@ from uwaga.server.supervisor import Supervisor, WorkerCheck
 
 
 class FakeWorker:
-    """The parent's side of a worker, which does what a test lets it do."""
+    """The parent's side of a worker, controlled by a test."""
 
     def __init__(self):
         self.parent_conn, self._pipe = Pipe()
         self.alive = True
         self.process = SimpleNamespace(is_alive=lambda: self.alive)
 
-    def answer(self):
+    def respond(self):
         while self._pipe.poll():
             self._pipe.recv()
             self._pipe.send(True)
@@ -34,7 +34,7 @@ class FakeWorker:
         self._pipe.close()
 
 
-def test_a_worker_that_ends_between_question_and_answer_is_noticed_at_once():
+def test_ended_worker_is_noticed_immediately():
     worker = FakeWorker()
     check = WorkerCheck(worker)
     assert check(60)
@@ -44,7 +44,7 @@ def test_a_worker_that_ends_between_question_and_answer_is_noticed_at_once():
     assert time.monotonic() - start < 10
 
 
-def test_a_worker_whose_pipe_is_closed_has_ended():
+def test_worker_with_closed_pipe_has_ended():
     worker = FakeWorker()
     check = WorkerCheck(worker)
     assert check(60)
@@ -52,19 +52,19 @@ def test_a_worker_whose_pipe_is_closed_has_ended():
     assert not check(60)
 
 
-@given(answers=st.lists(st.booleans(), max_size=40), timeout=st.integers(1, 6))
-def test_a_worker_is_lost_when_its_answer_is_missing_for_the_whole_time(answers, timeout):
+@given(responses=st.lists(st.booleans(), max_size=40), timeout=st.integers(1, 6))
+def test_worker_without_response_is_lost_after_timeout(responses, timeout):
     worker, clock = FakeWorker(), 0.0
-    check, answered = WorkerCheck(worker), 0.0
+    check, last_response = WorkerCheck(worker), 0.0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uwaga.server.supervisor.time", SimpleNamespace(monotonic=lambda: clock))
         assert check(timeout)
-        for answer in answers:
-            if answer:
-                worker.answer()
+        for responds in responses:
+            if responds:
+                worker.respond()
             clock += 1
-            answered = clock if answer else answered
-            assert check(timeout) == (clock - answered < timeout)
+            last_response = clock if responds else last_response
+            assert check(timeout) == (clock - last_response < timeout)
 
 
 async def app(scope, receive, send):
@@ -74,7 +74,7 @@ async def app(scope, receive, send):
 
 @contextmanager
 def supervised(workers):
-    """A supervisor of workers that have answered."""
+    """Run a supervisor whose workers have responded."""
     handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
     config = uvicorn.Config(
         app, workers=workers, lifespan="off", log_config=None, timeout_worker_healthcheck=60
@@ -95,7 +95,7 @@ def supervised(workers):
                 process.join()
 
 
-def test_a_killed_worker_is_replaced_while_another_does_not_answer():
+def test_killed_worker_is_replaced_while_another_is_silent():
     with supervised(workers=2) as supervisor:
         silent, killed = (process.pid for process in supervisor.processes)
         supervisor.keep_subprocess_alive()

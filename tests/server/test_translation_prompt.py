@@ -1,12 +1,12 @@
-"""Prompts that ask for translations, as clients of language models write them, and the text and languages in them.
+"""Prompts of clients of language models that request translations, and their texts and languages.
 
 - Immersive Translate's documentation, "AI Prompt"; read-frog, ``src/utils/constants/prompt.ts``.
 - pot-desktop, ``src/services/translate/openai/Config.jsx``, now and before it had a colon.
 - Translate for Zotero (windingwind/zotero-pdf-translate), ``addon/prefs.js``.
 - OpenAI Translator (openai-translator/openai-translator), ``src/common/translate.ts`` and ``lang/index.ts``.
-- The Bob plugin (nextai-translator/bob-plugin-openai-translator), ``src/utils/prompt.ts``, and its first version.
-- calibre's Ebook Translator, ``engines/openai.py``; Subtitle Edit, ``ToolsSettings.cs``; FluentRead's ``USER_ROLE``.
-- TranslateGemma's and T5's prompts.
+- The Bob plugin (nextai-translator/bob-plugin-openai-translator), ``src/utils/prompt.ts``, and its first
+version. - calibre's Ebook Translator, ``engines/openai.py``; Subtitle Edit, ``ToolsSettings.cs``;
+FluentRead's ``USER_ROLE``. - TranslateGemma's and T5's prompts.
 """
 
 # ruff: noqa: E501 (prompts are long)
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.languages.names import NAMES, OTHER_NAMES, language_code
+from uwaga.languages.names import NAMES, NATIVE_NAMES, language_code
 from uwaga.server.dialects.translation_prompt import Prompt, read_prompt
 
 TEXT = 'A note: he said "Go!".\n\nTranslate it to be sure:\n```\nand run\n```\nor not?'
@@ -58,20 +58,20 @@ FLUENT = "Translate the following text into German, If translation is unnecessar
         ("", "Translate this sentence from my book to French: {}", None, "fr"),
     ],
 )  # fmt: skip
-def test_the_prompts_of_clients(system: str, message: str, source: str | None, target: str):
+def test_prompts_of_clients(system: str, message: str, source: str | None, target: str):
     assert read_prompt(message.replace("{}", TEXT), system) == Prompt(TEXT, source, target)
 
 
 @pytest.mark.parametrize(
-    ("message", "found"),
+    ("message", "expected"),
     [
         ('Translate "Good morning: you" to German.', Prompt("Good morning: you", None, "de")),
         ("Please translate «Bonjour» from French into English", Prompt("Bonjour", "fr", "en")),
         ("Can you translate this to Finnish? It says: Hello", Prompt("Hello", None, "fi")),
     ],
 )
-def test_what_people_write(message: str, found: Prompt):
-    assert read_prompt(message) == found
+def test_prompts_of_people(message: str, expected: Prompt):
+    assert read_prompt(message) == expected
 
 
 @pytest.mark.parametrize(
@@ -89,36 +89,36 @@ def test_what_people_write(message: str, found: Prompt):
         ("", ""),
     ],
 )
-def test_what_does_not_ask_for_a_translation(message: str, system: str):
+def test_messages_without_request(message: str, system: str):
     assert read_prompt(message, system) is None
 
 
-def test_a_text_that_asks_is_a_text_where_the_system_prompt_has_asked():
+def test_system_prompt_takes_precedence():
     assert read_prompt("To translate to French: press F5", CALIBRE) == Prompt(
         "To translate to French: press F5", "en", "de"
     )
 
 
 @given(text=st.text(min_size=1).map(str.strip).filter(bool), system=st.sampled_from([BOB, CALIBRE]))
-def test_any_text_is_whole_after_a_system_prompt(text: str, system: str):
+def test_text_after_system_prompt_is_unchanged(text: str, system: str):
     assert read_prompt(text, system) == Prompt(text, "en", "de")
 
 
 @given(text=st.text(st.characters(exclude_characters='`"🔤<')).map(str.strip).filter(bool))
-def test_any_text_is_whole_after_an_instruction(text: str):
+def test_text_after_instruction_is_unchanged(text: str):
     for prompt in (SUBTITLES, GEMMA, ZOTERO):
-        found = read_prompt(prompt.replace("{}", text))
-        assert found is not None and found.text == text
+        parsed = read_prompt(prompt.replace("{}", text))
+        assert parsed is not None and parsed.text == text
 
 
 @given(message=st.text() | st.text('translate to from German en-\n :"“„«»🔤`'), system=st.text())
-def test_any_message_has_a_text_of_its_own_or_none(message: str, system: str):
-    found = read_prompt(message, system)
-    assert found is None or found.text in message
+def test_text_is_part_of_message(message: str, system: str):
+    prompt = read_prompt(message, system)
+    assert prompt is None or prompt.text in message
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES.values(), *OTHER_NAMES}))
-def test_a_language_is_known_by_its_names(name: str):
+@pytest.mark.parametrize("name", sorted({*NAMES.values(), *NATIVE_NAMES}))
+def test_language_names(name: str):
     name = name.replace("_", " ")
-    found = read_prompt(f"Translate to {name}: Hello")
-    assert found == Prompt("Hello", None, language_code(name.upper()))
+    prompt = read_prompt(f"Translate to {name}: Hello")
+    assert prompt == Prompt("Hello", None, language_code(name.upper()))

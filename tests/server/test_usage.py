@@ -1,4 +1,4 @@
-"""Counts of usage: exact, whoever counts."""
+"""Usage counts are exact with concurrent threads and processes."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def state(request, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 1000])
-def test_counts_are_read_again_and_owners_are_apart(state, limit):
+def test_counts_per_owner(state, limit):
     usage = open_usage(state)
     assert usage.read("ann") == Usage()
     usage.add("ann", 5, limit=limit)
@@ -37,7 +37,7 @@ def test_counts_are_read_again_and_owners_are_apart(state, limit):
         assert open_usage(state).read("ann") == usage.read("ann")
 
 
-def test_a_limit_is_reached_exactly_and_nothing_is_counted_beyond_it(state):
+def test_limit_is_exact(state):
     usage = open_usage(state)
     usage.add("ann", 90, limit=100)
     with pytest.raises(QuotaError, match="10 of 100"):
@@ -49,7 +49,7 @@ def test_a_limit_is_reached_exactly_and_nothing_is_counted_beyond_it(state):
 
 
 @pytest.mark.parametrize("limit", [0, 1000])
-def test_threads_lose_no_count(state, limit):
+def test_concurrent_threads(state, limit):
     usage = open_usage(state)
 
     def work():
@@ -66,7 +66,7 @@ def test_threads_lose_no_count(state, limit):
 
 
 @pytest.mark.parametrize("limit", [0, 10000])
-def test_processes_lose_no_count(tmp_path, limit):
+def test_concurrent_processes(tmp_path, limit):
     code = (
         "import sys; from pathlib import Path; from test_usage import open_usage\n"
         "usage = open_usage(Path(sys.argv[1]))\n"
@@ -79,7 +79,7 @@ def test_processes_lose_no_count(tmp_path, limit):
     assert open_usage(tmp_path).read("ann").characters == 1200
 
 
-def test_counts_wait_in_memory_while_the_database_is_unavailable(tmp_path, monkeypatch):
+def test_counts_stay_in_memory_while_database_is_unavailable(tmp_path, monkeypatch):
     usage = open_usage(tmp_path)
     usage.add("ann", 5)
     with open_database(tmp_path, None).begin() as connection:

@@ -1,1 +1,1 @@
-"""The translation server: HTTP dialects over one service, which knows nothing of HTTP."""
+"""The translation server: HTTP dialects over one service, which is independent of HTTP."""

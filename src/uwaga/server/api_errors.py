@@ -1,4 +1,4 @@
-"""Errors of a request: ApiError, and the library's and the store's errors as ApiErrors."""
+"""Request errors: :class:`ApiError`, and the mapping of library and store errors to it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class StorageError(UwagaError):
 
 Result = TypeVar("Result")
 MODEL_UNAVAILABLE = "the model for these languages cannot be loaded; the server's log says why"
-LONGEST_MESSAGE = 600
-"""Maximum characters of a message: some quote untrusted input."""
+MAX_MESSAGE_LENGTH = 600
+"""Maximum characters of a message, since some messages quote untrusted input."""
 RETRY_AFTER = 30.0
-"""Seconds after which to try again what failed for a reason of the server's, such as a full disk."""
+"""Seconds after which to retry a request that failed because of the server, such as on a full disk."""
 
 
 @dataclass(eq=False)
@@ -58,12 +58,12 @@ class ApiError(Exception):
 
     Attributes:
         status: HTTP status.
-        code: for programs, such as ``text_too_long``.
-        message: for people, in English; names the way out.
-        parameter: the wrong parameter of the request; empty if none is.
-        retry_after: seconds after which the same request may succeed; None if it will not. A status of 503
-            has :data:`RETRY_AFTER` if nothing better is known.
-        allow: methods of the path, where the request's is not among them.
+        code: error code for programs, such as ``text_too_long``.
+        message: error message for people, in English; says how to fix the request.
+        parameter: the invalid parameter of the request; empty if there is none.
+        retry_after: seconds after which the same request may succeed; None if it will not. Defaults to
+            :data:`RETRY_AFTER` for a status of 503.
+        allow: the methods that the path allows, if the request's method is not one of them.
     """
 
     status: int
@@ -82,7 +82,7 @@ class ApiError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the response in every dialect."""
+        """Response headers, the same in every dialect."""
         headers = {"allow": ", ".join(self.allow)} if self.allow else {}
         if self.retry_after is not None:
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))
@@ -90,26 +90,26 @@ class ApiError(Exception):
 
 
 def api_error(error: BaseException) -> ApiError:
-    """Return an error as an error response.
+    """Return the error response for an exception.
 
-    Messages about the server itself omit its paths; the log has them.
+    Messages about the server itself omit its paths, which are in the log.
 
     Args:
-        error: any error; a bug becomes ``internal_error`` without details.
+        error: any exception; a bug becomes ``internal_error`` without details.
     """
     if isinstance(error, ApiError):
         return error
-    for kind, status, code in _KINDS:
+    for kind, status, code in _ERROR_CODES:
         if isinstance(error, kind):
-            message = _TOLD.get(code) or str(error)[:LONGEST_MESSAGE]
-            again = error.retry_after if isinstance(error, BusyError) else None
-            return ApiError(status, code, message, retry_after=again)
+            message = _FIXED_MESSAGES.get(code) or str(error)[:MAX_MESSAGE_LENGTH]
+            retry_after = error.retry_after if isinstance(error, BusyError) else None
+            return ApiError(status, code, message, retry_after=retry_after)
     return ApiError(500, "internal_error", "server error; its log has details under the request's id")
 
 
 @contextmanager
 def as_api_error() -> Iterator[None]:
-    """Raise what fails in the block as an :class:`ApiError`, and an ApiError as it is."""
+    """Convert exceptions of the block to :class:`ApiError`; an ApiError is raised unchanged."""
     try:
         yield
     except ApiError:
@@ -119,20 +119,20 @@ def as_api_error() -> Iterator[None]:
 
 
 async def in_thread(work: Callable[..., Result], *args: object) -> Result:
-    """Run a function that may block on a disk or a database in a thread, and return its result."""
+    """Run a function that may block on a disk or a database in a thread and return its result."""
 
     def run() -> Result:
         try:
             return work(*args)
         except ApiError:
             raise
-        except BaseException as error:  # SystemExit would end the event loop, StopIteration never reach it
+        except BaseException as error:  # SystemExit would stop the event loop; StopIteration would get lost
             raise api_error(error) from error
 
     return await asyncio.to_thread(run)
 
 
-_KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
+_ERROR_CODES: tuple[tuple[type[UwagaError], int, str], ...] = (
     (BusyError, 503, "busy"),
     (DeadlineError, 504, "deadline_exceeded"),
     (CancelledRequestError, 503, "stopping"),
@@ -150,4 +150,4 @@ _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
     (DataError, 400, "invalid_text"),
     (UwagaError, 400, "refused"),
 )
-_TOLD = {"model_unavailable": MODEL_UNAVAILABLE}
+_FIXED_MESSAGES = {"model_unavailable": MODEL_UNAVAILABLE}

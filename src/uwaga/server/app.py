@@ -33,8 +33,8 @@ from uwaga.server.metrics import Metrics
 from uwaga.server.middleware import RequestMiddleware
 from uwaga.server.models import WORKERS
 from uwaga.server.origins import check_origins
-from uwaga.server.page import PAGE_HEADERS, description_page, page_routes
-from uwaga.server.routing import JSON, Answer, Route, Router, Routes, openapi
+from uwaga.server.page import DESCRIPTION_HEADERS, description_page, page_routes
+from uwaga.server.routing import JSON, ResponseDescription, Route, Router, Routes, openapi
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
@@ -51,13 +51,13 @@ DIALECTS: tuple[Dialect, ...] = (
     opuscat.DIALECT,
     openai.DIALECT,
 )
-"""By their names in the settings; the first answers errors at paths of none."""
-OPENAPI = "/openapi.json"
+"""All dialects, by their names in the settings; the first renders the errors of paths without a dialect."""
+OPENAPI_PATH = "/openapi.json"
 DESCRIPTION = "Machine translation by uwaga. Texts stay on this server."
-THREADS = 64
-"""Threads for what waits for a disk or a database: twice as many as wait for glossaries."""
-FLUSH = 1.0
-"""Seconds between two writes of counts in memory to the database."""
+MAX_THREADS = 64
+"""Threads for blocking calls to a disk or a database: twice as many as may wait for glossaries."""
+FLUSH_INTERVAL = 1.0
+"""Seconds between two writes of the counts in memory to the database."""
 
 
 class Health(BaseModel):
@@ -71,9 +71,9 @@ class Application:
     """The server as an ASGI application.
 
     Args:
-        http: answers requests.
-        lifespan: entered at start, left at the end.
-        routes: of all dialects, for descriptions and checks.
+        http: the application that handles requests.
+        lifespan: returns the context to enter at startup and to leave at shutdown.
+        routes: the routes of all dialects, for descriptions and tests.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Application:
         self._http, self._lifespan, self.routes = http, Lifespan(lifespan=lifespan), routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or start and stop."""
+        """Serve a request, or start up and shut down."""
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
         else:
@@ -102,10 +102,10 @@ def create_app(
     """Create the application, which starts and closes the service.
 
     Args:
-        service: translates.
+        service: the translation service.
         settings: the settings of the server.
-        metrics: its own if None.
-        limiter: counts requests and characters per minute; its own if None.
+        metrics: the metrics; created if None.
+        limiter: limits requests and characters per minute; created if None.
         dialects: the APIs to serve; those of the settings if None.
     """
     context = _context(service, settings, metrics or Metrics(), limiter or RateLimiter())
@@ -113,15 +113,15 @@ def create_app(
         dialects = [dialect for dialect in DIALECTS if dialect.name in settings.dialects]
 
     def render(path: str, error: ApiError, request_id: str) -> Response:
-        """Return an error in the form of a path's dialect."""
-        dialect = next((known for known in dialects if known.owns(path)), v1.DIALECT)
+        """Return an error in the format of the path's dialect."""
+        dialect = next((candidate for candidate in dialects if candidate.owns(path)), v1.DIALECT)
         response = dialect.render(error, request_id)
         response.headers.update(error.headers)
         return response
 
     routes = [route for dialect in dialects for route in dialect.routes(context).routes]
-    routes += _operation(context).routes
-    routes += _descriptions(list(routes))
+    routes += _operation_routes(context).routes
+    routes += _description_routes(list(routes))
     if settings.page:
         routes += page_routes().routes
     http: ASGIApp = RequestMiddleware(
@@ -129,7 +129,7 @@ def create_app(
         limits=settings.limits,
         metrics=context.metrics,
         render=render,
-        most=settings.limits.waiting + WORKERS * len(service.served),
+        max_concurrent=settings.limits.waiting + WORKERS * len(service.served),
     )
     if settings.cors:
         http = CORSMiddleware(
@@ -155,7 +155,7 @@ def _context(
     )
     if settings.keys is None:
         return context
-    return replace(context, keys=KeyRing(settings.keys, context.visitor("")))
+    return replace(context, keys=KeyRing(settings.keys, context.anonymous_client("")))
 
 
 def _lifespan(
@@ -163,13 +163,13 @@ def _lifespan(
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
-        """Load models while the server answers already; at the end, answer the requests that it has."""
+        """Load the models while the server already responds; at shutdown, finish the running requests."""
         service, documents, usage = context.service, context.documents, context.stores.usage
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "uwaga-server"))
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_THREADS, "uwaga-server"))
 
         async def flush() -> None:
             while True:
-                await asyncio.sleep(FLUSH)
+                await asyncio.sleep(FLUSH_INTERVAL)
                 try:
                     await in_thread(usage.flush)
                 except ApiError as error:  # the counts stay in memory
@@ -179,9 +179,9 @@ def _lifespan(
         tasks = [asyncio.ensure_future(work) for work in (service.start(), service.collect(), flush())]
         if documents is not None:
             documents.start()
-        async with contextlib.AsyncExitStack() as running:
+        async with contextlib.AsyncExitStack() as stack:
             for dialect in dialects:
-                await running.enter_async_context(dialect.running())
+                await stack.enter_async_context(dialect.lifespan())
             yield
         if documents is not None:
             await documents.stop()
@@ -196,15 +196,18 @@ def _lifespan(
     return lifespan
 
 
-def _operation(context: ServerContext) -> Routes:
-    """Health and metrics, at the same paths as LibreTranslate's."""
+def _operation_routes(context: ServerContext) -> Routes:
+    """Return the routes of health and metrics, at the same paths as LibreTranslate's."""
     routes = Routes("operation")
 
     @routes.add(
         "GET",
         "/health",
         "Whether the server is ready for requests",
-        answers={200: Answer("Ready", Health), 503: Answer("Loading, or stopping", Health)},
+        responses={
+            200: ResponseDescription("Ready", Health),
+            503: ResponseDescription("Loading, or stopping", Health),
+        },
     )
     async def health(request: Request) -> Response:
         """503 until the models to preload are loaded, and while stopping."""
@@ -217,18 +220,20 @@ def _operation(context: ServerContext) -> Routes:
         return json_response(content, 503, {"retry-after": "1"})
 
     if context.settings.metrics:
-        figures = Answer("Metrics", content={"text/plain": {"schema": {"type": "string"}}})
+        metrics_response = ResponseDescription(
+            "Metrics", content={"text/plain": {"schema": {"type": "string"}}}
+        )
 
-        @routes.add("GET", "/metrics", "Metrics for Prometheus", answers={200: figures})
+        @routes.add("GET", "/metrics", "Metrics for Prometheus", responses={200: metrics_response})
         async def metrics(request: Request) -> Response:
             """Requests, latency by stage, batches, tokens."""
-            body, kind = await in_thread(context.metrics.text)  # it may read every worker's files
+            body, kind = await in_thread(context.metrics.text)  # may read the files of all workers
             return Response(body, media_type=None, headers={"content-type": kind})
 
     return routes
 
 
-def _descriptions(routes: list[Route]) -> list[Route]:
+def _description_routes(routes: list[Route]) -> list[Route]:
     @functools.cache
     def document() -> tuple[bytes, str]:
         """Return the OpenAPI document as JSON and as a page."""
@@ -241,6 +246,6 @@ def _descriptions(routes: list[Route]) -> list[Route]:
 
     async def page(request: Request) -> Response:
         """The OpenAPI document as a page, which loads nothing."""
-        return Response(document()[1], media_type="text/html", headers=PAGE_HEADERS)
+        return Response(document()[1], media_type="text/html", headers=DESCRIPTION_HEADERS)
 
-    return [Route("GET", OPENAPI, description), Route("GET", "/docs", page)]
+    return [Route("GET", OPENAPI_PATH, description), Route("GET", "/docs", page)]

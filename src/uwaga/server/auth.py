@@ -1,4 +1,4 @@
-"""API keys: a file holds their hashes and the limits of each client."""
+"""API keys: a file stores their hashes and the limits of each client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import NonNegativeInt
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.files.atomic import write_file
 from uwaga.server.api_errors import ApiError
 from uwaga.settings import StrictModel, parse
@@ -21,12 +21,12 @@ from uwaga.settings import StrictModel, parse
 PREFIX = "uwk"
 NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 KEY = re.compile(rf"{PREFIX}-([0-9a-f]{{8}})-([\w-]{{32,64}})", re.ASCII)
-LARGEST = 16 << 20
+MAX_FILE_BYTES = 16 << 20
 """Maximum bytes of a file of keys."""
-RECHECKED = 1.0
+RECHECK_INTERVAL = 1.0
 """Seconds between two checks of the file."""
-NOBODY = hashlib.sha256(b"").hexdigest()
-"""Compared with a key of an unknown number, so that it takes as long."""
+EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
+"""Compared with a key whose number is unknown, so that the check takes as long."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Client:
 
     Attributes:
         name: the name of the key, or the address on a server without keys.
-        requests_per_minute: requests.
-        characters_per_minute: characters of texts.
-        characters: in total.
+        requests_per_minute: maximum requests per minute.
+        characters_per_minute: maximum characters of texts per minute.
+        characters: maximum characters in total.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Client:
 
 
 class StoredKey(StrictModel):
-    """A key in the file; 256 random bits need no slow hash."""
+    """A key in the file; since a key has 256 random bits, a fast hash is enough."""
 
     name: str
     number: str
@@ -65,10 +65,10 @@ class KeyFile(StrictModel):
 
 
 def read_keys(path: Path) -> list[StoredKey]:
-    """Return the keys of a file; none if it does not exist."""
+    """Return the keys of a file; an empty list if it does not exist."""
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST)
+            content = file.read(MAX_FILE_BYTES)
         return parse(KeyFile, json.loads(content), str(path)).keys
     except FileNotFoundError:
         return []
@@ -83,17 +83,17 @@ def add_key(
     characters_per_minute: int | None = None,
     characters: int = 0,
 ) -> str:
-    """Create a key and store its hash; only the returned string holds the key itself.
+    """Create a key, store its hash and return the key, which is not stored.
 
     Args:
         path: the file, created if missing.
         name: the name of the client; unique in the file.
         requests_per_minute: None for the server's limit, 0 for none.
         characters_per_minute: likewise.
-        characters: number of characters in total; 0 for no limit.
+        characters: maximum characters in total; 0 for no limit.
     """
     if not NAME.fullmatch(name):
-        raise SettingsError(f"{shown(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
+        raise SettingsError(f"{quoted(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
     keys = read_keys(path)
     if any(key.name == name for key in keys):
         raise SettingsError(f"{path}: has a key for {name} already; remove that first")
@@ -116,8 +116,8 @@ def remove_key(path: Path, name: str) -> None:
     """Revoke a key; servers notice within a second."""
     keys = read_keys(path)
     if all(stored.name != name for stored in keys):
-        known = ", ".join(stored.name for stored in keys[:8]) or "none"
-        raise SettingsError(f"{path}: has no key for {shown(name)}; it has keys for {known}")
+        names = ", ".join(stored.name for stored in keys[:8]) or "none"
+        raise SettingsError(f"{path}: has no key for {quoted(name)}; it has keys for {names}")
     _write(path, [stored for stored in keys if stored.name != name])
 
 
@@ -134,7 +134,7 @@ class KeyRing:
 
     Args:
         path: the file.
-        default: limits of a client whose key states none.
+        default: the limits of clients whose key has none.
     """
 
     def __init__(self, path: Path, default: Client) -> None:
@@ -149,8 +149,11 @@ class KeyRing:
         self._renew()
         match = KEY.fullmatch(key)
         stored = self._keys.get(match[1]) if match else None
-        given = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        if not hmac.compare_digest(given, NOBODY if stored is None else stored.sha256) or stored is None:
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        if (
+            not hmac.compare_digest(digest, EMPTY_KEY_HASH if stored is None else stored.sha256)
+            or stored is None
+        ):
             raise ApiError(403, "key_wrong", "the API key is wrong", "api_key")
         default = self._default
         requests, characters = stored.requests_per_minute, stored.characters_per_minute
@@ -164,7 +167,7 @@ class KeyRing:
 
     def _renew(self) -> None:
         now = time.monotonic()
-        if now - self._checked < RECHECKED:
+        if now - self._checked < RECHECK_INTERVAL:
             return
         self._checked = now
         stamp = _stamp(self._path)
@@ -174,7 +177,7 @@ class KeyRing:
             self._keys = {stored.number: stored for stored in read_keys(self._path)}
             self._stamp = stamp
         except SettingsError:
-            return  # half-copied by hand: keep the known keys, and look again later
+            return  # the file is being copied: keep the current keys and read it again later
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

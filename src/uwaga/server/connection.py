@@ -1,4 +1,4 @@
-"""An HTTP connection with bounds on time and memory for slow or hostile clients."""
+"""An HTTP connection that limits time and memory for slow or hostile clients."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 KEEP_ALIVE = 75
-"""Seconds to keep an idle connection. Clients and proxies keep theirs for less (nginx 60), so that they close
-it, and no request meets a connection that the server is closing."""
-HEAD_BYTES = 64 << 10
-"""Maximum bytes of a request beside its body: head, chunk framing, trailers."""
-FRAMING = 8
-"""Maximum bytes per byte of a body; chunks of one byte take six."""
-MOST_AHEAD = 64
+"""Seconds to keep an idle connection. Clients and proxies use shorter times (nginx 60), so that they close it
+and never send a request on a connection that the server is closing."""
+MAX_HEAD_BYTES = 64 << 10
+"""Maximum bytes of a request without its body: head, chunk framing, trailers."""
+FRAMING_FACTOR = 8
+"""Maximum bytes sent per byte of a body; chunks of one byte take six."""
+MAX_PIPELINED = 64
 """Maximum pipelined requests."""
-_OVER: Any = {}
-"""Replaces the scope of a request that has been answered."""
+_FINISHED_SCOPE: Any = {}
+"""Replaces the scope of a finished request."""
 
 
-class Standing(NamedTuple):
-    """Progress of a client that the server waits for; ``unread``: bytes it has not read."""
+class ClientProgress(NamedTuple):
+    """Progress of a client that the server waits for; ``unread`` are the bytes that it has not read."""
 
     requests: int
     in_head: bool
@@ -35,16 +35,16 @@ class Standing(NamedTuple):
 class WatchedConnection(HttpToolsProtocol):
     """A connection that is closed when its client makes no progress between two checks.
 
-    The client must send a request, finish a head or a body that was answered early, or read the response.
-    :class:`uwaga.server.middleware.RequestMiddleware` bounds bodies that an endpoint waits for. There is one
-    timer per connection, not per request.
+    The client must send a request, finish a head, finish a body that was answered early, or read the
+    response. :class:`uwaga.server.middleware.RequestMiddleware` limits the time of bodies that an endpoint
+    waits for. There is one timer per connection, not per request.
 
     Args:
         config: uvicorn's configuration.
-        server_state: likewise.
-        app_state: likewise.
-        patience: seconds between two checks.
-        _loop: the running one if None.
+        server_state: uvicorn's state of the server.
+        app_state: uvicorn's state of the application.
+        check_interval: seconds between two checks.
+        _loop: the event loop; the running one if None.
     """
 
     def __init__(
@@ -52,27 +52,27 @@ class WatchedConnection(HttpToolsProtocol):
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
-        patience: float = 30.0,
+        check_interval: float = 30.0,
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._patience = patience
+        self._check_interval = check_interval
         self._timer: asyncio.TimerHandle | None = None
-        self._seen: Standing | None = None
-        self._requests = self._overhead = self._head = 0
+        self._last_progress: ClientProgress | None = None
+        self._requests = self._overhead = self._head_bytes = 0
         self._receiving = False
         self._unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See :class:`asyncio.Protocol`."""
         super().connection_made(transport)
-        self._look()
+        self._check_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.Protocol`."""
         if self._timer is not None:
             self._timer.cancel()
-        for cycle in self._unanswered:  # uvicorn notifies only the last of several
+        for cycle in self._unanswered:  # uvicorn notifies only the last one
             cycle.disconnected = True
             cycle.message_event.set()
         super().connection_lost(exc)
@@ -81,12 +81,12 @@ class WatchedConnection(HttpToolsProtocol):
         """See :class:`asyncio.Protocol`."""
         self._overhead += len(data)
         super().data_received(data)
-        if self._receiving and self._overhead > HEAD_BYTES and not self.transport.is_closing():
+        if self._receiving and self._overhead > MAX_HEAD_BYTES and not self.transport.is_closing():
             self._give_up(431)
 
     def on_message_begin(self) -> None:
         """Start a request."""
-        self._requests, self._receiving, self._head = self._requests + 1, True, 0
+        self._requests, self._receiving, self._head_bytes = self._requests + 1, True, 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -95,42 +95,42 @@ class WatchedConnection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_headers_complete(self) -> None:
-        """Queue a request for its response, unless it has no host or several (RFC 9112, section 3.2)."""
+        """Queue the request, unless it has no host or several (RFC 9112, section 3.2)."""
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self.send_400_response("A request has one header Host.")
             raise ValueError("no host, or several")  # read no more of it
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
-        if len(self._unanswered) > MOST_AHEAD:
+        if len(self._unanswered) > MAX_PIPELINED:
             self.transport.abort()
             raise ValueError("too many requests ahead of their answers")  # read no more of them
 
     def on_response_complete(self) -> None:
         """Finish the oldest request."""
-        answered = self._unanswered.popleft()
-        answered.body = bytearray()  # what has not been read
+        cycle = self._unanswered.popleft()
+        cycle.body = bytearray()  # drop the unread part
         super().on_response_complete()
-        if answered.scope is self.scope:
+        if cycle.scope is self.scope:
             self.headers = []
-            self.scope = answered.scope = _OVER  # an idle connection needs nothing of it
+            self.scope = cycle.scope = _FINISHED_SCOPE  # an idle connection does not need them
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header; trailers are dropped, since uvicorn would add them to the head."""
+        """Add a header; drop trailers, which uvicorn would add to the head."""
         if self._in_head:
             self._count_head(name, value)
             super().on_header(name, value)
 
     def _count_head(self, *parts: bytes) -> None:
-        """Refuse a head that is too long, though it arrives with one read."""
-        self._head += sum(map(len, parts))
-        if self._head > HEAD_BYTES:
+        """Count bytes of a head and refuse one that is too long, even if it arrives in one read."""
+        self._head_bytes += sum(map(len, parts))
+        if self._head_bytes > MAX_HEAD_BYTES:
             self._give_up(431)
             raise ValueError("too long a head")  # read no more of it
 
     def on_body(self, body: bytes) -> None:
         """Count a part of a body."""
-        self._overhead = max(0, self._overhead - FRAMING * len(body))
+        self._overhead = max(0, self._overhead - FRAMING_FACTOR * len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -139,7 +139,7 @@ class WatchedConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse malformed HTTP, unless the connection is closed already."""
+        """Refuse malformed HTTP, unless the connection is already closing."""
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
@@ -147,22 +147,22 @@ class WatchedConnection(HttpToolsProtocol):
     def _in_head(self) -> bool:
         return self._receiving and (self.cycle is None or self.cycle.scope is not self.scope)
 
-    def _look(self) -> None:
+    def _check_progress(self) -> None:
         """Close a connection without progress, or check again later."""
-        standing = self._standing()
-        if standing is not None and standing == self._seen:
+        progress = self._progress()
+        if progress is not None and progress == self._last_progress:
             self._give_up(408)
-        self._seen = standing
-        self._timer = self.loop.call_later(self._patience, self._look)
+        self._last_progress = progress
+        self._timer = self.loop.call_later(self._check_interval, self._check_progress)
 
-    def _standing(self) -> Standing | None:
-        """The client's progress; None while the server is to act."""
-        closing, deaf = self.transport.is_closing(), self.flow.write_paused
+    def _progress(self) -> ClientProgress | None:
+        """Return the client's progress; None while the client waits for the server."""
+        closing, paused = self.transport.is_closing(), self.flow.write_paused
         answering = self.cycle is not None and not self.cycle.response_complete
-        if not closing and not deaf and (answering or self.timeout_keep_alive_task is not None):
+        if not closing and not paused and (answering or self.timeout_keep_alive_task is not None):
             return None
         unread = self.transport.get_write_buffer_size()
-        return Standing(self._requests, self._in_head, closing, unread)
+        return ClientProgress(self._requests, self._in_head, closing, unread)
 
     def _give_up(self, status: int) -> None:
         """Close the connection, with a response if one can be sent and read."""

@@ -1,4 +1,4 @@
-"""The state that the dialects of one server share: stores, clients, limits, counts."""
+"""State shared by the dialects of a server: stores, clients, limits, usage."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from uwaga.translator.request import Request as TextRequest
 
 @dataclass(frozen=True)
 class ServerContext:
-    """The state that the endpoints of one server share.
+    """State shared by the endpoints of a server.
 
     Attributes:
         settings: the settings of the server.
-        service: translates.
-        keys: keys of clients; None serves everybody.
-        limiter: requests and characters per minute.
-        metrics: for Prometheus.
-        document_suffixes: file name endings of supported documents.
-        stores: glossaries, usage and documents.
-        documents: translates stored documents; None without a ``state`` folder.
+        service: the translation service.
+        keys: the keys of clients; None serves everybody.
+        limiter: limits requests and characters per minute.
+        metrics: the metrics for Prometheus.
+        document_suffixes: file name extensions of supported documents.
+        stores: the stores of glossaries, usage and documents.
+        documents: the worker that translates stored documents; None without a ``state`` folder.
     """
 
     settings: ServerSettings
@@ -48,12 +48,12 @@ class ServerContext:
     documents: DocumentWorker | None = None
 
     def owner(self, client: Client) -> str:
-        """Return the owner of a client's glossaries, documents and usage; without keys all share one."""
+        """Return the owner of a client's glossaries, documents and usage; without keys, clients share one."""
         return "" if self.keys is None else client.name
 
     @asynccontextmanager
     async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
-        """Count characters and documents as used, and give them back if the block fails."""
+        """Count characters and documents as used; undo that if the block fails."""
         await self.spend(client, characters, documents)
         try:
             yield
@@ -67,37 +67,37 @@ class ServerContext:
 
     async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
         usage, owner = self.stores.usage, self.owner(client)
-        if usage.waits(limit):
+        if usage.blocks(limit):
             await in_thread(usage.add, owner, characters, documents, limit)
             return
         with as_api_error():
             usage.add(owner, characters, documents, limit)
 
     def admit(self, key: str | None, address: str) -> Client:
-        """Return the client of a request, and count the request.
+        """Return the client of a request and count the request.
 
         Args:
             key: the key of the request; ignored on a server without keys.
             address: the address of the client.
         """
-        client = self.visitor(address) if self.keys is None else self.keys.client(key)
-        self.limiter.take(client)
+        client = self.anonymous_client(address) if self.keys is None else self.keys.client(key)
+        self.limiter.consume(client)
         return client
 
-    def visitor(self, address: str) -> Client:
-        """Return a client without a key: its IPv4 address, or the network of its IPv6 address."""
+    def anonymous_client(self, address: str) -> Client:
+        """Return the client with an IPv4 address, or with an address of the same IPv6 network."""
         limits = self.settings.limits
         return Client(_network(address), limits.requests_per_minute, limits.characters_per_minute)
 
     def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts, count their characters and return them."""
+        """Check the size of a request's texts, and count and return their number of characters."""
         characters = self.check_size(texts, parameter)
         if characters:
-            self.limiter.take(client, characters)
+            self.limiter.consume(client, characters)
         return characters
 
     def check_size(self, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts before they are used, and return their number of characters."""
+        """Check the size of a request's texts and return their number of characters."""
         limits = self.settings.limits
         if len(texts) > limits.texts:
             message = f"{len(texts)} texts in one request; send at most {limits.texts}"
@@ -117,19 +117,19 @@ class ServerContext:
         *,
         raises: bool = True,
     ) -> TextAnswer:
-        """Translate the texts of a request, whose body has been read, within the limits of its client.
+        """Translate the texts of a request within the limits of its client.
 
         Args:
-            request: cancels the translation when its client disconnects.
-            client: who is charged.
+            request: the request, whose body has been read; the translation is cancelled when it disconnects.
+            client: the client to charge.
             texts: as for :meth:`Service.translate`.
-            parameter: the request's parameter with the texts.
+            parameter: the name of the request's parameter with the texts.
             raises: raise the error of a text that cannot be translated.
         """
-        plain = [text.text for text in texts]
-        characters = self.charge(client, plain, parameter)
+        strings = [text.text for text in texts]
+        characters = self.charge(client, strings, parameter)
         if all(text.glossary is None for text in texts):
-            recount_body(request, plain)
+            recount_body(request, strings)
         deadline = self.settings.limits.deadline
         async with self.spending(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)
@@ -143,22 +143,22 @@ class Dialect:
     """An API of the server.
 
     Attributes:
-        name: in the settings.
-        owns: whether a path is the dialect's.
+        name: its name in the settings.
+        owns: returns whether a path belongs to the dialect.
         routes: returns its routes.
-        render: returns an error response in its form, from the error and the request's id.
-        running: a context that the server enters before the first request and leaves after the last.
+        render: returns an error response in its format, given the error and the request's id.
+        lifespan: returns a context that the server enters before the first request and leaves after the last.
     """
 
     name: str
     owns: Callable[[str], bool]
     routes: Callable[[ServerContext], Routes]
     render: Callable[[ApiError, str], Response]
-    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
 def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, which is one client's; any other address as it is."""
+    """Return the /64 network of an IPv6 address, which one client has, and other addresses unchanged."""
     if ":" not in address:
         return address
     try:
@@ -171,13 +171,13 @@ def _network(address: str) -> str:
 
 
 @dataclass(frozen=True)
-class KeyPlace:
-    """Where the requests of a dialect have their key.
+class KeyLocation:
+    """Where the requests of a dialect send their key.
 
     Attributes:
-        schemes: in lower case, of ``Authorization: SCHEME KEY``.
-        header: another header, which holds the key alone; empty for none.
-        parameter: a parameter of the query; empty for none.
+        schemes: accepted schemes of ``Authorization: SCHEME KEY``, in lower case.
+        header: another header with just the key; empty for none.
+        parameter: a query parameter with the key; empty for none.
     """
 
     schemes: tuple[str, ...]
@@ -185,20 +185,20 @@ class KeyPlace:
     parameter: str = ""
 
     def client(self, context: ServerContext, request: Request, key: object = None) -> Client:
-        """Return the client of a request, and count the request.
+        """Return the client of a request and count the request.
 
         Args:
-            context: the server's.
-            request: without a key on an open server.
-            key: the key in the path or the body, for a dialect that allows one there.
+            context: the context of the server.
+            request: the request.
+            key: the key in the path or the body, for dialects that allow one there.
         """
-        stated = self._key(request) or (key if isinstance(key, str) else "")
-        return context.admit(stated or None, address_of(request))
+        request_key = self._key(request) or (key if isinstance(key, str) else "")
+        return context.admit(request_key or None, address_of(request))
 
     def early_client(self, context: ServerContext, request: Request) -> Client | None:
-        """Return the client of a request, as :meth:`client`, before its body is read.
+        """Return the client of a request before its body is read, like :meth:`client`.
 
-        None if only the body can have its key.
+        Returns None if only the body can contain the key.
         """
         if context.keys is None or self._key(request):
             return self.client(context, request)
@@ -206,8 +206,8 @@ class KeyPlace:
 
     def _key(self, request: Request) -> str:
         """Return the key in the headers or the query; empty if they have none."""
-        scheme, _, stated = request.headers.get("authorization", "").partition(" ")
-        key = stated.strip() if scheme.lower() in self.schemes else ""
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        key = credentials.strip() if scheme.lower() in self.schemes else ""
         if not key and self.header:
             key = request.headers.get(self.header, "")
         if not key and self.parameter:
@@ -215,9 +215,9 @@ class KeyPlace:
         return key
 
     def owner(self, context: ServerContext, request: Request) -> str:
-        """Return the owner of a request's glossaries and documents, and count the request."""
+        """Return the owner of a request's glossaries and documents and count the request."""
         return context.owner(self.client(context, request))
 
 
-BEARER = KeyPlace(("bearer",))
-DEEPL = KeyPlace(("deepl-auth-key",))
+BEARER = KeyLocation(("bearer",))
+DEEPL = KeyLocation(("deepl-auth-key",))

@@ -1,4 +1,4 @@
-"""Translate stored documents in the background, one after the other, alongside a process's requests."""
+"""Translate stored documents in the background, one at a time, alongside the requests of a process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from uwaga.server.store import Stores
 from uwaga.server.store.documents import ClaimedDocument, DocumentStopped
 
 LOG = logging.getLogger("uwaga.server")
-POLL = 1.0
-"""Seconds until a document is noticed that another process has stored or released."""
-TEMPORARY = frozenset({"busy", "stopping"})
-"""Codes of errors after which a document is tried again."""
-LARGEST = 1 << 24
-"""Bytes that one member of an archive may have when unpacked; it takes some ten times as many of memory."""
-SAMPLE = 4000
-"""Characters of a document from which its language is detected."""
+POLL_INTERVAL = 1.0
+"""Seconds between two checks for documents that other processes have stored or released."""
+RETRYABLE_CODES = frozenset({"busy", "stopping"})
+"""Error codes after which a document is retried."""
+MAX_MEMBER_BYTES = 1 << 24
+"""Maximum unpacked bytes of an archive member, which takes about ten times as much memory."""
+SAMPLE_LENGTH = 4000
+"""Number of characters of a document from which its language is detected."""
 
 
 class DocumentWorker:
@@ -30,8 +30,8 @@ class DocumentWorker:
 
     Args:
         stores: the stores of the server, with documents.
-        service: translates.
-        tasks: documents translated at once.
+        service: the translation service.
+        tasks: number of documents translated concurrently.
     """
 
     def __init__(self, stores: Stores, service: Service, tasks: int = 1) -> None:
@@ -46,11 +46,11 @@ class DocumentWorker:
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self._count)]
 
     def wake(self) -> None:
-        """Look for a document at once."""
+        """Look for a document immediately."""
         self._wake.set()
 
     async def stop(self) -> None:
-        """Stop after the segments being translated, and release the documents for other processes."""
+        """Stop after the segments being translated and release the documents for other processes."""
         self._stopped = True
         for claimed in self._current:
             claimed.stopping = True
@@ -60,22 +60,22 @@ class DocumentWorker:
     async def _work(self) -> None:
         while not self._stopped:
             try:
-                claimed = await in_thread(self._stores.documents.take)
+                claimed = await in_thread(self._stores.documents.claim_next)
             except ApiError as error:
-                LOG.error("documents", extra={"reason": error.message}, exc_info=_bug(error))
+                LOG.error("documents", extra={"reason": error.message}, exc_info=_internal_cause(error))
                 claimed = None
             if claimed is not None:
                 self._current.add(claimed)
                 await self._process_or_fail(claimed)
                 self._current.discard(claimed)
-                await asyncio.to_thread(trim_heap)  # a long document leaves much free memory behind
+                await asyncio.to_thread(trim_heap)  # a long document leaves much unused memory
                 continue
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), POLL)
+                await asyncio.wait_for(self._wake.wait(), POLL_INTERVAL)
 
     async def _process_or_fail(self, claimed: ClaimedDocument) -> None:
-        """Process a document; whatever happens to it, the next one follows."""
+        """Process a document; mark it as failed if that raises an error."""
         try:
             await self._process(claimed)
         except Exception as error:
@@ -96,13 +96,13 @@ class DocumentWorker:
             await in_thread(claimed.release)
             raise
         except Exception as error:
-            if _stopped(error):
+            if _caused_by_stop(error):
                 await in_thread(claimed.release)
                 return
             refusal = api_error(_disk_error(error) or error)
-            if refusal.code in TEMPORARY:
+            if refusal.code in RETRYABLE_CODES:
                 await in_thread(claimed.release)
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(POLL_INTERVAL)
                 return
             message = refusal.message.replace(str(claimed.document), claimed.spec.name)
             message = message.replace(str(claimed.output), claimed.spec.name)
@@ -122,12 +122,12 @@ class DocumentWorker:
         await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> None:
-        """Resume where an earlier worker stopped; restart if its journal does not fit any more."""
+        """Resume where an earlier worker stopped; restart if its journal no longer matches."""
         resumed = claimed.resumed
         try:
             await self._translate(claimed)
         except Exception as error:
-            if not resumed or _stopped(error) or api_error(error).status >= 500:
+            if not resumed or _caused_by_stop(error) or api_error(error).status >= 500:
                 raise
             await in_thread(claimed.restart)
             await self._translate(claimed)
@@ -146,58 +146,58 @@ class DocumentWorker:
             source=source,
             target=spec.target,
             format=spec.format,
-            options=DocumentOptions(largest=LARGEST),
+            options=DocumentOptions(largest=MAX_MEMBER_BYTES),
             glossary=terms,
             client=spec.owner,
             progress=claimed.progress,
         )
 
     async def _detect(self, claimed: ClaimedDocument) -> str:
-        detected = await self._service.detect(await in_thread(lambda: sample(_texts(claimed))))
+        detected = await self._service.detect(await in_thread(lambda: detection_sample(_texts(claimed))))
         if not detected:
             message = "the language of the document cannot be detected; name it"
             raise ApiError(400, "unknown_language", message, "source")
         return detected[0].code
 
 
-def sample(document: Iterable[str]) -> str:
-    """Return the first texts of a document, as many as its language is detected from."""
+def detection_sample(document: Iterable[str]) -> str:
+    """Return the beginning of a document's text, from which its language is detected."""
     texts: list[str] = []
     size = 0
     for text in document:
         texts.append(text)
         size += len(text)
-        if size >= SAMPLE:
+        if size >= SAMPLE_LENGTH:
             break
-    return "\n".join(texts)[:SAMPLE]
+    return "\n".join(texts)[:SAMPLE_LENGTH]
 
 
 def _texts(claimed: ClaimedDocument) -> Iterator[str]:
     spec = claimed.spec
-    options = DocumentOptions(source=spec.source, target=spec.target, largest=LARGEST)
+    options = DocumentOptions(source=spec.source, target=spec.target, largest=MAX_MEMBER_BYTES)
     return job_texts(document_job(claimed.document, claimed.output, spec.format, options))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error, its causes and its contexts."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _bug(error: ApiError) -> BaseException | None:
-    """Return the cause of an error that only the log explains."""
+def _internal_cause(error: ApiError) -> BaseException | None:
+    """Return the cause of an internal error, for the log; None for other errors."""
     return error.__cause__ if error.status == 500 else None
 
 
-def _stopped(error: BaseException) -> bool:
+def _caused_by_stop(error: BaseException) -> bool:
     return any(isinstance(cause, DocumentStopped) for cause in _causes(error))
 
 
 def _disk_error(error: BaseException) -> StorageError | None:
-    """Return the error to report to the client for a full disk, None for other errors."""
+    """Return the error to report to the client for a full disk; None for other errors."""
     if any(isinstance(cause, OSError) for cause in _causes(error)):
         return StorageError("the server cannot store the translation: its disk is full or read-only")
     return None

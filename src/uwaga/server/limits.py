@@ -1,7 +1,7 @@
-"""Requests and characters per minute of each client: token buckets, shared by all workers.
+"""Limits of requests and characters per minute: token buckets of each client, shared by all workers.
 
-The buckets lie in a memory-mapped file: 40,000 changes a second, where SQLite makes 1,000 and stalls for
-seconds between processes.
+The buckets are in a memory-mapped file, which takes 40,000 updates a second. SQLite takes 1,000 and stalls
+for seconds between processes.
 """
 
 from __future__ import annotations
@@ -21,75 +21,75 @@ from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
 
 MINUTE = 60.0
-SLOT = struct.Struct("=16sdd")
-"""A bucket: digest of its client, tokens left, and when they were counted."""
-SLOTS = 16
-"""Buckets of a group, which has one lock and among which a client's bucket is looked for."""
+BUCKET = struct.Struct("=16sdd")
+"""A bucket: digest of its client, remaining tokens, and time of the last update."""
+GROUP_SIZE = 16
+"""Buckets of a group, which has one lock; a client's bucket is in the group that its digest selects."""
 GROUPS = 1 << 13
 
 
 class RateLimiter:
-    """Token buckets that fill all the time, one per client and kind.
+    """Token buckets, one per client and kind of limit.
 
-    Memory is taken for buckets in use. In a full group, the least recently used bucket makes room. A lock
-    ends with the process that holds it.
+    Memory is allocated for buckets in use only. In a full group, the least recently used bucket is replaced.
+    A lock is released when the process that holds it ends.
 
     Args:
         path: file of the buckets, created if missing, to share them among processes with one thread each;
             None keeps them in this process.
-        groups: groups of :data:`SLOTS` buckets; the same in all processes.
-        clock: seconds that never go back, the same in all processes.
+        groups: number of groups of :data:`GROUP_SIZE` buckets; the same in all processes.
+        clock: monotonic clock in seconds, the same in all processes.
     """
 
     def __init__(
         self, path: Path | None = None, groups: int = GROUPS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._groups, self._clock, self._file = groups, clock, -1
-        size = SLOT.size * SLOTS * groups
+        size = BUCKET.size * GROUP_SIZE * groups
         if path is not None:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
             os.ftruncate(self._file, size)
         self._table = mmap.mmap(self._file, size)
 
-    def take(self, client: Client, characters: int = 0) -> None:
-        """Count a request, or characters of a request that was counted.
+    def consume(self, client: Client, characters: int = 0) -> None:
+        """Count a request, or the characters of a request that has been counted.
 
         Args:
-            client: whose.
-            characters: how many; 0 for the request itself.
+            client: the client of the request.
+            characters: the number of characters; 0 to count the request itself.
         """
         if characters:
-            self._take(client, "characters", characters, client.characters_per_minute)
+            self._consume(client, "characters", characters, client.characters_per_minute)
         else:
-            self._take(client, "requests", 1, client.requests_per_minute)
+            self._consume(client, "requests", 1, client.requests_per_minute)
 
-    def _take(self, client: Client, kind: str, amount: int, limit: int) -> None:
+    def _consume(self, client: Client, kind: str, amount: int, limit: int) -> None:
         if not limit:
             return
         name = f"{kind}\0{client.name}".encode("utf-8", "surrogatepass")
         owner = hashlib.blake2b(name, digest_size=16).digest()
-        with self._slot(owner) as (start, known):
+        with self._bucket(owner) as (offset, exists):
             now = self._clock()
-            left, then = SLOT.unpack_from(self._table, start)[1:] if known else (float(limit), now)
-            left = min(limit, left + max(0.0, now - then) * limit / MINUTE)
-            if math.isnan(left):  # a process was killed while it wrote
-                left = limit
-            # A request for more than a minute's characters is served by a full bucket, which is then in debt.
-            enough = left >= min(amount, limit)
-            SLOT.pack_into(self._table, start, owner, left - amount if enough else left, now)
-        if not enough:
-            wait = (min(amount, limit) - left) * MINUTE / limit
+            tokens, updated = BUCKET.unpack_from(self._table, offset)[1:] if exists else (float(limit), now)
+            tokens = min(limit, tokens + max(0.0, now - updated) * limit / MINUTE)
+            if math.isnan(tokens):  # a process was killed while writing
+                tokens = limit
+            # A request for more than a minute's characters needs a full bucket, whose tokens become negative.
+            allowed = tokens >= min(amount, limit)
+            BUCKET.pack_into(self._table, offset, owner, tokens - amount if allowed else tokens, now)
+        if not allowed:
+            wait = (min(amount, limit) - tokens) * MINUTE / limit
             message = f"more than {limit} {kind} per minute; try again in {wait:.0f} s"
             raise ApiError(429, "too_many_requests", message, retry_after=wait)
 
     @contextlib.contextmanager
-    def _slot(self, owner: bytes) -> Iterator[tuple[int, bool]]:
-        """A bucket's place in the table, locked, and whether it is the owner's already."""
-        length = SLOT.size * SLOTS
+    def _bucket(self, owner: bytes) -> Iterator[tuple[int, bool]]:
+        """Lock a bucket and return its offset in the table, and whether it already belongs to the owner."""
+        length = BUCKET.size * GROUP_SIZE
         start = int.from_bytes(owner[:4], "little") % self._groups * length
         with contextlib.nullcontext() if self._file < 0 else range_lock(self._file, start, length):
-            places = range(start, start + length, SLOT.size)
-            slots = [(SLOT.unpack_from(self._table, place), place) for place in places]
-            place = next((place for (name, _, _), place in slots if name == owner), None)
-            oldest = min(slots, key=lambda slot: slot[0][2])[1]
-            yield (oldest, False) if place is None else (place, True)
+            offsets = range(start, start + length, BUCKET.size)
+            buckets = [(BUCKET.unpack_from(self._table, offset), offset) for offset in offsets]
+            offset = next((offset for (name, _, _), offset in buckets if name == owner), None)
+            oldest = min(buckets, key=lambda bucket: bucket[0][2])[1]
+            yield (oldest, False) if offset is None else (offset, True)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests, stages, batches; never a text."""
+"""Metrics for Prometheus: requests, stages, batches; they never contain texts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from uwaga.results.translation import Translation
     from uwaga.translator.asynchronous import Outcome
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable of the folder in which workers share their metrics, set by the supervisor."""
-SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class Metrics:
@@ -29,7 +29,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._kinds: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # labels() is slow
+        self._labelled: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # labels() is slow
         r = self.registry
         self.requests = Counter(
             "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=r
@@ -38,7 +38,7 @@ class Metrics:
             "uwaga_request_seconds",
             "From the first byte to the last.",
             ["route"],
-            buckets=SECONDS,
+            buckets=LATENCY_BUCKETS,
             registry=r,
         )
         self.characters = Counter("uwaga_characters", "Characters that were translated.", registry=r)
@@ -46,13 +46,13 @@ class Metrics:
             "uwaga_stage_seconds",
             "From taking a request on until a model works on it, and until it is answered.",
             ["stage"],
-            buckets=SECONDS,
+            buckets=LATENCY_BUCKETS,
             registry=r,
         )
         self.tokens = Counter("uwaga_tokens", "Target tokens that were made.", ["model"], registry=r)
         self.drafts = [
-            Counter(f"uwaga_draft_{name}", what, ["model"], registry=r)
-            for name, what in (
+            Counter(f"uwaga_draft_{name}", description, ["model"], registry=r)
+            for name, description in (
                 ("proposed_tokens", "Tokens of drafts that a model checked."),
                 ("accepted_tokens", "Tokens of drafts that a model accepted; each saves a pass."),
                 ("passes", "Passes of a model over sentences with drafts."),
@@ -81,53 +81,53 @@ class Metrics:
 
     def request(self, route: str, status: str, seconds: float) -> None:
         """Count a request and its latency."""
-        known = self._kinds.get((route, status))
-        if known is None:
-            known = self.requests.labels(route, status), self.latency.labels(route)
-            self._kinds[route, status] = known
-        requests, latency = known
+        labelled = self._labelled.get((route, status))
+        if labelled is None:
+            labelled = self.requests.labels(route, status), self.latency.labels(route)
+            self._labelled[route, status] = labelled
+        requests, latency = labelled
         requests.inc()
         latency.observe(seconds)
 
-    def of_model(self, model: str) -> ModelFigures:
-        """Return the observer of a model's requests."""
-        return ModelFigures(self, model)
+    def model_observer(self, model: str) -> ModelMetrics:
+        """Return an observer that records a model's requests."""
+        return ModelMetrics(self, model)
 
-    def answered(self, model: str, characters: int, translations: Sequence[Translation]) -> None:
-        """Count the characters of texts, the tokens of their translations, and what became of drafts."""
+    def count_translations(self, model: str, characters: int, translations: Sequence[Translation]) -> None:
+        """Count the characters of texts, the tokens of their translations, and the use of drafts."""
         self.characters.inc(characters)
-        self.tokens.labels(model).inc(sum(len(one.tokens) for one in translations))
-        used = DraftUse.total(one.draft for one in translations)
+        self.tokens.labels(model).inc(sum(len(translation.tokens) for translation in translations))
+        used = DraftUse.total(translation.draft for translation in translations)
         if used is not None:
             for counter, number in zip(self.drafts, used, strict=True):
                 counter.labels(model).inc(number)
 
     def text(self) -> tuple[bytes, str]:
         """Return the metrics of all workers in Prometheus's format, and their content type."""
-        folder = os.environ.get(FOLDER)
+        folder = os.environ.get(FOLDER_VARIABLE)
         if not folder:
             return generate_latest(self.registry), CONTENT_TYPE_LATEST
-        every = CollectorRegistry()
-        MultiProcessCollector(every, path=folder)  # type: ignore[no-untyped-call]
-        return generate_latest(every), CONTENT_TYPE_LATEST
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
-class ModelFigures:
+class ModelMetrics:
     """Metrics of a model's queue; see :class:`uwaga.translator.asynchronous.Observer`.
 
     Args:
-        metrics: where the figures go.
-        model: its name.
+        metrics: the metrics to update.
+        model: the name of the model.
     """
 
     def __init__(self, metrics: Metrics, model: str) -> None:
         self._queue = metrics.queue.labels(model)
         self._waited, self._answered = metrics.stage.labels("waiting"), metrics.stage.labels("answered")
-        self._batch = [one.labels(model) for one in (metrics.steps, metrics.rows, metrics.sentences)]
-        self._counted = (0, 0, 0)
+        self._batch = [counter.labels(model) for counter in (metrics.steps, metrics.rows, metrics.sentences)]
+        self._totals = (0, 0, 0)
 
     def queued(self, client: str) -> None:
-        """Count a request that waits."""
+        """Count a queued request."""
         self._queue.inc()
 
     def entered(self, client: str, waited: float) -> None:
@@ -140,15 +140,15 @@ class ModelFigures:
         self._answered.observe(seconds)
 
     def stepped(self, steps: int, rows: int, sentences: int) -> None:
-        """Count the batch's steps, rows and sentences, given as totals."""
-        counted, self._counted = self._counted, (steps, rows, sentences)
-        for counter, before, now in zip(self._batch, counted, self._counted, strict=True):
-            counter.inc(max(0, now - before))
+        """Update the counts of the batch's steps, rows and sentences to these totals."""
+        previous, self._totals = self._totals, (steps, rows, sentences)
+        for counter, old, new in zip(self._batch, previous, self._totals, strict=True):
+            counter.inc(max(0, new - old))
 
 
 def forget_dead_workers() -> None:
-    """Remove the gauges of ended workers; their counters stay."""
-    folder = os.environ.get(FOLDER)
+    """Remove the gauges of workers that have ended; their counters remain."""
+    folder = os.environ.get(FOLDER_VARIABLE)
     for path in Path(folder).glob("gauge_live*.db") if folder else ():
         pid = path.stem.rpartition("_")[2]
         if pid.isdecimal() and not process_exists(int(pid)):

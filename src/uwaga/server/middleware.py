@@ -23,10 +23,10 @@ from uwaga.server.settings import LimitSettings
 
 LOG = logging.getLogger("uwaga.server")
 REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
-GONE = 499
+DISCONNECTED_STATUS = 499
 """Logged status of a request whose client disconnected."""
-UNKNOWN = "unknown"
-"""Logged instead of an unknown path, which might hold a text."""
+UNKNOWN_ROUTE = "unknown"
+"""Logged instead of an unknown path, which might contain a text."""
 
 Render = Callable[[str, ApiError, str], Response]
 
@@ -36,34 +36,34 @@ class RequestState:
     """State of a request, in ``scope["uwaga"]``.
 
     Attributes:
-        id: sent by the client, or random.
+        id: the id sent by the client, or a random one.
+        body_memory: the memory of request bodies, which counts its body.
         status: the status of the response; 0 before it starts.
-        gone: the client has disconnected.
-        counted: among the requests being answered.
-        room: counts its body.
-        body_bytes: memory of its body, as counted there.
-        refused: its unfinished body has made room for others.
-        waiting: the time limit of the part of its body that it waits for; None while it does not wait.
+        disconnected: True if the client has disconnected.
+        counted: True while it counts as a concurrent request.
+        body_bytes: size of its body, as counted in ``body_memory``.
+        refused: True if its unfinished body was dropped to make room for others.
+        part_timeout: the timeout of the next part of its body; None while it does not wait for one.
     """
 
     id: str
-    room: BodyRoom
+    body_memory: BodyMemory
     status: int = 0
-    gone: bool = False
+    disconnected: bool = False
     counted: bool = False
     body_bytes: int = 0
     refused: bool = False
-    waiting: asyncio.Timeout | None = None
+    part_timeout: asyncio.Timeout | None = None
 
 
-class BodyRoom:
+class BodyMemory:
     """The memory for the bodies of all requests in progress.
 
-    Once it is full, the unfinished body that began first is refused, so that clients that never finish
-    theirs keep nobody out.
+    Once it is full, the oldest unfinished body is refused, so that clients that never finish theirs do not
+    block others.
 
     Args:
-        size: in bytes.
+        size: the maximum size in bytes.
     """
 
     def __init__(self, size: int) -> None:
@@ -71,7 +71,7 @@ class BodyRoom:
         self._unfinished: dict[RequestState, None] = {}
 
     def add(self, state: RequestState, size: int) -> None:
-        """Count a part of a request's body, of so many bytes."""
+        """Count a part of a request's body, of ``size`` bytes."""
         self._unfinished.setdefault(state)
         state.body_bytes += size
         self._used += size
@@ -79,82 +79,82 @@ class BodyRoom:
             oldest = next(iter(self._unfinished))
             self.free(oldest)
             if oldest is state:
-                raise _no_room()
+                raise _memory_full()
             oldest.refused = True
-            if oldest.waiting is not None and not oldest.waiting.expired():
-                oldest.waiting.reschedule(0)
+            if oldest.part_timeout is not None and not oldest.part_timeout.expired():
+                oldest.part_timeout.reschedule(0)
 
     def finish(self, state: RequestState) -> None:
-        """Keep a body that has arrived until :meth:`free`."""
+        """Mark a body as complete; it is counted until :meth:`free`."""
         self._unfinished.pop(state, None)
 
     def replace(self, state: RequestState, size: int) -> None:
-        """Count what is kept of a body that has arrived in its place."""
+        """Count ``size`` bytes in place of a complete body."""
         self.free(state)
         self.add(state, size)
         self.finish(state)
 
     def free(self, state: RequestState) -> None:
-        """Count a request's body no more."""
+        """Stop counting a request's body."""
         self.finish(state)
         self._used -= state.body_bytes
         state.body_bytes = 0
 
 
-def _no_room() -> ApiError:
+def _memory_full() -> ApiError:
     message = "the bodies of requests take more memory than this server has for them: try again in a second"
     return ApiError(503, "busy", message, retry_after=1.0)
 
 
 def _clear_frames(error: BaseException) -> None:
-    """Release what the frames of an error hold: futures, which hold the error, and long texts."""
+    """Clear the frames of an error, which refer to long texts and to futures that refer to the error."""
     pending: list[BaseException | None] = [error]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while pending:
         raised = pending.pop()
-        if raised is not None and id(raised) not in seen:
-            seen.add(id(raised))
+        if raised is not None and id(raised) not in visited:
+            visited.add(id(raised))
             traceback.clear_frames(raised.__traceback__)
             pending += [raised.__cause__, raised.__context__]
 
 
-def _cancelled(error: BaseException) -> bool:
-    """Return whether this task was cancelled; an awaited task or thread that was cancelled is a failure."""
+def _is_task_cancelled(error: BaseException) -> bool:
+    """Return whether this task was cancelled, rather than a task or thread that it awaits."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 class RequestMiddleware:
-    """Bounds requests, renders errors, and records each request.
+    """Limits requests, renders errors, and records each request.
 
     Args:
-        app: the endpoints.
+        app: the application of the endpoints.
         limits: limits on request bodies.
         metrics: records requests.
-        render: returns an error response from the path, the error and the request's id.
-        most: maximum concurrent requests with a body; further ones are refused at once. A request counts
-            from when its body has arrived until its response is complete, so that slow clients do not keep
-            others out.
+        render: returns an error response, given the path, the error and the request's id.
+        max_concurrent: maximum concurrent requests with a body; further ones are refused immediately. A
+            request counts from when its body is complete until its response is, so that slow clients do not
+            block others.
     """
 
     def __init__(
-        self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render, most: int
+        self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render, max_concurrent: int
     ) -> None:
         self.app, self._limits, self._metrics, self._render = app, limits, metrics, render
-        self._most, self._answering = most, 0
-        self._room = BodyRoom(limits.total_body_bytes)
+        self._max_concurrent, self._answering = max_concurrent, 0
+        self._body_memory = BodyMemory(limits.total_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, began = Headers(scope=scope), time.perf_counter()
-        stated = headers.get("x-request-id", "")
-        number = stated if REQUEST_ID.fullmatch(stated) else secrets.token_hex(8)
-        state = scope["uwaga"] = RequestState(number, self._room)
+        headers, started = Headers(scope=scope), time.perf_counter()
+        client_id = headers.get("x-request-id", "")
+        request_id = client_id if REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
+        state = scope["uwaga"] = RequestState(request_id, self._body_memory)
 
-        async def answered(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 state.status = message["status"]
                 MutableHeaders(scope=message)["x-request-id"] = state.id
@@ -166,22 +166,22 @@ class RequestMiddleware:
         running.inc()
         try:
             if "content-length" in headers or "transfer-encoding" in headers:
-                self._check_count()
-            await self.app(scope, self._bounded(scope, headers, receive), answered)
+                self._check_concurrency()
+            await self.app(scope, self._bounded_receive(scope, headers, receive), send_with_id)
         except ClientDisconnect:
-            state.gone = True
+            state.disconnected = True
         except BaseException as error:
-            if not _cancelled(error):
-                await self._answer_error(error, scope, receive, answered)
-            elif not state.gone:
+            if not _is_task_cancelled(error):
+                await self._answer_error(error, scope, receive, send_with_id)
+            elif not state.disconnected:
                 raise
         finally:
             self._finish(state)
             running.dec()
-            self._record(scope, state, time.perf_counter() - began)
+            self._record(scope, state, time.perf_counter() - started)
 
     async def _answer_error(self, error: BaseException, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send an error as a response, unless a response has begun."""
+        """Send an error response, unless a response has started."""
         state: RequestState = scope["uwaga"]
         problem = api_error(error)
         if problem.status == 500:
@@ -190,72 +190,72 @@ class RequestMiddleware:
             await self._render(scope["path"], problem, state.id)(scope, receive, send)
         _clear_frames(error)
 
-    def _check_count(self) -> None:
-        if self._answering >= self._most:
+    def _check_concurrency(self) -> None:
+        if self._answering >= self._max_concurrent:
             message = f"{self._answering} requests are being answered, the maximum: try again in a second"
             raise ApiError(503, "busy", message, retry_after=1.0)
 
     def _check_size(self, scope: Scope, headers: Headers, size: int) -> None:
         form = headers.get("content-type", "").startswith("multipart/form-data")
         large = form and getattr(scope.get("route"), "large", False)
-        most = self._limits.document_bytes if large else self._limits.body_bytes
-        if size > most:
-            raise ApiError(413, "body_too_large", f"the body is too large; send at most {most} bytes")
+        limit = self._limits.document_bytes if large else self._limits.body_bytes
+        if size > limit:
+            raise ApiError(413, "body_too_large", f"the body is too large; send at most {limit} bytes")
 
     def _finish(self, state: RequestState) -> None:
         self._answering -= state.counted
         state.counted = False
-        self._room.free(state)
+        self._body_memory.free(state)
 
-    def _bounded(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+    def _bounded_receive(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Return a receive function that refuses too large or slow bodies, and too many requests.
 
-        It raises an ApiError when an endpoint reads the body, so after the endpoint has seen the headers.
+        It raises an ApiError when an endpoint reads the body, after the endpoint has checked the headers.
         """
         state: RequestState = scope["uwaga"]
-        until = asyncio.get_running_loop().time() + self._limits.body_seconds
-        stated = headers.get("content-length", "0")
-        expected = int(stated[:20]) if stated.isdecimal() else 0
-        seen, whole = 0, False
+        deadline = asyncio.get_running_loop().time() + self._limits.body_seconds
+        content_length = headers.get("content-length", "0")
+        expected = int(content_length[:20]) if content_length.isdecimal() else 0
+        received_bytes, complete = 0, False
 
-        async def received() -> Message:
-            nonlocal seen, whole
-            if whole:
+        async def receive_part() -> Message:
+            nonlocal received_bytes, complete
+            if complete:
                 return await receive()
             if state.refused:
-                raise _no_room()
+                raise _memory_full()
             self._check_size(scope, headers, expected)
-            message = await self._next_part(state, until, receive)
+            message = await self._next_part(state, deadline, receive)
             part = message.get("body", b"")
-            seen += len(part)
-            self._check_size(scope, headers, seen)
-            self._room.add(state, sys.getsizeof(part))
-            whole = not message.get("more_body", False)
-            if whole:
-                self._room.finish(state)
-            if whole and seen:
-                self._check_count()
+            received_bytes += len(part)
+            self._check_size(scope, headers, received_bytes)
+            self._body_memory.add(state, sys.getsizeof(part))
+            complete = not message.get("more_body", False)
+            if complete:
+                self._body_memory.finish(state)
+            if complete and received_bytes:
+                self._check_concurrency()
                 self._answering += 1
                 state.counted = True
             return message
 
-        return received
+        return receive_part
 
-    async def _next_part(self, state: RequestState, until: float, receive: Receive) -> Message:
+    async def _next_part(self, state: RequestState, deadline: float, receive: Receive) -> Message:
         """Return the next part of a body."""
         try:
-            async with asyncio.timeout_at(until) as state.waiting:
+            async with asyncio.timeout_at(deadline) as state.part_timeout:
                 return await receive()
         except TimeoutError:
             if state.refused:
-                raise _no_room() from None
+                raise _memory_full() from None
             raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
         finally:
-            state.waiting = None
+            state.part_timeout = None
 
     def _record(self, scope: Scope, state: RequestState, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", UNKNOWN)
-        status = GONE if state.gone else state.status
+        route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
+        status = DISCONNECTED_STATUS if state.disconnected else state.status
         self._metrics.request(route, str(status), seconds)
         if LOG.isEnabledFor(logging.INFO):
             extra = {"id": state.id, "method": scope["method"], "route": route, "status": status}

@@ -1,4 +1,4 @@
-"""Loaded models: loaded at start or at first use, unloaded beyond a limit of memory."""
+"""Loaded models: loaded at startup or at first use, unloaded beyond a memory limit."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from uwaga.translator import Translator, load
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
 
 LOG = logging.getLogger("uwaga.server")
-RETRY = 30.0
-"""Seconds until a model that failed to load is tried again."""
+RETRY_INTERVAL = 30.0
+"""Seconds until loading a model is retried after a failure."""
 MEBIBYTE = 1 << 20
 WORKERS = 64
-"""Concurrent requests of a model; further ones wait."""
-STATUS = Path("/proc/self/statm")
+"""Maximum concurrent requests of a model; further ones wait."""
+STATM_PATH = Path("/proc/self/statm")
 Loader = Callable[[ServedModel], Translator]
-Way = tuple[tuple[str, str, str], ...]
+RouteKey = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(eq=False)
-class Loaded:
+class LoadedModel:
     """A translator in memory.
 
     Attributes:
-        translator: shared by requests.
-        own: the same without the scheduler.
-        bytes: bytes of memory that it took.
-        uses: requests that use it now.
-        used: when the last one started.
-        legs: the models of a chain.
+        translator: the translator that requests share.
+        sync_translator: the same without the scheduler.
+        bytes: bytes of memory that loading it took.
+        uses: number of requests that are using it.
+        used: start time of the last request.
+        models: the models of a chain; empty for a single model.
     """
 
     translator: AsyncTranslator
-    own: Translator
+    sync_translator: Translator
     bytes: int = 0
     uses: int = 0
     used: float = 0.0
-    legs: tuple[Loaded, ...] = ()
+    models: tuple[LoadedModel, ...] = ()
 
 
 class ModelObserver(Observer, Protocol):
@@ -62,48 +62,48 @@ class ModelObserver(Observer, Protocol):
 
 @dataclass
 class Failure:
-    """Why a model could not be loaded, and when."""
+    """The reason for which a model could not be loaded, and the time."""
 
     message: str
-    at: float = field(default_factory=time.monotonic)
+    time: float = field(default_factory=time.monotonic)
 
 
 class ModelPool:
     """Loaded models and chains of models.
 
     Args:
-        load_offer: loads a served model; called in a thread.
+        load_model: loads a served model; called in a thread.
         memory: MiB of all models beyond which unused ones are unloaded; 0 for no limit.
-        most_waiting: requests that wait for one model before further ones are refused.
-        observer: returns the observer of a model by its name.
+        max_waiting: maximum requests that wait for a model; further ones are refused.
+        observer: returns the observer of the model with a name.
         nice: as in :class:`uwaga.AsyncTranslator`.
     """
 
     def __init__(
         self,
-        load_offer: Loader,
+        load_model: Loader,
         memory: int = 0,
-        most_waiting: int = 2048,
+        max_waiting: int = 2048,
         observer: Callable[[str], ModelObserver] | None = None,
         nice: int = 0,
     ) -> None:
         self._nice = nice
-        self._load, self._memory, self._most_waiting = load_offer, memory * MEBIBYTE, most_waiting
-        self._loaded: dict[Way, Loaded] = {}
+        self._load, self._memory, self._max_waiting = load_model, memory * MEBIBYTE, max_waiting
+        self._loaded: dict[RouteKey, LoadedModel] = {}
         self._failed: dict[str, Failure] = {}
-        self._coming: dict[str, asyncio.Task[Loaded]] = {}
-        self._awaited: Counter[str] = Counter()
-        self._loading = asyncio.Lock()
+        self._load_tasks: dict[str, asyncio.Task[LoadedModel]] = {}
+        self._pending: Counter[str] = Counter()
+        self._load_lock = asyncio.Lock()
         self._observer = observer
 
     @asynccontextmanager
     async def translator(self, route: Route) -> AsyncIterator[AsyncTranslator]:
-        """Return the translator of a route, and keep it loaded during the block."""
-        loaded = self._loaded.get(_way(route)) or await self._made(route)
+        """Return the translator of a route and keep it loaded during the block."""
+        loaded = self._loaded.get(_route_key(route)) or await self._load_route(route)
         loaded.uses += 1
         loaded.used = time.monotonic()
-        for leg in loaded.legs:
-            leg.used = loaded.used
+        for model in loaded.models:
+            model.used = loaded.used
         try:
             yield loaded.translator
         finally:
@@ -111,113 +111,117 @@ class ModelPool:
             if (observer := loaded.translator.observer) is not None:
                 cast("ModelObserver", observer).stepped(*loaded.translator.counters)
 
-    async def preload(self, offers: list[ServedModel]) -> None:
-        """Load the models that the settings preload; a failure does not stop the others."""
-        for offer in offers:
-            if offer.settings.preload and not offer.problem:
+    async def preload(self, models: list[ServedModel]) -> None:
+        """Load the models that the settings preload; after a failure, continue with the next model."""
+        for model in models:
+            if model.settings.preload and not model.problem:
                 try:
-                    await self._offer(offer)
+                    await self._single_model(model)
                 except ApiError:
                     continue  # logged, and listed by :meth:`failures`
 
     def failures(self) -> dict[str, str]:
-        """Return why models could not be loaded, by name."""
+        """Return the reasons for which models could not be loaded, by name."""
         return {name: failure.message for name, failure in self._failed.items()}
 
     def loaded_names(self) -> list[str]:
         """Return the names of the loaded models."""
-        return sorted({way[0][0] for way in self._loaded if len(way) == 1})
+        return sorted({key[0][0] for key in self._loaded if len(key) == 1})
 
     async def close(self) -> None:
-        """Finish the running sentences, then unload all models."""
-        for task in self._coming.values():
+        """Finish the sentences being translated, then unload all models."""
+        for task in self._load_tasks.values():
             task.cancel()
-        every = list(self._loaded.values())
+        loaded_models = list(self._loaded.values())
         self._loaded.clear()
-        await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in every))
+        await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in loaded_models))
 
-    async def _made(self, route: Route) -> Loaded:
-        names = [leg.model.name for leg in route]
-        self._awaited.update(names)
+    async def _load_route(self, route: Route) -> LoadedModel:
+        names = [step.model.name for step in route]
+        self._pending.update(names)
         try:
-            legs = [await self._offer(leg.model) for leg in route]
+            models = [await self._single_model(step.model) for step in route]
         finally:
-            self._awaited.subtract(names)
+            self._pending.subtract(names)
         if len(route) == 1:
-            return legs[0]
-        known = self._loaded.get(_way(route))  # another request may have built it meanwhile
-        if known is not None:
-            return known
-        first, *others = [_between(loaded.own, leg) for loaded, leg in zip(legs, route, strict=True)]
-        own = first.then(*others)
-        chain = Loaded(
-            self._asynchronous("-".join(leg.model.name for leg in route), own), own, legs=tuple(legs)
+            return models[0]
+        existing = self._loaded.get(_route_key(route))  # another request may have built it in the meantime
+        if existing is not None:
+            return existing
+        first, *following = [
+            _for_step(loaded.sync_translator, step) for loaded, step in zip(models, route, strict=True)
+        ]
+        translator = first.then(*following)
+        chain = LoadedModel(
+            self._async_translator("-".join(step.model.name for step in route), translator),
+            translator,
+            models=tuple(models),
         )
-        self._loaded[_way(route)] = chain
+        self._loaded[_route_key(route)] = chain
         return chain
 
-    async def _offer(self, offer: ServedModel) -> Loaded:
-        """Return a single model, loaded if necessary; cancelling does not stop the loading."""
-        loaded = self._loaded.get(_alone(offer))
+    async def _single_model(self, model: ServedModel) -> LoadedModel:
+        """Return a single model, loading it if necessary; cancelling the call does not stop the loading."""
+        loaded = self._loaded.get(_model_key(model))
         if loaded is not None:
             return loaded
-        failure = self._failed.get(offer.name)
-        if failure is not None and time.monotonic() - failure.at < RETRY:
-            raise _unavailable(RETRY - (time.monotonic() - failure.at))
-        task = self._coming.get(offer.name)
+        failure = self._failed.get(model.name)
+        if failure is not None and time.monotonic() - failure.time < RETRY_INTERVAL:
+            raise _unavailable(RETRY_INTERVAL - (time.monotonic() - failure.time))
+        task = self._load_tasks.get(model.name)
         if task is None:
-            task = self._coming[offer.name] = asyncio.create_task(self._arriving(offer))
-            task.add_done_callback(lambda task: self._arrived(offer, task))
+            task = self._load_tasks[model.name] = asyncio.create_task(self._load_in_turn(model))
+            task.add_done_callback(lambda task: self._load_ended(model, task))
         return await asyncio.shield(task)
 
-    async def _arriving(self, offer: ServedModel) -> Loaded:
-        """Load a model, one at a time, so that its memory can be measured."""
-        async with self._loading:
-            loaded = self._loaded[_alone(offer)] = await self._fresh(offer)
-            self._failed.pop(offer.name, None)
-            await self._let_go(loaded)
+    async def _load_in_turn(self, model: ServedModel) -> LoadedModel:
+        """Load a model; models are loaded one at a time, so that their memory can be measured."""
+        async with self._load_lock:
+            loaded = self._loaded[_model_key(model)] = await self._load_measured(model)
+            self._failed.pop(model.name, None)
+            await self._evict(loaded)
             return loaded
 
-    def _arrived(self, offer: ServedModel, task: asyncio.Task[Loaded]) -> None:
-        self._coming.pop(offer.name, None)
+    def _load_ended(self, model: ServedModel, task: asyncio.Task[LoadedModel]) -> None:
+        self._load_tasks.pop(model.name, None)
         if not task.cancelled():
-            task.exception()  # marked as retrieved, even if nobody waits for it
+            task.exception()  # mark as retrieved, even if no request waits for it
 
-    async def _fresh(self, offer: ServedModel) -> Loaded:
-        before, began = _resident(), time.monotonic()
+    async def _load_measured(self, model: ServedModel) -> LoadedModel:
+        memory_before, started = _resident(), time.monotonic()
         try:
-            own = await in_thread(self._load, offer)
+            translator = await in_thread(self._load, model)
         except ApiError as failure:
             error = failure.__cause__ or failure
-            known = isinstance(error, UwagaError | OSError | MemoryError)
-            reason = str(error) if known else f"{type(error).__name__}: {error}"
-            self._failed[offer.name] = Failure(reason)
-            extra = {"model": offer.name, "reason": reason}
-            LOG.error("model not loaded", extra=extra, exc_info=None if known else error)
-            raise _unavailable(RETRY) from None
-        taken = max(0, _resident() - before)
-        seconds = round(time.monotonic() - began, 3)
-        LOG.info("model loaded", extra={"model": offer.name, "seconds": seconds, "bytes": taken})
-        return Loaded(self._asynchronous(offer.name, own), own, taken)
+            expected = isinstance(error, UwagaError | OSError | MemoryError)
+            reason = str(error) if expected else f"{type(error).__name__}: {error}"
+            self._failed[model.name] = Failure(reason)
+            extra = {"model": model.name, "reason": reason}
+            LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
+            raise _unavailable(RETRY_INTERVAL) from None
+        size = max(0, _resident() - memory_before)
+        seconds = round(time.monotonic() - started, 3)
+        LOG.info("model loaded", extra={"model": model.name, "seconds": seconds, "bytes": size})
+        return LoadedModel(self._async_translator(model.name, translator), translator, size)
 
-    def _asynchronous(self, name: str, own: Translator) -> AsyncTranslator:
+    def _async_translator(self, name: str, translator: Translator) -> AsyncTranslator:
         observer = None if self._observer is None else self._observer(name)
-        most, nice = self._most_waiting, self._nice
-        return AsyncTranslator(own, most_waiting=most, workers=WORKERS, observer=observer, nice=nice)
+        limit, nice = self._max_waiting, self._nice
+        return AsyncTranslator(translator, most_waiting=limit, workers=WORKERS, observer=observer, nice=nice)
 
-    async def _let_go(self, newest: Loaded) -> None:
-        """Unload the least recently used models until the others fit."""
+    async def _evict(self, newest: LoadedModel) -> None:
+        """Unload the least recently used models until the remaining ones fit."""
         if not self._memory:
             return
-        held = [(way[0][0], loaded) for way, loaded in self._loaded.items() if not loaded.legs]
-        for name, old in sorted(held, key=lambda loaded: loaded[1].used):
+        single_models = [(key[0][0], loaded) for key, loaded in self._loaded.items() if not loaded.models]
+        for name, old in sorted(single_models, key=lambda entry: entry[1].used):
             if sum(loaded.bytes for loaded in self._loaded.values()) <= self._memory:
                 return
-            users = [loaded for loaded in self._loaded.values() if old in loaded.legs]
-            if old is newest or self._awaited[name] or any(loaded.uses for loaded in (old, *users)):
+            users = [loaded for loaded in self._loaded.values() if old in loaded.models]
+            if old is newest or self._pending[name] or any(loaded.uses for loaded in (old, *users)):
                 continue
             self._loaded = {
-                way: loaded for way, loaded in self._loaded.items() if loaded not in (old, *users)
+                key: loaded for key, loaded in self._loaded.items() if loaded not in (old, *users)
             }
             LOG.info("model unloaded", extra={"bytes": old.bytes})
             await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in (*users, old)))
@@ -227,13 +231,13 @@ def loader(threads: int, mapped: bool) -> Loader:
     """Return a function that loads a served model.
 
     Args:
-        threads: engine threads, unless the model's settings say.
+        threads: engine threads of models whose settings have none.
         mapped: memory-map the weights of int8 folders, so that processes share them.
     """
 
-    def loaded(offer: ServedModel) -> Translator:
+    def load_model(model: ServedModel) -> Translator:
         """Load a model."""
-        settings = offer.settings
+        settings = model.settings
         for memory in ("shared", "fast") if mapped else ("fast",):
             try:
                 translator = load(
@@ -249,28 +253,32 @@ def loader(threads: int, mapped: bool) -> Loader:
             except SettingsError:
                 if memory == "fast":
                     raise
-                continue  # not int8: each process has its own copy
+                continue  # not int8: each process loads a copy
             if isinstance(translator, Translator):
                 return translator
             raise ModelError(f"{settings.name}: it is not a translator")
-        raise AssertionError("the loop ends by itself")
+        raise AssertionError("unreachable")
 
-    return loaded
+    return load_model
 
 
-def _between(own: Translator, leg: RouteStep[ServedModel]) -> Translator:
+def _for_step(translator: Translator, step: RouteStep[ServedModel]) -> Translator:
     """Return a model's translator for a step of a route."""
-    return own if len(own.models) > 1 or leg.model.one_pair else own.between(leg.source, leg.target)
+    return (
+        translator
+        if len(translator.models) > 1 or step.model.one_pair
+        else translator.between(step.source, step.target)
+    )
 
 
-def _alone(offer: ServedModel) -> Way:
-    return ((offer.name, "", ""),)
+def _model_key(model: ServedModel) -> RouteKey:
+    return ((model.name, "", ""),)
 
 
-def _way(route: Route) -> Way:
+def _route_key(route: Route) -> RouteKey:
     if len(route) == 1:
-        return _alone(route[0].model)
-    return tuple((leg.model.name, leg.source, leg.target) for leg in route)
+        return _model_key(route[0].model)
+    return tuple((step.model.name, step.source, step.target) for step in route)
 
 
 def _unavailable(seconds: float) -> ApiError:
@@ -278,8 +286,8 @@ def _unavailable(seconds: float) -> ApiError:
 
 
 def _resident() -> int:
-    """Resident memory of the process in bytes; 0 if unknown."""
+    """Return the resident memory of the process in bytes; 0 if unknown."""
     try:
-        return int(STATUS.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(STATM_PATH.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0

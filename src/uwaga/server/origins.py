@@ -1,4 +1,4 @@
-"""Requests that a page of another site makes a browser send to a server of this machine."""
+"""Protection from requests that pages of other sites make a browser send to a server on this machine."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uwaga.server.api_errors import ApiError
 from uwaga.server.settings import ServerSettings
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class OriginCheck:
-    """Refuses what pages of other sites send to a server that trusts everybody who reaches it.
+    """Refuses requests by pages of other sites, for a server that trusts all clients.
 
     A server on loopback without keys trusts the programs of its machine. Pages of other sites reach it
-    through the browser: under a name of their own that they point at this machine (DNS rebinding, which the
-    header ``Host`` shows), or by a form, which needs no permission (``Origin`` names the page).
+    through the browser: by a name of theirs that resolves to this machine (DNS rebinding, which the header
+    ``Host`` reveals), or by a form, which needs no permission (``Origin`` names the page).
 
     Args:
-        app: answers the other requests.
-        settings: ``public_url`` and ``cors`` name further hosts and origins.
+        app: handles the other requests.
+        settings: the settings of the server; ``public_url`` and ``cors`` name further hosts and origins.
     """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
@@ -38,7 +38,7 @@ class OriginCheck:
         """Serve a request."""
         headers = Headers(scope=scope)
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
-        if not self._is_ours(host):
+        if not self._serves_host(host):
             message = f"this server is not {host[:80]!r}; set public_url if clients reach it by this name"
             raise ApiError(421, "wrong_host", message)
         site = origin == "null" or origin.startswith(("http://", "https://"))  # not a program or an extension
@@ -47,8 +47,8 @@ class OriginCheck:
             raise ApiError(403, "wrong_origin", message)
         await self._app(scope, receive, send)
 
-    def _is_ours(self, host: str) -> bool:
-        """Return whether a host is ours; a number is, since no other site has a name for it."""
+    def _serves_host(self, host: str) -> bool:
+        """Return whether a host is this server's; IP addresses are, since DNS rebinding needs a name."""
         name = host.partition("]")[0].removeprefix("[") if host[:1] == "[" else host.partition(":")[0]
         try:
             ipaddress.ip_address(name)
@@ -65,7 +65,7 @@ def check_origins(app: ASGIApp, settings: ServerSettings) -> ASGIApp:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches what listens on a host."""
+    """Return whether a server that listens on a host can be reached from this machine only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The web page at ``/``, and the OpenAPI document as a page at ``/docs``; neither loads anything else."""
+"""The web page at ``/``, and the OpenAPI document as a page at ``/docs``; neither loads other resources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uwaga.results.views import view_module
 from uwaga.server.routing import Routes
 
 FOLDER = Path(__file__).parent / "page"
-KINDS = {
+MEDIA_TYPES = {
     "index.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
@@ -31,7 +31,7 @@ KINDS = {
     "messages/zh.js": "text/javascript; charset=utf-8",
 }
 VIEW = "attention.js"
-"""The library's attention view, loaded when it is opened, like the laboratory (``lab.js``)."""
+"""The library's attention view, loaded when it is opened, as is the laboratory (``lab.js``)."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -58,27 +58,29 @@ class PageFile:
 
     @classmethod
     def of(cls, plain: bytes, kind: str) -> PageFile:
-        """Return a file with this content."""
+        """Create a file from its content and media type."""
         compressed = gzip.compress(plain, 9, mtime=0)
         return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
 
     def response(self, request: Request) -> Response:
-        """Return the response to a request: 304 if the client has the file, compressed if it accepts that."""
-        packed = _accepts_gzip(request.headers.get("accept-encoding", ""))
+        """Return the response to a request: 304 if the client has the file, compressed if it accepts gzip."""
+        compress = _accepts_gzip(request.headers.get("accept-encoding", ""))
         # Weak: the same tag, compressed or not.
-        headers = HEADERS | {"etag": f'W/"{self.etag}"'} | ({"content-encoding": "gzip"} if packed else {})
-        known = request.headers.get("if-none-match", "")
-        if self.etag in {tag.strip().removeprefix("W/").strip('"') for tag in known.split(",")}:
+        headers = HEADERS | {"etag": f'W/"{self.etag}"'} | ({"content-encoding": "gzip"} if compress else {})
+        etags = request.headers.get("if-none-match", "")
+        if self.etag in {tag.strip().removeprefix("W/").strip('"') for tag in etags.split(",")}:
             headers.pop("content-encoding", None)
             return Response(status_code=304, headers=headers)
-        return Response(self.compressed if packed else self.plain, headers=headers, media_type=self.kind)
+        return Response(self.compressed if compress else self.plain, headers=headers, media_type=self.kind)
 
 
 def page_files() -> dict[str, PageFile]:
     """Return the files of the page by path."""
-    files = {f"page/{name}": PageFile.of((FOLDER / name).read_bytes(), kind) for name, kind in KINDS.items()}
+    files = {
+        f"page/{name}": PageFile.of((FOLDER / name).read_bytes(), kind) for name, kind in MEDIA_TYPES.items()
+    }
     files[""] = files.pop("page/index.html")
-    files[f"page/{VIEW}"] = PageFile.of(view_module().encode("utf-8"), KINDS["page.js"])
+    files[f"page/{VIEW}"] = PageFile.of(view_module().encode("utf-8"), MEDIA_TYPES["page.js"])
     return files
 
 
@@ -108,7 +110,7 @@ def _accepts_gzip(accepted: str) -> bool:
     return False
 
 
-PAGE_HEADERS = {
+DESCRIPTION_HEADERS = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
@@ -135,7 +137,7 @@ def description_page(document: dict[str, Any]) -> str:
     for tag in tags:
         parts.append(f"<h2>{escape(tag)}</h2>")
         parts += [
-            _operation(name, described) for name, described in operations if described["tags"][0] == tag
+            _operation(name, operation) for name, operation in operations if operation["tags"][0] == tag
         ]
     parts.append("<h2>Schemas</h2>")
     for name, schema in document["components"]["schemas"].items():
@@ -158,8 +160,8 @@ def _operation(name: str, operation: dict[str, Any]) -> str:
     parts.append("<h4>Responses</h4><table>")
     for status, response in operation["responses"].items():
         content = "".join(
-            f"<code>{escape(media)}</code> {_json(of.get('schema', {}))}"
-            for media, of in response.get("content", {}).items()
+            f"<code>{escape(media)}</code> {_json(description.get('schema', {}))}"
+            for media, description in response.get("content", {}).items()
         )
         parts.append(f"<tr><td>{status}<td>{escape(response['description'])}<td>{content}")
     return "".join([*parts, "</table></details>"])

@@ -1,9 +1,9 @@
-"""Routes with their descriptions: an ASGI application that serves them, and the OpenAPI document they make.
+"""Routes with their descriptions: an ASGI application that serves them, and their OpenAPI document.
 
-An endpoint takes the request and the parameters of its path, reads the rest by :mod:`uwaga.server.http`, and
-returns a response. The models of bodies and answers only describe: FastAPI, which would read bodies by them,
-takes 270 to 400 µs for a request, where this takes 15, and it reads neither JSON or a form by one model nor
-the key before the body.
+An endpoint takes the request and the parameters of its path, reads the body with :mod:`uwaga.server.http`,
+and returns a response. The models of bodies and responses are for descriptions only. FastAPI, which would
+parse bodies with them, takes 270 to 400 µs per request, where this takes 15, and it can neither read JSON or
+a form with one model nor check the key before it reads the body.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BodyKind = Literal["json", "json or form", "upload", "query"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ResponseDescription:
     """A response, as OpenAPI describes it.
 
     Attributes:
-        description: when it is given.
+        description: what the response means.
         model: the model of its JSON; a list of a model for an array; None for a response without JSON.
         content: further media types, with their schemas.
     """
@@ -50,7 +50,7 @@ class Answer:
     content: Mapping[str, Any] = field(default_factory=dict)
 
 
-REASONS = {
+ERROR_REASONS = {
     400: "Not JSON, an invalid parameter, or a language that is not served",
     401: "No key, or a wrong one",
     403: "A wrong key, or its characters are used up",
@@ -63,20 +63,26 @@ REASONS = {
     503: "Busy or starting; see `Retry-After`",
     504: "The time is over",
 }
-"""Reasons of errors, by status."""
+"""Reasons for errors, by status."""
 
 
-def error_answers(model: Model, without: Sequence[int] = ()) -> dict[int, Answer]:
+def error_responses(model: Model, without: Sequence[int] = ()) -> dict[int, ResponseDescription]:
     """Return the error responses of a dialect.
 
     Args:
         model: the model of an error.
         without: statuses that the dialect does not use.
     """
-    return {status: Answer(reason, model) for status, reason in REASONS.items() if status not in without}
+    return {
+        status: ResponseDescription(reason, model)
+        for status, reason in ERROR_REASONS.items()
+        if status not in without
+    }
 
 
-DOWNLOAD = Answer("The document", content={"application/octet-stream": {"schema": {"type": "string"}}})
+DOWNLOAD = ResponseDescription(
+    "The document", content={"application/octet-stream": {"schema": {"type": "string"}}}
+)
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,14 @@ class Route:
 
     Attributes:
         method: the HTTP method.
-        path: template, such as ``/v1/documents/{document_id}``.
-        endpoint: takes the request and the path's parameters.
-        tag: group of the description; empty for a route that is not described.
-        summary: one line; the endpoint's docstring says more.
-        body: model of its parameters; None if it takes none.
-        kind: where they are.
-        answers: by status.
-        large: its body may have the size of a document if it is a form in parts.
+        path: path template, such as ``/v1/documents/{document_id}``.
+        endpoint: takes the request and the parameters of the path.
+        tag: group in the description; empty for a route that is not described.
+        summary: description in one line; the endpoint's docstring has the details.
+        body: model of the parameters; None if there are none.
+        kind: where the parameters are.
+        responses: descriptions of the responses by status.
+        large: a multipart body may be as large as a document.
     """
 
     method: str
@@ -102,7 +108,7 @@ class Route:
     summary: str = ""
     body: Model | None = None
     kind: BodyKind = "json"
-    answers: Mapping[int, Answer] = field(default_factory=dict)
+    responses: Mapping[int, ResponseDescription] = field(default_factory=dict)
     large: bool = False
 
 
@@ -110,12 +116,14 @@ class Routes:
     """Routes of one tag, which share error responses.
 
     Args:
-        tag: group of the description; empty for routes that are not described.
+        tag: group in the description; empty for routes that are not described.
         errors: error responses of all routes, by status.
-        prefix: the beginning of their paths.
+        prefix: prefix of their paths.
     """
 
-    def __init__(self, tag: str = "", errors: Mapping[int, Answer] | None = None, prefix: str = "") -> None:
+    def __init__(
+        self, tag: str = "", errors: Mapping[int, ResponseDescription] | None = None, prefix: str = ""
+    ) -> None:
         self.routes: list[Route] = []
         self._tag, self._errors, self._prefix = tag, errors or {}, prefix
 
@@ -127,42 +135,46 @@ class Routes:
         *,
         body: Model | None = None,
         kind: BodyKind = "json",
-        answer: Any = None,
+        response_model: Any = None,
         status: int = 200,
-        answers: Mapping[int, Answer] | None = None,
+        responses: Mapping[int, ResponseDescription] | None = None,
         large: bool = False,
     ) -> Callable[[Decorated], Decorated]:
-        """Add the decorated endpoint.
+        """Return a decorator that adds an endpoint.
 
         Args:
             method: the HTTP method.
-            path: template.
-            summary: one line.
-            body: model of its parameters.
-            kind: where they are.
-            answer: model of the JSON of its success.
-            status: the HTTP status of a success.
-            answers: further answers by status, or the success with other media types.
-            large: its body may have the size of a document if it is a form in parts, as uploads are.
+            path: path template without the prefix.
+            summary: description in one line.
+            body: model of the parameters.
+            kind: where the parameters are.
+            response_model: model of the JSON of a success.
+            status: HTTP status of a success.
+            responses: descriptions of further responses by status, or of a success with other media types.
+            large: a multipart body may be as large as a document, as for uploads.
         """
 
-        def added(endpoint: Decorated) -> Decorated:
-            described = {status: Answer("Success", answer), **self._errors, **(answers or {})}
-            whole = self._prefix + path
+        def register(endpoint: Decorated) -> Decorated:
+            descriptions = {
+                status: ResponseDescription("Success", response_model),
+                **self._errors,
+                **(responses or {}),
+            }
+            full_path = self._prefix + path
             size = large or kind == "upload"
             self.routes.append(
-                Route(method, whole, endpoint, self._tag, summary, body, kind, described, size)
+                Route(method, full_path, endpoint, self._tag, summary, body, kind, descriptions, size)
             )
             return endpoint
 
-        return added
+        return register
 
 
 class Router:
-    """Serves routes; what goes wrong is raised, for the middleware around it to answer.
+    """Serves routes; errors are raised and handled by the middleware around it.
 
     Args:
-        routes: the first of two for one method and path is used.
+        routes: the routes; of several for the same method and path, the first is used.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -170,8 +182,8 @@ class Router:
         self._templates: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         for route in routes:
             if "{" in route.path:
-                known = self._templates.setdefault(route.path, (compile_path(route.path)[0], {}))
-                known[1].setdefault(route.method, route)
+                entry = self._templates.setdefault(route.path, (compile_path(route.path)[0], {}))
+                entry[1].setdefault(route.method, route)
             else:
                 self._fixed.setdefault(route.path, {}).setdefault(route.method, route)
 
@@ -227,8 +239,8 @@ References = Mapping[tuple[Any, Any], dict[str, Any]]
 
 
 def _models(route: Route) -> list[Model]:
-    listed = [answer.model for answer in route.answers.values() if answer.model is not None]
-    return [model.__args__[0] if hasattr(model, "__args__") else model for model in listed]
+    models = [response.model for response in route.responses.values() if response.model is not None]
+    return [model.__args__[0] if hasattr(model, "__args__") else model for model in models]
 
 
 def _operation(route: Route, references: References, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -242,33 +254,44 @@ def _operation(route: Route, references: References, schemas: dict[str, Any]) ->
     if route.body is not None and route.kind == "query":
         schema = route.body.model_json_schema()
         parameters += [
-            {"name": part, "in": "query", "required": part in schema.get("required", ()), "schema": of}
-            for part, of in schema["properties"].items()
+            {
+                "name": part,
+                "in": "query",
+                "required": part in schema.get("required", ()),
+                "schema": property_schema,
+            }
+            for part, property_schema in schema["properties"].items()
         ]
     elif route.body is not None:
         schema = references[route.body, "validation"]
-        whole = schemas[schema["$ref"].removeprefix(SCHEMAS)]
+        definition = schemas[schema["$ref"].removeprefix(SCHEMAS)]
         if route.kind == "upload":
-            properties = {**whole["properties"], "file": FILE}
-            schema = {**whole, "properties": properties, "required": [*whole.get("required", ()), "file"]}
+            properties = {**definition["properties"], "file": FILE}
+            schema = {
+                **definition,
+                "properties": properties,
+                "required": [*definition.get("required", ()), "file"],
+            }
         content = {media: {"schema": schema} for media in _IN_BODY[route.kind]}
-        needed = route.kind != "json or form" or "required" in whole
-        operation["requestBody"] = {"required": needed, "content": content}
+        required = route.kind != "json or form" or "required" in definition
+        operation["requestBody"] = {"required": required, "content": content}
     if parameters:
         operation["parameters"] = parameters
     operation["responses"] = {
-        str(status): _response(answer, references) for status, answer in sorted(route.answers.items())
+        str(status): _response(response, references) for status, response in sorted(route.responses.items())
     }
     return operation
 
 
-def _response(answer: Answer, references: References) -> dict[str, Any]:
-    content: dict[str, Any] = {media: dict(of) for media, of in answer.content.items()}
-    if answer.model is not None:
-        if hasattr(answer.model, "__args__"):
-            items = references[answer.model.__args__[0], "serialization"]
+def _response(response: ResponseDescription, references: References) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        media: dict(media_content) for media, media_content in response.content.items()
+    }
+    if response.model is not None:
+        if hasattr(response.model, "__args__"):
+            items = references[response.model.__args__[0], "serialization"]
             schema: dict[str, Any] = {"type": "array", "items": items}
         else:
-            schema = references[answer.model, "serialization"]
+            schema = references[response.model, "serialization"]
         content[JSON] = {"schema": schema}
-    return {"description": answer.description, **({"content": content} if content else {})}
+    return {"description": response.description, **({"content": content} if content else {})}

@@ -1,4 +1,4 @@
-"""Run the application in one process, or in several that share a socket; its logs."""
+"""Run the application in one process, or in several that share a socket; set up its logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from uwaga.server.app import Application, create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
 from uwaga.server.context import Dialect
 from uwaga.server.limits import RateLimiter
-from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
+from uwaga.server.metrics import FOLDER_VARIABLE, Metrics, forget_dead_workers
 from uwaga.server.models import ModelPool, loader
 from uwaga.server.served_models import read_served_models
 from uwaga.server.service import Service
@@ -35,13 +35,18 @@ from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
 from uwaga.server.supervisor import Supervisor
 
-OWN = ("uwaga.server", "uvicorn.error")
+JSON_LOGGERS = ("uwaga.server", "uvicorn.error")
 """Loggers that write JSON lines."""
-_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time, level, event, and its ``extra``."""
+    """Formats a record as one line of JSON: time, level, event and its ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -51,9 +56,9 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _USUAL}
+        line |= {name: value for name, value in vars(record).items() if name not in _RECORD_ATTRIBUTES}
         if record.exc_info and record.exc_info[1] is not None:
-            # The place, not the message: messages of libraries quote their input.
+            # The traceback without the message: messages of libraries may quote their input.
             error = record.exc_info[1]
             line["error"] = type(error).__name__
             line["where"] = [
@@ -70,54 +75,54 @@ def set_up_logs(level: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in OWN:
+    for name in JSON_LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())
 
 
 LOG = logging.getLogger("uwaga.server")
-SWITCH = 0.001
-"""Seconds between switches of Python threads, so that a long text does not delay short ones."""
-DRAIN = 30
+SWITCH_INTERVAL = 0.001
+"""Interval in seconds of switches between Python threads, so that a long text does not delay short ones."""
+SHUTDOWN_TIMEOUT = 30
 """Seconds for running requests to finish when the server stops."""
-STUCK = 30
-"""Seconds after which an unresponsive worker is replaced; on a busy machine a healthy one takes a few."""
+WORKER_TIMEOUT = 30
+"""Seconds after which an unresponsive worker is replaced; a busy machine may delay responses by seconds."""
 
 
 def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = None) -> None:
-    """Serve until the process is told to stop, then finish the running requests.
+    """Serve until the process receives a signal to stop, then finish the running requests.
 
     Args:
         settings: the settings of the server.
         dialects: the APIs to serve; those of the settings if None.
     """
     set_up_logs(settings.log_level)
-    for model in read_served_models(settings.models):  # errors in the settings come before a port is taken
+    for model in read_served_models(settings.models):  # report errors in the settings before binding the port
         if model.problem:
             LOG.error("model not served", extra={"model": model.name, "reason": model.problem})
     open_stores(settings)
     _raise_open_files()
-    bound = _listen(settings.host, settings.port)
-    with bound, contextlib.ExitStack() as shared:
+    listener = _listen(settings.host, settings.port)
+    with listener, contextlib.ExitStack() as stack:
         buckets = None
         if settings.workers > 1:
-            shared.enter_context(safe_import_path())
-            shared.enter_context(_shared_figures())
-            folder = shared.enter_context(tempfile.TemporaryDirectory(prefix="uwaga-limits-"))
+            stack.enter_context(safe_import_path())
+            stack.enter_context(_shared_metrics_folder())
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="uwaga-limits-"))
             buckets = Path(folder) / "buckets"
-        config = _http(settings, functools.partial(build_app, settings, buckets, dialects))
-        host, port = bound.getsockname()[:2]
+        config = _uvicorn_config(settings, functools.partial(build_app, settings, buckets, dialects))
+        host, port = listener.getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         LOG.info("listening", extra={"url": url, "workers": settings.workers})
         if settings.workers == 1:
-            uvicorn.Server(config).run(sockets=[bound])
+            uvicorn.Server(config).run(sockets=[listener])
         else:
-            Supervisor(config, sockets=[bound]).run()
+            Supervisor(config, sockets=[listener]).run()
 
 
-def _http(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.Config:
-    connection = functools.partial(WatchedConnection, patience=settings.limits.body_seconds)
+def _uvicorn_config(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.Config:
+    connection = functools.partial(WatchedConnection, check_interval=settings.limits.body_seconds)
     return uvicorn.Config(
         app,
         factory=True,
@@ -129,15 +134,15 @@ def _http(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.C
         http=cast("type[asyncio.Protocol]", connection),
         ws="none",
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_worker_healthcheck=STUCK,
-        timeout_graceful_shutdown=DRAIN,
+        timeout_worker_healthcheck=WORKER_TIMEOUT,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
     )
 
 
 def build_app(
     settings: ServerSettings, buckets: Path | None = None, dialects: Sequence[Dialect] | None = None
 ) -> Application:
-    """Create the application of one worker.
+    """Create the application of a worker.
 
     Args:
         settings: the settings of the server.
@@ -146,33 +151,33 @@ def build_app(
     """
     set_up_logs(settings.log_level)
     forget_dead_workers()
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     metrics = Metrics()
     return create_app(open_service(settings, metrics), settings, metrics, RateLimiter(buckets), dialects)
 
 
 def open_service(settings: ServerSettings, metrics: Metrics) -> Service:
-    """Return the service of one worker; it loads no model yet."""
+    """Return the service of a worker, without loading models."""
     threads = settings.threads or max(1, usable_cores() // settings.workers)
     load = loader(threads, settings.workers > 1)
-    pool = ModelPool(load, settings.memory, settings.limits.waiting, metrics.of_model, settings.nice)
-    return Service(read_served_models(settings.models), pool, metrics.answered)
+    pool = ModelPool(load, settings.memory, settings.limits.waiting, metrics.model_observer, settings.nice)
+    return Service(read_served_models(settings.models), pool, metrics.count_translations)
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name != "nt":  # where it would let two servers listen on one port
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
+        if os.name != "nt":  # on Windows it would let two servers listen on the same port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError as error:
-        bound.close()
+        listener.close()
         raise SettingsError(
             f"cannot listen on {host}:{port}: {error.strerror}; choose another --port"
         ) from None
-    bound.set_inheritable(True)
-    return bound
+    listener.set_inheritable(True)
+    return listener
 
 
 def _raise_open_files() -> None:
@@ -185,15 +190,15 @@ def _raise_open_files() -> None:
 
 
 @contextlib.contextmanager
-def _shared_figures() -> Iterator[None]:
+def _shared_metrics_folder() -> Iterator[None]:
     """Create a folder in which workers share their metrics, unless the environment names one."""
-    if os.environ.get(FOLDER):
+    if os.environ.get(FOLDER_VARIABLE):
         yield
         return
     folder = tempfile.mkdtemp(prefix="uwaga-metrics-")
-    os.environ[FOLDER] = folder
+    os.environ[FOLDER_VARIABLE] = folder
     try:
         yield
     finally:
-        del os.environ[FOLDER]
+        del os.environ[FOLDER_VARIABLE]
         shutil.rmtree(folder, ignore_errors=True)

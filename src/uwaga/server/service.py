@@ -1,4 +1,4 @@
-"""Translation of texts and documents by the served models, for every dialect; no HTTP."""
+"""Translation of texts and documents by the served models, for all dialects; independent of HTTP."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from uwaga.documents.document import DocumentOptions
-from uwaga.documents.job import BATCH, NO_OPTIONS, DocumentReport
+from uwaga.documents.job import BATCH_TEXTS, DEFAULT_OPTIONS, DocumentReport
 from uwaga.documents.translating import translate_file
 from uwaga.engine import trim_heap
-from uwaga.errors import DataError, MissingExtraError, NotInspectableError, shown
+from uwaga.errors import DataError, MissingExtraError, NotInspectableError, quoted
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
 from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
@@ -27,20 +27,20 @@ from uwaga.translator import Request, Translator
 from uwaga.translator.plan import ALREADY
 from uwaga.translator.request import failed
 
-RARELY = 1 << 30
-"""Threshold of collections of all objects. One stops every thread for 50 to 90 ms for each long text that is
-being translated, and finds next to nothing: see :data:`COLLECT`."""
-COLLECT = 600.0
-"""Seconds between two collections of all objects."""
-TRIM = 20.0
-"""Seconds after which memory is returned to the system that large requests took: the C library keeps it."""
+FULL_COLLECTION_THRESHOLD = 1 << 30
+"""Threshold of full garbage collections, which stop all threads for 50 to 90 ms during long translations
+and find almost nothing: see :data:`COLLECTION_INTERVAL`."""
+COLLECTION_INTERVAL = 600.0
+"""Seconds between two full garbage collections."""
+TRIM_INTERVAL = 20.0
+"""Seconds between two returns of freed memory to the system, which the C library would keep."""
 MARKUP = re.compile(r"<[^<>]*>")
-GivenTerms = Glossary | Mapping[str, str]
+Terms = Glossary | Mapping[str, str]
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Detected:
+class DetectedLanguage:
     """The most probable language of a text, by public code, and its probability."""
 
     code: str
@@ -55,16 +55,16 @@ class TextAnswer:
         translations: the translations of the texts; one that failed has an ``error`` and no text.
         sources: the public code of each text's language; empty if it was not detected.
         detected: the detected language of each text; None where the request named it, or it was not detected.
-        model: names of the models used.
+        model: the names of the models used.
     """
 
     translations: tuple[Translation, ...]
     sources: tuple[str, ...]
-    detected: tuple[Detected | None, ...]
+    detected: tuple[DetectedLanguage | None, ...]
     model: str
 
     def raise_first(self) -> None:
-        """Raise the first text's error, for dialects without errors of single texts."""
+        """Raise the first error, for dialects without errors of single texts."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)
@@ -74,52 +74,52 @@ class Service:
     """Translates with the served models.
 
     Args:
-        models: in the order of preference.
-        pool: loads them.
-        translated: called with a model's name, the characters of a request, and its translations.
+        models: the models, in order of preference.
+        pool: loads the models.
+        on_translated: called with a model's name, the characters of a request, and its translations.
 
     Attributes:
         ready: True once the models to preload are loaded, until the service closes.
-        languages: that the models translate between.
+        languages: the languages that the models translate between.
     """
 
     def __init__(
         self,
         models: Sequence[ServedModel],
         pool: ModelPool,
-        translated: Callable[[str, int, Sequence[Translation]], None] | None = None,
+        on_translated: Callable[[str, int, Sequence[Translation]], None] | None = None,
     ) -> None:
-        self._translated = translated
+        self._on_translated = on_translated
         self.served, self.pool, self.languages = list(models), pool, ServedLanguages(models)
         self.ready = False
-        self._alone: dict[str, Service] = {}
+        self._single_model_services: dict[str, Service] = {}
         self._thresholds = gc.get_threshold()
 
-    def only(self, name: str) -> Service:
-        """Return a service that translates with a single one of the models, and shares it."""
+    def for_model(self, name: str) -> Service:
+        """Return a service that translates with only one of the models, which it shares."""
         usable = {model.name: model for model in self.served if not model.problem}
         if name not in usable:
-            message = f"there is no model {shown(name)}; available: {', '.join(list(usable)[:20])}"
+            message = f"there is no model {quoted(name)}; available: {', '.join(list(usable)[:20])}"
             raise ApiError(400, "unknown_model", message, "model")
-        if name not in self._alone:
-            self._alone[name] = Service([usable[name]], self.pool, self._translated)
-        return self._alone[name]
+        if name not in self._single_model_services:
+            self._single_model_services[name] = Service([usable[name]], self.pool, self._on_translated)
+        return self._single_model_services[name]
 
     async def start(self) -> None:
-        """Load the models to preload, then what detects languages."""
+        """Load the models to preload, then the language detector."""
         await self.pool.preload(self.served)
         gc.collect()
-        gc.freeze()  # what is there now stays, and need not be collected again and again
-        gc.set_threshold(*self._thresholds[:2], RARELY)
+        gc.freeze()  # the current objects stay alive: exclude them from collections
+        gc.set_threshold(*self._thresholds[:2], FULL_COLLECTION_THRESHOLD)
         self.ready = True
         with contextlib.suppress(MissingExtraError):
             await asyncio.to_thread(load_detector)
 
     async def collect(self) -> None:
-        """Return freed memory to the system, and now and then collect garbage, until cancelled."""
+        """Return freed memory to the system and collect garbage periodically, until cancelled."""
         while True:
-            for _ in range(round(COLLECT / TRIM)):
-                await asyncio.sleep(TRIM)
+            for _ in range(round(COLLECTION_INTERVAL / TRIM_INTERVAL)):
+                await asyncio.sleep(TRIM_INTERVAL)
                 trim_heap()
             gc.collect()
 
@@ -128,17 +128,17 @@ class Service:
         self.ready = False
         await self.pool.close()
         gc.set_threshold(*self._thresholds)
-        gc.unfreeze()  # what is frozen would outlive the interpreter, the compiled core's functions among it
-        gc.collect()  # requests that failed are in cycles, and the command freezes what is left when it ends
+        gc.unfreeze()  # frozen objects, such as functions of the compiled core, would outlive the interpreter
+        gc.collect()  # failed requests are in cycles, and the command freezes the rest at its end
 
     async def translate(
         self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
     ) -> TextAnswer:
-        """Translate texts from one language, or each from its own, to one language.
+        """Translate texts to one language.
 
         Args:
-            requests: with public codes of languages; all have the same ``source`` and ``target``. A
-                ``source`` that is None or ``auto`` is detected for each text.
+            requests: the texts, with public codes of languages; all have the same ``source`` and ``target``.
+                If ``source`` is None or ``auto``, the language of each text is detected.
             client: the name of the client, for fairness.
             deadline: the time limit in seconds.
         """
@@ -148,28 +148,28 @@ class Service:
         target = self.language(first.target or "", "target")
         detected = await self.sources(requests)
         sources = tuple("" if language is None else language.code for language in detected)
-        named = first.source is not None and first.source != AUTO
+        source_named = first.source is not None and first.source != AUTO
         groups: dict[str, list[int]] = {}
-        for number, code in enumerate(sources):
-            groups.setdefault(code, []).append(number)
-        parts = await _gather(
-            self._translate_group([requests[number] for number in numbers], code, target, client, deadline)
-            for code, numbers in groups.items()
+        for index, code in enumerate(sources):
+            groups.setdefault(code, []).append(index)
+        results = await _gather(
+            self._translate_group([requests[index] for index in indices], code, target, client, deadline)
+            for code, indices in groups.items()
         )
-        by_number: dict[int, Translation] = {}
-        for numbers, (translations, _) in zip(groups.values(), parts, strict=True):
-            by_number.update(zip(numbers, translations, strict=True))
+        by_index: dict[int, Translation] = {}
+        for indices, (translations, _) in zip(groups.values(), results, strict=True):
+            by_index.update(zip(indices, translations, strict=True))
         return TextAnswer(
-            tuple(by_number[number] for number in range(len(sources))),
+            tuple(by_index[index] for index in range(len(sources))),
             sources,
-            tuple(None if named else language for language in detected),
-            ", ".join(dict.fromkeys(model for _, model in parts if model)),
+            tuple(None if source_named else language for language in detected),
+            ", ".join(dict.fromkeys(model for _, model in results if model)),
         )
 
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
     ) -> AsyncGenerator[str, None]:
-        """Translate a text greedily, and yield its translation piece by piece; with a glossary, as one."""
+        """Translate a text greedily and yield its translation in pieces; with a glossary, as one piece."""
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
@@ -179,7 +179,9 @@ class Service:
             return
         route = self.route(source.code, target)
         async with self.pool.translator(route) as translator:
-            stream = translator.run_stream(_for_model(request, route), client=client, deadline=deadline)
+            stream = translator.run_stream(
+                _with_model_codes(request, route), client=client, deadline=deadline
+            )
             with as_api_error():
                 async with aclosing(stream) as pieces:
                     async for piece in pieces:
@@ -193,12 +195,12 @@ class Service:
         client: str = "",
         deadline: float | None = None,
     ) -> Result:
-        """Call a function with the model of a request's languages; such calls take turns.
+        """Call a function with the model of a request's languages; such calls run one at a time.
 
         Args:
-            request: with public codes of languages.
+            request: the request, with public codes of languages.
             work: called in a thread with the model's name, the public codes of its source and target
-                language, and its translator, which does not share the model's batch.
+                language, and its translator, which does not use the model's batch.
             client: name of the client, for fairness.
             deadline: the time limit in seconds.
         """
@@ -211,20 +213,20 @@ class Service:
             names = " and ".join(step.model.name for step in route)
             message = f"{names} translate one after the other here: only a single model can be inspected"
             raise api_error(NotInspectableError(message))
-        languages = _languages(route)
+        languages = _model_languages(route)
         async with self.pool.translator(route) as loaded:
 
-            def inspected(_: Translator) -> Result:
-                own = loaded.translator
+            def inspect_model(_: Translator) -> Result:
+                translator = loaded.translator
                 if languages:
-                    own = own.between(languages["source"], languages["target"])
-                return work(route[0].model.name, source.code, target, own)
+                    translator = translator.between(languages["source"], languages["target"])
+                return work(route[0].model.name, source.code, target, translator)
 
             with as_api_error():
-                return await loaded.call(inspected, client=client, deadline=deadline, long=True)
+                return await loaded.call(inspect_model, client=client, deadline=deadline, long=True)
 
-    async def detect(self, text: str) -> list[Detected]:
-        """Return the most probable served language of a text; none for a text without letters."""
+    async def detect(self, text: str) -> list[DetectedLanguage]:
+        """Return the most probable served language of a text; an empty list for a text without letters."""
         return await in_thread(self._detect, text)
 
     async def run_document(
@@ -235,9 +237,9 @@ class Service:
         source: str | None,
         target: str,
         format: str | None = None,  # noqa: A002 (as in the library)
-        options: DocumentOptions = NO_OPTIONS,
-        glossary: GivenTerms | None = None,
-        batch: int = BATCH,
+        options: DocumentOptions = DEFAULT_OPTIONS,
+        glossary: Terms | None = None,
+        batch: int = BATCH_TEXTS,
         client: str = "",
         deadline: float | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -250,23 +252,23 @@ class Service:
             source: public code of the document's language.
             target: public code of the translation's language.
             format: name of the document's format; None to infer it from the file name.
-            options: how to read the document; its languages are set.
+            options: how to read the document; its languages are replaced.
             glossary: required translations of terms.
-            batch: the number of texts that are translated together, after which ``progress`` is called.
+            batch: number of texts to translate together, after which ``progress`` is called.
             client: name of the client, for fairness.
             deadline: the time limit in seconds.
-            progress: called from another thread with the number of translated segments and of all segments.
+            progress: called from another thread with the number of translated segments and the total.
         """
-        to = self.language(target, "target")
-        route = self.route(self.language(source or "", "source"), to)
-        languages = _languages(route)
+        target_code = self.language(target, "target")
+        route = self.route(self.language(source or "", "source"), target_code)
+        languages = _model_languages(route)
         options = replace(options, source=route[0].source, target=route[-1].target)
 
         def work(translator: Translator) -> DocumentReport:
-            between = translator.between(languages.get("source"), languages.get("target"))
+            pair_translator = translator.between(languages.get("source"), languages.get("target"))
             terms = Request("", glossary=glossary)
             return translate_file(
-                between,
+                pair_translator,
                 document,
                 output,
                 format=format,
@@ -281,49 +283,49 @@ class Service:
                 return await translator.call(work, client=client, deadline=deadline)
 
     def language(self, code: str, parameter: str) -> str:
-        """Return the public code of a language that a request names."""
-        known = self.languages.known(code)
-        if known is None:
+        """Return the public code of a language of a request."""
+        public = self.languages.resolve(code)
+        if public is None:
             codes = self.languages.codes
             available = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
             message = f"{parameter} language {code[:20]!r} is not available; available: {available}"
             raise ApiError(400, "unsupported_language", message, parameter)
-        return known
+        return public
 
-    async def sources(self, requests: Sequence[Request]) -> list[Detected | None]:
-        """Return the language of each text, detected unless the first request names that of all.
+    async def sources(self, requests: Sequence[Request]) -> list[DetectedLanguage | None]:
+        """Return the language of each text, which is detected unless the first request names one for all.
 
-        It is None for a text in another language than the served ones. A text without letters, which has
-        nothing to translate, has the target language.
+        It is None for a text in a language that is not served. A text without letters, which needs no
+        translation, has the target language.
         """
         source = requests[0].source
         if source is not None and source != AUTO:
             code = self.language(source, "source")
-            return [Detected(code, 1.0)] * len(requests)
-        target = Detected(self.language(requests[0].target or "", "target"), 0.0)
+            return [DetectedLanguage(code, 1.0)] * len(requests)
+        target = DetectedLanguage(self.language(requests[0].target or "", "target"), 0.0)
 
-        def detected(request: Request) -> Detected | None:
+        def detect_source(request: Request) -> DetectedLanguage | None:
             text = request.text if request.format == "text" else MARKUP.sub(" ", request.text)
             if not any(map(str.isalpha, text)):
                 return target
             return next(iter(self._detect(text, target.code)), None)
 
-        return await in_thread(lambda: [detected(request) for request in requests])
+        return await in_thread(lambda: [detect_source(request) for request in requests])
 
     def _unknown_language(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])
         return UnknownLanguageError(f"the language of the text was not detected among {codes}: name it")
 
-    def _detect(self, text: str, target: str | None = None) -> list[Detected]:
+    def _detect(self, text: str, target: str | None = None) -> list[DetectedLanguage]:
         try:
             detected = detect_language([text], self.languages.codes, target)
         except DataError:
             return []  # no letter
-        code = self.languages.known(detected.language)
-        return [] if code is None else [Detected(code, detected.probability)]
+        code = self.languages.resolve(detected.language)
+        return [] if code is None else [DetectedLanguage(code, detected.probability)]
 
     def route(self, source: str, target: str) -> Route:
-        """Return the models from one language to another, by public codes."""
+        """Return the models that translate one language to another, by public codes."""
         route = self.languages.route(source, target)
         if route is None:
             message = f"no model here translates {source} to {target}"
@@ -340,48 +342,50 @@ class Service:
         client: str,
         deadline: float | None,
     ) -> tuple[list[Translation], str]:
-        """Return the translations of texts in one language, and the names of the models."""
+        """Return the translations of texts in one language and the names of the models."""
         if not source:
             return [failed("", self._unknown_language(), "return") for _ in requests], ""
         if source == target and self.languages.route(source, target) is None:
-            return [_copied(request.text) for request in requests], ""
+            return [_copy_text(request.text) for request in requests], ""
         route = self.route(source, target)
-        for_model = [_for_model(replace(request, on_error="return"), route) for request in requests]
+        model_requests = [
+            _with_model_codes(replace(request, on_error="return"), route) for request in requests
+        ]
         async with self.pool.translator(route) as translator:
             with as_api_error():
-                translations = await translator.run(for_model, client=client, deadline=deadline)
+                translations = await translator.run(model_requests, client=client, deadline=deadline)
         name = " + ".join(step.model.name for step in route)
-        if self._translated is not None:
+        if self._on_translated is not None:
             characters = sum(len(request.text) for request in requests)
-            self._translated(name, characters, translations)
+            self._on_translated(name, characters, translations)
         return translations, name
 
 
-async def _gather(works: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+async def _gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
     """Run coroutines concurrently and return their results; if one fails, cancel the others and raise it."""
-    every = list(works)
-    if len(every) == 1:
-        return [await every[0]]
+    pending = list(coroutines)
+    if len(pending) == 1:
+        return [await pending[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in every]
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
+            tasks = [group.create_task(work) for work in pending]
+    except ExceptionGroup as group_error:
+        raise group_error.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
-def _languages(route: Route) -> dict[str, str]:
-    """The languages that a call to the models must name: none if they have one pair."""
+def _model_languages(route: Route) -> dict[str, str]:
+    """Return the languages that a call to the models must name: none if they have a single pair."""
     if len(route) > 1 or route[0].model.one_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
 
 
-def _for_model(request: Request, route: Route) -> Request:
-    """Return a request with the model's own codes of its languages."""
-    codes = _languages(route)
+def _with_model_codes(request: Request, route: Route) -> Request:
+    """Return a request with the model's own language codes."""
+    codes = _model_languages(route)
     return replace(request, source=codes.get("source"), target=codes.get("target"))
 
 
-def _copied(text: str) -> Translation:
+def _copy_text(text: str) -> Translation:
     return Translation(text, 0.0, (), (), source=text, warnings=(ALREADY,))

@@ -1,4 +1,4 @@
-"""How a server is set up: a YAML file, or flags."""
+"""Settings of a server, from a YAML file or flags."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from uwaga.settings.yaml_text import read_yaml
 DialectName = Literal[
     "v1", "libretranslate", "deepl", "deeplx", "immersive", "kiss", "google", "opuscat", "openai"
 ]
-USUAL_DIALECTS: tuple[DialectName, ...] = ("v1", "libretranslate", "deepl")
-"""Served unless the settings name others."""
+DEFAULT_DIALECTS: tuple[DialectName, ...] = ("v1", "libretranslate", "deepl")
+"""Dialects served unless the settings name others."""
 LogLevel = Literal["debug", "info", "warning", "error"]
 Port = Annotated[int, Field(ge=0, le=65535)]
 
@@ -48,7 +48,7 @@ class ModelSettings(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, value: Any) -> Any:
+    def _expand_name(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
 
 
@@ -90,7 +90,7 @@ class LimitSettings(StrictModel):
     body_seconds: PositiveFloat = 30.0
 
     @model_validator(mode="after")
-    def _room_for_every_body(self) -> LimitSettings:
+    def _check_total_body_bytes(self) -> LimitSettings:
         largest = max(self.body_bytes, self.document_bytes)
         if self.total_body_bytes < largest:
             raise ValueError(f"total_body_bytes: set it to {largest} or more, the size of the largest body")
@@ -137,7 +137,7 @@ class ServerSettings(StrictModel):
     state: Path | None = None
     database: str | None = None
     suggestions: Path | None = None
-    dialects: list[DialectName] = list(USUAL_DIALECTS)  # noqa: RUF012
+    dialects: list[DialectName] = list(DEFAULT_DIALECTS)  # noqa: RUF012
     page: bool = True
     public_url: str | None = None
     log_level: LogLevel = "info"
@@ -159,6 +159,6 @@ def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = 
     return server_settings({**values, **(changes or {})}, "the options" if path is None else str(path))
 
 
-def server_settings(values: dict[str, Any], where: str) -> ServerSettings:
-    """Check raw values."""
-    return parse(ServerSettings, values, where)
+def server_settings(values: dict[str, Any], origin: str) -> ServerSettings:
+    """Return raw values as settings, after checking them."""
+    return parse(ServerSettings, values, origin)

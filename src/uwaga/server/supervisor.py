@@ -1,4 +1,4 @@
-"""Replace worker processes that have ended or do not answer."""
+"""Replace worker processes that have ended or do not respond."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from uvicorn.supervisors.multiprocess import Process
 
 
 class WorkerCheck:
-    """Checks that a worker runs and answers; called in place of :meth:`Process.is_alive`, it never waits.
+    """Checks whether a worker runs and responds, without waiting; replaces :meth:`Process.is_alive`.
 
-    uvicorn's waits for the answer of one worker after the other: a worker that is killed before it answers
-    would be noticed only when the time for its answer is over, and the others with it.
+    uvicorn's method waits for the response of one worker after another. If a worker is killed before it
+    responds, that and the state of the other workers would be noticed only after the timeout.
 
     Args:
-        process: the worker.
+        process: the worker process.
     """
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._asked: float | None = None  # when the question was sent that has no answer yet
+        self._ping_sent: float | None = None  # time of the ping without a response
 
     def __call__(self, timeout: float = 5) -> bool:
-        """Return False if the worker has ended, or has not answered for ``timeout`` seconds."""
+        """Return False if the worker has ended or has not responded for ``timeout`` seconds."""
         pipe, now = self._process.parent_conn, time.monotonic()
         if not self._process.process.is_alive():
             return False
         try:
             if pipe.poll():
                 pipe.recv()
-                self._asked = None
-            if self._asked is None:
+                self._ping_sent = None
+            if self._ping_sent is None:
                 pipe.send(b"ping")
-                self._asked = now
+                self._ping_sent = now
         except (OSError, EOFError):
             return False
-        return now - self._asked < timeout
+        return now - self._ping_sent < timeout
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's supervisor, which replaces a killed worker at once."""
+    """uvicorn's supervisor, which replaces a killed worker immediately."""
 
     def keep_subprocess_alive(self) -> None:
         for process in self.processes:

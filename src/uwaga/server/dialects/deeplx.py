@@ -1,4 +1,4 @@
-"""DeepLX's dialect, version 1.2, under ``/deeplx``: its own paths are LibreTranslate's and DeepL's, too."""
+"""DeepLX's dialect, version 1.2, below ``/deeplx``: its paths are also paths of LibreTranslate and DeepL."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from uwaga.languages.detection import AUTO
 from uwaga.markup.formats import Format
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, KeyPlace, ServerContext
-from uwaga.server.dialects.deepl.account import listed_code
-from uwaga.server.http import Parameters, Several, json_response, parse_json, read_body, read_fields
-from uwaga.server.routing import Routes, error_answers
+from uwaga.server.context import Dialect, KeyLocation, ServerContext
+from uwaga.server.dialects.deepl.account import deepl_code
+from uwaga.server.http import Parameters, TextList, json_response, parse_json, read_body, read_fields
+from uwaga.server.routing import Routes, error_responses
 from uwaga.server.service import TextAnswer
 from uwaga.translator.request import build_requests
 
 PREFIX = "/deeplx"
-KEY = KeyPlace(("bearer", "deepl-auth-key"), parameter="token")
+KEY = KeyLocation(("bearer", "deepl-auth-key"), parameter="token")
 TAGS: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
-STATUS = {415: 400, 422: 400}
-"""DeepLX's statuses of some errors."""
+STATUSES = {415: 400, 422: 400}
+"""DeepLX's HTTP statuses, by the server's."""
 TAG_HANDLING = Field("", json_schema_extra={"enum": list(TAGS)})
 
 
@@ -39,7 +39,7 @@ class DeepLXBody(BaseModel):
 class DeepLXTexts(Parameters):
     """Texts to translate, as in DeepL's own API."""
 
-    text: Several = Field(min_length=1, examples=[["A man sleeps."]])
+    text: TextList = Field(min_length=1, examples=[["A man sleeps."]])
     target_lang: str = Field(min_length=1, examples=["DE"])
     source_lang: str | None = AUTO
     tag_handling: str | None = TAG_HANDLING
@@ -79,57 +79,59 @@ class DeepLXMessage(BaseModel):
 
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
-    routes = Routes("DeepLX", error_answers(DeepLXMessage, without=[422]), PREFIX)
+    routes = Routes("DeepLX", error_responses(DeepLXMessage, without=[422]), PREFIX)
 
-    @routes.add("GET", "", "Greeting", answer=DeepLXMessage)
+    @routes.add("GET", "", "Greeting", response_model=DeepLXMessage)
     async def greeting(request: Request) -> Response:
         """Return where to send texts."""
         return json_response({"code": 200, "message": f"uwaga: send texts to {PREFIX}/translate by POST"})
 
-    async def one(request: Request, method: str, token: str = "") -> Response:
+    async def translate_text(request: Request, method: str, token: str = "") -> Response:
         client = KEY.client(context, request, token)
         body = parse_json(await read_body(request), DeepLXBody)
-        answer = await _translated(context, request, client, [body.text], body)
+        answer = await _translate(context, request, client, [body.text], body)
         return json_response(
             {
                 "code": 200,
                 "id": time.time_ns() // 1_000_000,
                 "data": answer.translations[0].text,
                 "alternatives": None,
-                "source_lang": listed_code(answer.sources[0]),
+                "source_lang": deepl_code(answer.sources[0]),
                 "target_lang": body.target_lang,
                 "method": method,
             }
         )
 
-    @routes.add("POST", "/translate", "Translate a text", body=DeepLXBody, answer=DeepLXAnswer)
+    @routes.add("POST", "/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
     async def translate(request: Request) -> Response:
         """Translate a text."""
-        return await one(request, "Free")
+        return await translate_text(request, "Free")
 
-    @routes.add("POST", "/{token}/translate", "Translate a text", body=DeepLXBody, answer=DeepLXAnswer)
+    @routes.add(
+        "POST", "/{token}/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer
+    )
     async def translate_with_token(request: Request, token: str) -> Response:
         """Translate a text, with the key in the path, as the hosted DeepLX has it."""
-        return await one(request, "Free", token)
+        return await translate_text(request, "Free", token)
 
-    @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, answer=DeepLXAnswer)
+    @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
     async def translate_pro(request: Request) -> Response:
         """Translate a text; the same as ``/translate`` but for the method of the response."""
-        return await one(request, "Pro")
+        return await translate_text(request, "Pro")
 
     @routes.add(
         "POST", "/v2/translate", "Translate texts", body=DeepLXTexts, kind="json or form",
-        answer=DeepLXTranslations,
+        response_model=DeepLXTranslations,
     )  # fmt: skip
     async def translate_texts(request: Request) -> Response:
         """Translate texts, each on its own; DeepLX makes one of them."""
         client = KEY.client(context, request)
         body = await read_fields(request, DeepLXTexts)
-        answer = await _translated(context, request, client, body.text, body)
+        answer = await _translate(context, request, client, body.text, body)
         return json_response(
             {
                 "translations": [
-                    {"detected_source_language": listed_code(source), "text": translation.text}
+                    {"detected_source_language": deepl_code(source), "text": translation.text}
                     for source, translation in zip(answer.sources, answer.translations, strict=True)
                 ]
             }
@@ -138,7 +140,7 @@ def routes(context: ServerContext) -> Routes:
     return routes
 
 
-async def _translated(
+async def _translate(
     context: ServerContext,
     request: Request,
     client: Client,
@@ -157,9 +159,9 @@ async def _translated(
     return await context.translate(request, client, build_requests(texts, {**languages, "format": tags}))
 
 
-def render(problem: ApiError, number: str) -> Response:
-    """Return an error in DeepLX's form: its status and a message."""
-    status, message = STATUS.get(problem.status, problem.status), problem.message
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error in DeepLX's format: its status and a message."""
+    status, message = STATUSES.get(problem.status, problem.status), problem.message
     if problem.code in ("key_missing", "key_wrong"):
         status, message = 401, "Invalid access token"
     elif problem.code == "not_found":

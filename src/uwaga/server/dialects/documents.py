@@ -1,4 +1,4 @@
-"""Upload and download of documents, for every dialect."""
+"""Upload and download of documents, for all dialects."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from uwaga.server.api_errors import ApiError, NotStoredError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
 from uwaga.server.store.documents import (
-    ENDED,
+    ENDED_STATES,
     NO_DOCUMENT,
     DocumentSpec,
     DocumentStatus,
     DocumentStore,
+    display_name,
     key_hash,
-    shown_name,
 )
 
-BLOCK = 1 << 16
-FIRST, LONGEST = 0.05, 1.0
-"""Shortest and longest seconds between two checks of a document."""
+BLOCK_BYTES = 1 << 16
+MIN_PAUSE, MAX_PAUSE = 0.05, 1.0
+"""Minimum and maximum seconds between two checks of a document."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Upload:
 
     Attributes:
         content: the content of the file.
-        name: the client's file name; its ending gives the format.
+        name: the client's file name, whose extension determines the format.
         source: source language; None to detect it.
         target: target language.
         glossaries: ids of stored glossaries.
-        key: a key for this document alone; None if its owner's reaches it.
-        linked: this key alone reaches it, without its owner's.
+        key: a key for this document; None if the owner's key gives access to it.
+        linked: ``key`` gives access to the document without the owner's key.
     """
 
     content: IO[bytes]
@@ -63,34 +63,36 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
 
     Args:
         context: the context of the server.
-        client: whose it is.
+        client: the owner of the document.
         upload: the document.
 
     Returns:
-        The document's id, and how it is translated.
+        The document's id and how it is translated.
     """
-    shown = shown_name(upload.name)
+    name = display_name(upload.name)
     try:
-        format_ = find_format(Path(shown)).name
+        format_ = find_format(Path(name)).name
     except SettingsError:
         message = (
-            f"unknown file format {Path(shown).suffix!r}; supported: {', '.join(context.document_suffixes)}"
+            f"unknown file format {Path(name).suffix!r}; supported: {', '.join(context.document_suffixes)}"
         )
         raise ApiError(400, "unsupported_format", message, "file") from None
     service, owner = context.service, context.owner(client)
-    to, glossaries = service.language(upload.target, "target"), upload.glossaries
-    known = None if upload.source is None else service.language(upload.source, "source")
-    if known is not None:
-        service.route(known, to)  # raises an error if there is none
+    target, glossaries = service.language(upload.target, "target"), upload.glossaries
+    source = None if upload.source is None else service.language(upload.source, "source")
+    if source is not None:
+        service.route(source, target)  # raises an error if there is none
         if glossaries:
-            await in_thread(context.stores.cache.terms, owner, glossaries, known, to)
+            await in_thread(context.stores.cache.terms, owner, glossaries, source, target)
     elif glossaries:
         raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
     if client.characters:
-        used = await in_thread(context.stores.usage.read, owner)
-        await in_thread(used.plus, 1, 0, client.characters)  # raises an error if none is left
+        usage = await in_thread(context.stores.usage.read, owner)
+        await in_thread(usage.plus, 1, 0, client.characters)  # raises an error if the quota is used up
     key = key_hash(upload.key) if upload.key else ""
-    spec = DocumentSpec(owner, shown, format_, to, known, glossaries, key, upload.linked, client.characters)
+    spec = DocumentSpec(
+        owner, name, format_, target, source, glossaries, key, upload.linked, client.characters
+    )
     document_id = await in_thread(context.stores.documents.add, spec, upload.content)
     if context.documents is not None:
         context.documents.wake()
@@ -100,23 +102,23 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
 async def wait_for_document(
     store: DocumentStore, owner: str | None, document_id: str, key: str | None, seconds: float = math.inf
 ) -> DocumentStatus:
-    """Return the state of a document when it is translated or has failed, or after some seconds.
+    """Wait until a document is translated or has failed and return its state.
 
     Args:
         store: the store of the documents.
-        owner: whose it is; None for a document that its own key alone reaches.
+        owner: the owner; None for a document that its own key gives access to.
         document_id: the id of the document.
         key: the document's own key; None if it has none.
-        seconds: the longest wait.
+        seconds: maximum seconds to wait.
     """
-    pause, until = FIRST, time.monotonic() + seconds
+    pause, deadline = MIN_PAUSE, time.monotonic() + seconds
     while True:
         status = await in_thread(store.status, owner, document_id, key)
-        left = until - time.monotonic()
-        if status.state in ENDED or left <= 0:
+        remaining = deadline - time.monotonic()
+        if status.state in ENDED_STATES or remaining <= 0:
             return status
-        await asyncio.sleep(min(pause, left))
-        pause = min(LONGEST, 1.5 * pause)
+        await asyncio.sleep(min(pause, remaining))
+        pause = min(MAX_PAUSE, 1.5 * pause)
 
 
 async def result_response(
@@ -126,24 +128,24 @@ async def result_response(
 
     Args:
         store: the store of the documents.
-        owner: whose it is; None for a document that its own key alone reaches.
+        owner: the owner; None for a document that its own key gives access to.
         document_id: the id of the document.
         key: the document's own key; None if it has none.
     """
 
-    def opened() -> Response:
+    def open_result() -> Response:
         path = store.result(owner, document_id, key)
         return file_response(path, store.status(owner, document_id, key).spec.name)
 
-    return await in_thread(opened)
+    return await in_thread(open_result)
 
 
 def file_response(path: Path, name: str) -> Response:
-    """Return a file as a download. It is opened now, so that deleting it does not cut the response off.
+    """Return a file as a download; it is opened immediately, so that it may be deleted during the response.
 
     Args:
         path: the path of the file.
-        name: as the client knows it.
+        name: the file name for the client.
     """
     try:
         file = path.open("rb")
@@ -153,12 +155,12 @@ def file_response(path: Path, name: str) -> Response:
         "content-length": str(os.fstat(file.fileno()).st_size),
         "content-disposition": f"attachment; filename*=utf-8''{quote(name, safe='')}",
     }
-    blocks = iter(partial(file.read, BLOCK), b"")
+    blocks = iter(partial(file.read, BLOCK_BYTES), b"")
     kind = "application/octet-stream"
     return StreamingResponse(blocks, headers=headers, media_type=kind, background=BackgroundTask(file.close))
 
 
 def document_suffixes() -> tuple[str, ...]:
-    """Return the file name endings of the supported formats, with the dot."""
-    every = {suffix for format_ in document_formats().values() for suffix in format_.suffixes}
-    return tuple(sorted(suffix for suffix in every if suffix.startswith(".")))
+    """Return the file name extensions of the supported formats, with the dot."""
+    suffixes = {suffix for format_ in document_formats().values() for suffix in format_.suffixes}
+    return tuple(sorted(suffix for suffix in suffixes if suffix.startswith(".")))

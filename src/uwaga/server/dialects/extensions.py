@@ -1,6 +1,6 @@
-"""Common parts of browser extensions' APIs: texts with placeholders, keys in the URL, errors.
+"""Common parts of the APIs of browser extensions: texts with placeholders, keys in the URL, errors.
 
-Their documentation names the fields of a request and a response, and neither a path nor the form of an error.
+Their documentation names the fields of requests and responses, but neither paths nor the format of errors.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from uwaga.languages.codes import with_region
 from uwaga.languages.detection import AUTO
 from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error
 from uwaga.server.auth import Client
-from uwaga.server.context import KeyPlace, ServerContext
+from uwaga.server.context import KeyLocation, ServerContext
 from uwaga.server.http import json_response
-from uwaga.server.routing import error_answers
+from uwaga.server.routing import error_responses
 from uwaga.translator.request import Request, build_requests
 
-KEY = KeyPlace(("bearer",), parameter="key")
+KEY = KeyLocation(("bearer",), parameter="key")
 PLACEHOLDER = re.compile(r"</?[a-z]{1,8}\d{1,6}>|<[a-z]{1,8} i=\d{1,6}>")
 """A placeholder in the form of a tag: ``<b0>`` or ``<a i=0>``."""
 
@@ -34,16 +34,16 @@ class ExtensionError(BaseModel):
     message: str
 
 
-ERRORS = error_answers(ExtensionError, without=[404])
+ERRORS = error_responses(ExtensionError, without=[404])
 
 
 def page_requests(texts: Sequence[str], source: str, target: str) -> list[Request]:
-    """Return the requests for texts of a web page; those with placeholders in the form of tags are HTML.
+    """Return the requests for texts of a web page; texts with placeholders in the form of tags are HTML.
 
     Args:
-        texts: of one language.
-        source: its code; ``auto``, or empty, to detect it.
-        target: code of the language of the translations.
+        texts: the texts.
+        source: code of their language; ``auto`` or empty to detect it.
+        target: code of the target language.
     """
     return [
         replace(request, format="html") if PLACEHOLDER.search(request.text) else request
@@ -58,10 +58,9 @@ async def translate_page(
     texts: Sequence[Request],
     parameter: str = "text",
 ) -> list[tuple[str, str]]:
-    """Return the translation of each text and its language, with Chinese as ``zh-CN`` or ``zh-TW``.
+    """Return the translation of each text and the text's language, with Chinese as ``zh-CN`` or ``zh-TW``.
 
-    A text of a page in a language that is not served comes back as it was, with an empty code, so that the
-    others are translated.
+    Texts in a language that is not served are returned unchanged, with an empty code.
     """
     answer = await context.translate(request, client, texts, parameter, raises=False)
     if not any(answer.sources):
@@ -69,13 +68,13 @@ async def translate_page(
     for translation in answer.translations:
         if translation.error is not None and not isinstance(translation.error, UnknownLanguageError):
             raise api_error(translation.error)
-    translated = zip(texts, answer.translations, answer.sources, strict=True)
+    results = zip(texts, answer.translations, answer.sources, strict=True)
     return [
         (text.text if translation.error else translation.text, with_region(source))
-        for text, translation, source in translated
+        for text, translation, source in results
     ]
 
 
-def render(problem: ApiError, number: str) -> Response:
+def render(problem: ApiError, request_id: str) -> Response:
     """Return an error as JSON with its code and message."""
     return json_response({"code": problem.code, "message": problem.message}, problem.status)

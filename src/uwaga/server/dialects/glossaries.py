@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.api_errors import ApiError, in_thread
-from uwaga.server.context import KeyPlace, ServerContext
+from uwaga.server.context import KeyLocation, ServerContext
 from uwaga.server.http import json_response
 from uwaga.server.routing import BodyKind, Routes
 from uwaga.server.store.glossary import Dictionary, GlossarySummary, StoredGlossary
@@ -24,31 +24,31 @@ class GlossaryApi:
     """Glossaries in a dialect.
 
     Attributes:
-        auth: identifies the client.
+        auth: where the requests send their key.
         kind: how a body is sent.
         read: reads the body of a request as a model.
         create: the model of a new glossary, with ``name`` and ``dictionaries``.
-        change: the model of a change, with the same fields, each optional.
-        dictionary: returns one of the model's dictionaries as it is stored.
+        change: the model of a change, with the same fields, all optional.
+        dictionary: converts a dictionary of these models to a stored one.
         response: returns a glossary as JSON, without its entries.
-        whole: returns a glossary as JSON with its entries; None where a glossary is read without them.
-        merge: a change adds entries to a dictionary rather than replacing it.
+        full_response: returns a glossary as JSON with its entries; None if glossaries are read without them.
+        merge: a change adds entries to a dictionary instead of replacing it.
     """
 
-    auth: KeyPlace
+    auth: KeyLocation
     kind: BodyKind
     read: Callable[[Request, type[Any]], Awaitable[Any]]
     create: type[BaseModel]
     change: type[BaseModel]
     dictionary: Callable[[ServerContext, Any], Dictionary]
     response: Callable[[GlossarySummary], dict[str, object]]
-    whole: Callable[[StoredGlossary], dict[str, object]] | None
+    full_response: Callable[[StoredGlossary], dict[str, object]] | None
     merge: bool
 
 
 def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api: GlossaryApi) -> None:
     """Add the routes that create, list, read, change and delete glossaries under a path."""
-    place = f"{prefix}/{{glossary_id}}"
+    path = f"{prefix}/{{glossary_id}}"
 
     @routes.add("POST", prefix, "Create a glossary", body=api.create, kind=api.kind, status=201, large=True)
     async def create(request: Request) -> Response:
@@ -61,24 +61,26 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         return json_response(api.response(glossary), 201)
 
     @routes.add("GET", prefix, "List the glossaries")
-    async def every(request: Request) -> Response:
+    async def list_glossaries(request: Request) -> Response:
         """List the key's glossaries, without entries."""
         owner = api.auth.owner(context, request)
         store = context.stores.glossaries
         return await in_thread(
-            lambda: json_response({"glossaries": [api.response(listed) for listed in store.all(owner)]})
+            lambda: json_response({"glossaries": [api.response(summary) for summary in store.all(owner)]})
         )
 
-    @routes.add("GET", place, "A glossary")
+    @routes.add("GET", path, "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary."""
-        owner, whole = api.auth.owner(context, request), api.whole
-        if whole is None:
+        owner, full_response = api.auth.owner(context, request), api.full_response
+        if full_response is None:
             summary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
             return json_response(api.response(summary))
-        return await read_glossary(context, owner, glossary_id, lambda stored: json_response(whole(stored)))
+        return await read_glossary(
+            context, owner, glossary_id, lambda stored: json_response(full_response(stored))
+        )
 
-    @routes.add("PATCH", place, "Change a glossary", body=api.change, kind=api.kind, large=True)
+    @routes.add("PATCH", path, "Change a glossary", body=api.change, kind=api.kind, large=True)
     async def change(request: Request, glossary_id: str) -> Response:
         """Rename a glossary, and change its dictionaries."""
         owner = api.auth.owner(context, request)
@@ -86,17 +88,17 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         if body.name is None and not body.dictionaries:
             raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
 
-        def changed(old: StoredGlossary) -> StoredGlossary:
-            new = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
-            return old.changed(body.name, new, merge=api.merge)
+        def apply_changes(old: StoredGlossary) -> StoredGlossary:
+            dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
+            return old.with_changes(body.name, dictionaries, merge=api.merge)
 
-        glossary = await in_thread(context.stores.glossaries.change, owner, glossary_id, changed)
+        glossary = await in_thread(context.stores.glossaries.change, owner, glossary_id, apply_changes)
         return json_response(api.response(glossary))
 
     add_deletion(routes, context, prefix, api.auth)
 
 
-def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyPlace) -> None:
+def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyLocation) -> None:
     """Add the route that deletes a glossary."""
 
     @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)
@@ -113,23 +115,23 @@ async def add_glossary(
 
     Args:
         context: the context of the server.
-        owner: whose it is.
-        name: its name.
-        dictionaries: reads its dictionaries, in another thread.
+        owner: the owner of the glossary.
+        name: the name of the glossary.
+        dictionaries: returns the dictionaries; called in another thread.
     """
     store = context.stores.glossaries
 
-    def added() -> GlossarySummary:
-        glossary = StoredGlossary.new(name, dictionaries())
+    def create() -> GlossarySummary:
+        glossary = StoredGlossary.create(name, dictionaries())
         store.add(owner, glossary)
         return glossary.summary
 
-    return await in_thread(store.load, added)
+    return await in_thread(store.load, create)
 
 
 async def read_glossary(
     context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
 ) -> Response:
-    """Return a response that needs a glossary's entries, made in another thread."""
+    """Return a response that needs a glossary's entries; ``response`` is called in another thread."""
     store = context.stores.glossaries
     return await in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

@@ -14,15 +14,15 @@ from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, KeyPlace, ServerContext
-from uwaga.server.http import Fields, Names, Parameters, Several, checked, json_response, read_parameters
-from uwaga.server.routing import Decorated, Model, Routes, error_answers
-from uwaga.server.service import Detected
+from uwaga.server.context import Dialect, KeyLocation, ServerContext
+from uwaga.server.http import Fields, Names, Parameters, TextList, json_response, read_parameters, validated
+from uwaga.server.routing import Decorated, Model, Routes, error_responses
+from uwaga.server.service import DetectedLanguage
 from uwaga.translator.request import build_requests
 
 PREFIX = "/language/translate/v2"
-KEY = KeyPlace(("bearer",), header="x-goog-api-key", parameter="key")
-UNDETERMINED = Detected("und", 0.0)
+KEY = KeyLocation(("bearer",), header="x-goog-api-key", parameter="key")
+UNDETERMINED = DetectedLanguage("und", 0.0)
 
 
 class GoogleKey(Parameters):
@@ -34,7 +34,7 @@ class GoogleKey(Parameters):
 class GoogleTexts(GoogleKey):
     """Texts to translate."""
 
-    q: Several = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+    q: TextList = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
     target: str = Field(min_length=1, max_length=32, examples=["de"])
     source: str | None = Field(None, max_length=32, description="Detected for each text if omitted.")
     format: Literal["html", "text"] | None = "html"
@@ -45,7 +45,7 @@ class GoogleTexts(GoogleKey):
 class GoogleDetect(GoogleKey):
     """Texts whose languages to detect."""
 
-    q: Several = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+    q: TextList = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
 
 
 class GoogleLanguages(GoogleKey):
@@ -141,22 +141,24 @@ class GoogleError(BaseModel):
 
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
-    routes = Routes("Google Translate", error_answers(GoogleError, without=[401, 422]), PREFIX)
+    routes = Routes("Google Translate", error_responses(GoogleError, without=[401, 422]), PREFIX)
 
-    def add(path: str, summary: str, body: Model, answer: Model) -> Callable[[Decorated], Decorated]:
+    def add(path: str, summary: str, body: Model, response_model: Model) -> Callable[[Decorated], Decorated]:
         """Add the decorated endpoint as GET and as POST."""
 
-        def added(endpoint: Decorated) -> Decorated:
-            routes.add("GET", path, summary, body=body, kind="query", answer=answer)(endpoint)
-            routes.add("POST", path, summary, body=body, kind="json or form", answer=answer)(endpoint)
+        def register(endpoint: Decorated) -> Decorated:
+            routes.add("GET", path, summary, body=body, kind="query", response_model=response_model)(endpoint)
+            routes.add("POST", path, summary, body=body, kind="json or form", response_model=response_model)(
+                endpoint
+            )
             return endpoint
 
-        return added
+        return register
 
     @add("", "Translate texts", GoogleTexts, GoogleTranslationsAnswer)
     async def translate(request: Request) -> Response:
         """Translate one text or several."""
-        client, fields = await _admitted(context, request, GoogleTexts)
+        client, fields = await _admit(context, request, GoogleTexts)
         if fields.cid:
             raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
         context.check_size(fields.q, "q")
@@ -166,13 +168,13 @@ def routes(context: ServerContext) -> Routes:
             "format": fields.format or "html",
         }
         answer = await context.translate(request, client, build_requests(fields.q, options), "q")
-        asked = {"model": fields.model} if fields.model else {}
+        model = {"model": fields.model} if fields.model else {}
         detected = [
             {} if language is None else {"detectedSourceLanguage": with_region(language.code)}
             for language in answer.detected
         ]
         translations = [
-            {"translatedText": translation.text, **language, **asked}
+            {"translatedText": translation.text, **language, **model}
             for translation, language in zip(answer.translations, detected, strict=True)
         ]
         return json_response({"data": {"translations": translations}})
@@ -180,19 +182,19 @@ def routes(context: ServerContext) -> Routes:
     @add("/detect", "Detect languages", GoogleDetect, GoogleDetectionsAnswer)
     async def detect(request: Request) -> Response:
         """Detect the language of each text among those of the server."""
-        client, fields = await _admitted(context, request, GoogleDetect)
+        client, fields = await _admit(context, request, GoogleDetect)
         context.charge(client, fields.q, "q")
-        found = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
+        languages = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
         detections = [
-            [{"language": with_region(one.code), "confidence": one.confidence, "isReliable": False}]
-            for one in found
+            [{"language": with_region(language.code), "confidence": language.confidence, "isReliable": False}]
+            for language in languages
         ]
         return json_response({"data": {"detections": detections}})
 
     @add("/languages", "List languages", GoogleLanguages, GoogleLanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List the languages, with English names if a target language is named."""
-        _, fields = await _admitted(context, request, GoogleLanguages)
+        _, fields = await _admit(context, request, GoogleLanguages)
         if fields.target:
             context.service.language(fields.target, "target")
         listed = [
@@ -204,20 +206,20 @@ def routes(context: ServerContext) -> Routes:
     return routes
 
 
-async def _admitted(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
-    """Return the client of a request, and its parameters."""
+async def _admit(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
+    """Return the client of a request and its parameters."""
     client = KEY.early_client(context, request)
-    given = await read_parameters(request)
-    client = client or KEY.client(context, request, given.get("key"))
+    parameters = await read_parameters(request)
+    client = client or KEY.client(context, request, parameters.get("key"))
     for name, field in kind.model_fields.items():
-        if field.is_required() and name not in given:
+        if field.is_required() and name not in parameters:
             raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)
-    return client, checked(given, kind)
+    return client, validated(parameters, kind)
 
 
-STATUS = {401: 403, 408: 400, 415: 400, 422: 400}
-"""Google's statuses of some errors."""
-KINDS = {
+STATUSES = {401: 403, 408: 400, 415: 400, 422: 400}
+"""Google's HTTP statuses, by the server's."""
+ERROR_WORDS = {
     400: ("global", "invalid", "INVALID_ARGUMENT"),
     403: ("global", "forbidden", "PERMISSION_DENIED"),
     404: ("global", "notFound", "NOT_FOUND"),
@@ -231,17 +233,17 @@ KINDS = {
 }
 """Domain, reason and status word of errors, by HTTP status."""
 REASONS = {"missing": "required", "key_wrong": "badRequest", "quota_exceeded": "dailyLimitExceeded"}
-"""Reasons of some errors, by code."""
+"""Google's reasons for errors, by the server's codes."""
 
 
-def render(problem: ApiError, number: str) -> Response:
-    """Return an error in Google's form."""
-    status, message = STATUS.get(problem.status, problem.status), problem.message
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error in Google's format."""
+    status, message = STATUSES.get(problem.status, problem.status), problem.message
     if problem.code == "key_missing":
         message = "The request is missing a valid API key."
     elif problem.code == "key_wrong":
         status, message = 400, "API key not valid. Please pass a valid API key."
-    domain, reason, word = KINDS.get(status, KINDS[500])
+    domain, reason, word = ERROR_WORDS.get(status, ERROR_WORDS[500])
     errors = [{"message": message, "domain": domain, "reason": REASONS.get(problem.code, reason)}]
     return json_response(
         {"error": {"code": status, "message": message, "errors": errors, "status": word}}, status

@@ -41,7 +41,7 @@ def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("Immersive Translate", ERRORS)
 
-    @routes.add("POST", PATH, "Translate texts", body=ImmersiveBody, answer=ImmersiveAnswer)
+    @routes.add("POST", PATH, "Translate texts", body=ImmersiveBody, response_model=ImmersiveAnswer)
     async def translate(request: Request) -> Response:
         """Translate a list of texts."""
         client = KEY.client(context, request)

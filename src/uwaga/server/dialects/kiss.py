@@ -12,7 +12,7 @@ from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render, translate_page
 from uwaga.server.dialects.v1_schema import LanguageCode
 from uwaga.server.http import json_response, parse_json, read_body
-from uwaga.server.routing import Answer, Routes
+from uwaga.server.routing import ResponseDescription, Routes
 
 PATH = "/kiss"
 
@@ -45,11 +45,11 @@ TRANSLATIONS = {"anyOf": [KissTranslation.model_json_schema(), {"type": "array",
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("kiss-translator", ERRORS)
-    success = Answer(
+    success = ResponseDescription(
         "A translation, or a list of them", content={"application/json": {"schema": TRANSLATIONS}}
     )
 
-    @routes.add("POST", PATH, "Translate texts", body=KissBody, answers={200: success})
+    @routes.add("POST", PATH, "Translate texts", body=KissBody, responses={200: success})
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
         client = KEY.client(context, request)

@@ -1,4 +1,4 @@
-"""LibreTranslate's dialect, version 1.9: its paths, words and codes."""
+"""LibreTranslate's dialect, version 1.9: its paths, messages and codes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from uwaga.markup.formats import Format
 from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, KeyPlace, ServerContext
+from uwaga.server.context import Dialect, KeyLocation, ServerContext
 from uwaga.server.dialects.documents import Upload, result_response, store_document, wait_for_document
-from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
+from uwaga.server.dialects.v1_schema import DEFAULT_BEAM, MAX_HYPOTHESES
 from uwaga.server.http import (
     json_response,
     languages_response,
@@ -38,24 +38,24 @@ from uwaga.server.http import (
     read_parameters,
     while_connected,
 )
-from uwaga.server.routing import DOWNLOAD, JSON, Answer, Routes, openapi
+from uwaga.server.routing import DOWNLOAD, JSON, ResponseDescription, Routes, openapi
 from uwaga.server.served_models import ServedLanguage
-from uwaga.server.service import Detected, TextAnswer
+from uwaga.server.service import DetectedLanguage, TextAnswer
 from uwaga.server.store.documents import NO_DOCUMENT
 from uwaga.translator.request import build_requests
 
-LARGEST_SUGGESTIONS = 64 << 20
+MAX_SUGGESTIONS_BYTES = 64 << 20
 """Maximum bytes of the file of suggestions; further ones are refused."""
 
 
 def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
-    """Append a suggested translation as a line of JSON to a file that all processes append to."""
+    """Append a suggested translation as a line of JSON to a file shared by all processes."""
     text = json.dumps({"time": int(time.time()), **suggestion}, ensure_ascii=False) + "\n"
     line = text.encode("utf-8", "replace")
     try:
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o600)
         try:
-            if os.fstat(handle).st_size + len(line) > LARGEST_SUGGESTIONS:
+            if os.fstat(handle).st_size + len(line) > MAX_SUGGESTIONS_BYTES:
                 raise ApiError(507, "storage_full", "the file of suggestions is full")
             os.write(handle, line)  # one call, so that lines of several processes do not mix
         finally:
@@ -65,8 +65,8 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
         raise ApiError(503, "storage_unavailable", message, retry_after=60) from None
 
 
-NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\..{1,255}", re.DOTALL)
-PLACE = "/download_file/{filename}"
+DOWNLOAD_NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\..{1,255}", re.DOTALL)
+DOWNLOAD_ROUTE = "/download_file/{filename}"
 DISABLED = "Files translation are disabled on this server."
 
 
@@ -88,7 +88,12 @@ def add_files(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents."""
 
     @routes.add(
-        "POST", "/translate_file", "Translate a document", body=FileForm, kind="upload", answer=FileAnswer
+        "POST",
+        "/translate_file",
+        "Translate a document",
+        body=FileForm,
+        kind="upload",
+        response_model=FileAnswer,
     )
     async def translate_file(request: Request) -> Response:
         """Translate a document, and return the URL of the translation."""
@@ -98,34 +103,34 @@ def add_files(routes: Routes, context: ServerContext) -> None:
         async with read_form(request, context.settings.limits.body_bytes) as form:
             client = client or KEY.client(context, request, form.get("api_key"))
             file, source, target = _upload_fields(form)
-            target = _served(context, target, "target")
-            known = None if source == AUTO else _served(context, source, "source")
+            target = _server_code(context, target, "target")
+            source_code = None if source == AUTO else _server_code(context, source, "source")
             secret = secrets.token_hex(32)
-            document = Upload(file.file, file.filename or "", known, target, key=secret, linked=True)
+            document = Upload(file.file, file.filename or "", source_code, target, key=secret, linked=True)
             document_id, spec = await store_document(context, client, document)
-            jobs = context.stores.documents
+            store = context.stores.documents
         try:
             async with while_connected(request):
-                status = await wait_for_document(jobs, None, document_id, secret)
+                status = await wait_for_document(store, None, document_id, secret)
             if status.state == "failed":
                 message = f"Cannot translate the file: {status.error}"
                 raise ApiError(400, status.code or "failed", message, "file")
         except BaseException:
             with contextlib.suppress(ApiError):
-                await in_thread(jobs.remove, None, document_id, secret)
+                await in_thread(store.remove, None, document_id, secret)
             raise
         base = context.settings.public_url or str(request.base_url)
         name = f"{document_id}-{secret}.{quote(spec.name, safe='')}"
         return json_response({"translatedFileUrl": f"{base.rstrip('/')}{DOWNLOAD_PATH}{name}"})
 
-    @routes.add("GET", PLACE, "Download a translated document", answers={200: DOWNLOAD})
+    @routes.add("GET", DOWNLOAD_ROUTE, "Download a translated document", responses={200: DOWNLOAD})
     async def download_file(request: Request, filename: str) -> Response:
         """Download a document of `/translate_file`; its URL holds a secret and needs no key."""
         if context.documents is None:
             raise ApiError(400, "disabled", DISABLED)
         return await result_response(context.stores.documents, None, *_id_and_secret(filename))
 
-    @routes.add("DELETE", PLACE, "Delete a translated document", status=204)
+    @routes.add("DELETE", DOWNLOAD_ROUTE, "Delete a translated document", status=204)
     async def delete_file(request: Request, filename: str) -> Response:
         """Delete a document and its translation, by the same URL; LibreTranslate has no such request."""
         await in_thread(context.stores.documents.remove, None, *_id_and_secret(filename))
@@ -134,14 +139,14 @@ def add_files(routes: Routes, context: ServerContext) -> None:
 
 def _id_and_secret(filename: str) -> tuple[str, str]:
     """Return a document's id and its own key from the URL of its download."""
-    match = NAME.fullmatch(filename)
+    match = DOWNLOAD_NAME.fullmatch(filename)
     if match is None:
         raise ApiError(404, "not_found", NO_DOCUMENT)
     return match[1], match[2]
 
 
 def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
-    """Return the file and its languages."""
+    """Return the file and its source and target language."""
     file, source, target = form.get("file"), form.get("source"), form.get("target")
     for name, value, kind in (("file", file, UploadFile), ("source", source, str), ("target", target, str)):
         if not isinstance(value, kind) or value == "":
@@ -152,12 +157,12 @@ def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
     return file, str(source).lower(), str(target).lower()
 
 
-KEY = KeyPlace((), parameter="api_key")
+KEY = KeyLocation((), parameter="api_key")
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""LibreTranslate's codes, and the server's."""
-WEBLATE = r"\[X\d{1,9}X\]"
+"""The server's language codes, by LibreTranslate's."""
+WEBLATE_PLACEHOLDER = r"\[X\d{1,9}X\]"
 """The placeholders that Weblate writes for variables and markup: ``[X5X]``."""
 NO_TEXTS = "Invalid request: q must be a text or a list of texts"
 NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
@@ -223,8 +228,8 @@ class LibreError(BaseModel):
 
 
 ERRORS = {
-    status: Answer(what, LibreError)
-    for status, what in (
+    status: ResponseDescription(description, LibreError)
+    for status, description in (
         (400, "Invalid request"),
         (403, "Invalid API key, or disabled"),
         (404, "No such file"),
@@ -256,12 +261,12 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         "Translate text",
         body=LibreTranslateBody,
         kind="json or form",
-        answer=LibreTranslateAnswer,
+        response_model=LibreTranslateAnswer,
     )
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts."""
-        client, fields = await admitted(context, request)
-        q = required(fields, "q")
+        client, fields = await admit(context, request)
+        q = required_parameter(fields, "q")
         source, target = required_text(fields, "source"), required_text(fields, "target")
         texts = _texts(q)
         context.check_size(texts, "q")
@@ -269,50 +274,57 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         kind = _format(fields)
         options: SearchOverrides = {}
         if alternatives:
-            options = {"nbest": alternatives + 1, "beam": max(USUAL_BEAM, alternatives + 1)}
-        named = {
-            "source": _served(context, source, "source"),
-            "target": _served(context, target, "target"),
+            options = {"nbest": alternatives + 1, "beam": max(DEFAULT_BEAM, alternatives + 1)}
+        languages = {
+            "source": _server_code(context, source, "source"),
+            "target": _server_code(context, target, "target"),
         }
-        kept = {"placeholders": [WEBLATE]} if any(re.search(WEBLATE, text) for text in texts) else {}
-        asked = build_requests(texts, {**named, **kept, "format": kind, **options})
-        answer = await context.translate(request, client, asked, "q")
+        placeholders = (
+            {"placeholders": [WEBLATE_PLACEHOLDER]}
+            if any(re.search(WEBLATE_PLACEHOLDER, text) for text in texts)
+            else {}
+        )
+        requests = build_requests(texts, {**languages, **placeholders, "format": kind, **options})
+        answer = await context.translate(request, client, requests, "q")
         return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
     @routes.add(
         "POST", "/detect", "Detect the language of a text", body=LibreDetectBody, kind="json or form",
-        answer=list[LibreDetection],
+        response_model=list[LibreDetection],
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """Detect the language of a text."""
-        client, fields = await admitted(context, request)
-        texts = _texts(required(fields, "q"))
+        client, fields = await admit(context, request)
+        texts = _texts(required_parameter(fields, "q"))
         context.charge(client, texts, "q")
         detected = await context.service.detect("\n".join(texts))
         return json_response(
-            [_detection_response(language) for language in detected or [Detected("en", 0.0)]]
+            [_detection_response(language) for language in detected or [DetectedLanguage("en", 0.0)]]
         )
 
     @routes.add("POST", "/suggest", "Suggest a better translation", body=SuggestBody, kind="json or form")
     async def suggest(request: Request) -> Response:
         """Store a suggested translation in the file that the settings name."""
-        client, fields = await admitted(context, request)
+        client, fields = await admit(context, request)
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
-        given = {name: required_text(fields, name) for name in ("q", "s", "source", "target")}
-        context.charge(client, list(given.values()), "q")
-        await in_thread(add_suggestion, context.settings.suggestions, given)
+        suggestion = {name: required_text(fields, name) for name in ("q", "s", "source", "target")}
+        context.charge(client, list(suggestion.values()), "q")
+        await in_thread(add_suggestion, context.settings.suggestions, suggestion)
         return json_response({"success": True})
 
 
 def _add_lists(routes: Routes, context: ServerContext) -> None:
-    @routes.add("GET", "/languages", "List the languages", answer=list[LibreLanguage])
+    @routes.add("GET", "/languages", "List the languages", response_model=list[LibreLanguage])
     async def languages(request: Request) -> Response:
         """List each language with its targets; a language that is only a target has none."""
         languages = context.service.languages
         sources = {language.code for language in languages.sources}
-        others = [code for code in languages.codes if code not in sources]
-        listed = [*languages.sources, *(ServedLanguage(code, language_name(code), ()) for code in others)]
+        target_only = [code for code in languages.codes if code not in sources]
+        listed = [
+            *languages.sources,
+            *(ServedLanguage(code, language_name(code), ()) for code in target_only),
+        ]
         return json_response(languages_response(listed, iso_code))
 
     @routes.add("GET", "/frontend/settings", "Settings for a web page")
@@ -347,8 +359,8 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
         return Response(document(), media_type=JSON)
 
 
-async def admitted(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
-    """Return the client of a request, which is counted, and its parameters."""
+async def admit(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
+    """Return the client of a request and its parameters, and count the request."""
     client = KEY.early_client(context, request)
     parameters = await read_parameters(request)
     fields = {name: parameters[name] for name in PARAMETERS if name in parameters}
@@ -358,7 +370,7 @@ async def admitted(context: ServerContext, request: Request) -> tuple[Client, di
     return client or KEY.client(context, request, key), fields
 
 
-def required(fields: Mapping[str, Any], name: str) -> Any:
+def required_parameter(fields: Mapping[str, Any], name: str) -> Any:
     """Return a required parameter."""
     value = fields.get(name)
     if not value:
@@ -368,7 +380,7 @@ def required(fields: Mapping[str, Any], name: str) -> Any:
 
 def required_text(fields: Mapping[str, Any], name: str) -> str:
     """Return a required parameter that is a string."""
-    value = required(fields, name)
+    value = required_parameter(fields, name)
     if not isinstance(value, str):
         raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a text", name)
     return value
@@ -382,23 +394,23 @@ def _texts(q: Any) -> list[str]:
 
 
 def _alternatives(fields: Mapping[str, Any]) -> int:
-    stated = fields.get("alternatives")
-    given = "0" if stated in (None, "") else str(stated)
-    if not NUMBER.fullmatch(given):
+    value = fields.get("alternatives")
+    number = "0" if value in (None, "") else str(value)
+    if not NUMBER.fullmatch(number):
         message = "Invalid request: alternatives parameter is not a number"
         raise ApiError(400, "invalid_request", message, "alternatives")
-    if int(given) >= WIDEST:
-        message = f"Invalid request: alternatives parameter must be <= {WIDEST - 1}"
+    if int(number) >= MAX_HYPOTHESES:
+        message = f"Invalid request: alternatives parameter must be <= {MAX_HYPOTHESES - 1}"
         raise ApiError(400, "invalid_request", message, "alternatives")
-    return max(0, int(given))
+    return max(0, int(number))
 
 
 def _format(fields: Mapping[str, Any]) -> Format:
-    given = fields.get("format")
-    given = "text" if given in (None, "") else given
-    if given not in ("text", "html"):
-        raise ApiError(400, "invalid_request", f"{str(given)[:20]} format is not supported", "format")
-    return cast("Format", given)
+    format_ = fields.get("format")
+    format_ = "text" if format_ in (None, "") else format_
+    if format_ not in ("text", "html"):
+        raise ApiError(400, "invalid_request", f"{str(format_)[:20]} format is not supported", "format")
+    return cast("Format", format_)
 
 
 def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> dict[str, object]:
@@ -408,48 +420,48 @@ def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) 
         detected = [_detection_response(language) for language in answer.detected if language is not None]
         content["detectedLanguage"] = detected if several else detected[0]
     if alternatives:
-        others = [
+        alternative_texts = [
             [
                 text
-                for text in dict.fromkeys(other.text for other in translation.alternatives)
+                for text in dict.fromkeys(alternative.text for alternative in translation.alternatives)
                 if text not in ("", translation.text)
             ]
             for translation in answer.translations
         ]
-        content["alternatives"] = others if several else others[0]
+        content["alternatives"] = alternative_texts if several else alternative_texts[0]
     return content
 
 
-def _detection_response(detected: Detected) -> dict[str, object]:
+def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
     return {"confidence": round(100 * detected.confidence, 1), "language": iso_code(detected.code)}
 
 
 def model_code(code: str) -> str:
-    """Return the server's code of one of LibreTranslate's codes."""
+    """Return the server's code for a LibreTranslate code."""
     lowered = code.lower()
     return lowered if lowered not in ("pb", "zt") else ALIASES[lowered]
 
 
-def _served(context: ServerContext, code: str, parameter: str) -> str:
+def _server_code(context: ServerContext, code: str, parameter: str) -> str:
     """Return the server's code of a language of a request."""
-    own = model_code(code)
-    if own != AUTO and context.service.languages.known(own) is None:
+    server_code = model_code(code)
+    if server_code != AUTO and context.service.languages.resolve(server_code) is None:
         raise ApiError(400, "unsupported_language", f"{code[:20]} is not supported", parameter)
-    return own
+    return server_code
 
 
 def iso_code(code: str) -> str:
-    """Return LibreTranslate's code of one of the server's codes."""
+    """Return LibreTranslate's code for a code of the server."""
     return ALIASES.get(code, code)
 
 
 def owns(path: str) -> bool:
-    """Return whether a path is the dialect's."""
+    """Return whether a path belongs to the dialect."""
     return path in PATHS or path.startswith(DOWNLOAD_PATH)
 
 
-def render(problem: ApiError, number: str) -> Response:
-    """Return an error in LibreTranslate's form, with 400 for most and 403 for a wrong key."""
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error in LibreTranslate's format and with its statuses, such as 403 for a wrong key."""
     if problem.code == "key_missing":
         problem = ApiError(400, "key_missing", "Please contact the server operator to get an API key")
     elif problem.code == "key_wrong":

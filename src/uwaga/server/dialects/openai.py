@@ -1,4 +1,4 @@
-"""OpenAI's API of chat completions, for clients that ask a language model for translations.
+"""OpenAI's chat completions API, for clients that request translations from a language model.
 
 Its base URL ends in ``/openai/v1``, since ``/v1/models`` is a path of the server's own API.
 """
@@ -20,24 +20,24 @@ from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_code
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, KeyPlace, ServerContext
+from uwaga.server.context import Dialect, KeyLocation, ServerContext
 from uwaga.server.dialects.extensions import page_requests
 from uwaga.server.dialects.translation_prompt import read_prompt
 from uwaga.server.dialects.v1_schema import LanguageCode
 from uwaga.server.http import EventStream, json_response, read_json, request_id
-from uwaga.server.routing import Answer, Routes, error_answers
+from uwaga.server.routing import ResponseDescription, Routes, error_responses
 from uwaga.server.served_models import ServedLanguages
 from uwaga.server.service import TextAnswer
 from uwaga.translator.request import Request as TextRequest
 
 PREFIX = "/openai/v1"
-KEY = KeyPlace(("bearer",), header="api-key")
-"""Azure's header, too, which some clients send."""
+KEY = KeyLocation(("bearer",), header="api-key")
+"""Where keys are sent, including Azure's header, which some clients use."""
 MODEL = "uwaga"
-"""The model that translates between the languages that the messages name."""
-LONGEST_MODEL = 65
+"""Name of the model that translates between the languages named in the messages."""
+MAX_MODEL_LENGTH = 65
 """Maximum characters of a model's name: two codes of languages."""
-NOTHING: dict[str, object] = {
+NEUTRAL_VALUES: dict[str, object] = {
     "n": 1,
     "tools": [],
     "functions": [],
@@ -51,17 +51,17 @@ NOTHING: dict[str, object] = {
     "response_format": {"type": "text"},
     "web_search_options": None,
 }
-"""Options that cannot be honoured, with the value that asks for nothing."""
+"""Unsupported options, with the value that has no effect."""
 CODES = {
     "key_missing": "invalid_api_key",
     "key_wrong": "invalid_api_key",
     "quota_exceeded": "insufficient_quota",
     "too_many_requests": "rate_limit_exceeded",
 }
-"""OpenAI's codes of errors, by the server's."""
+"""OpenAI's error codes, by the server's."""
 STATUSES = {"key_wrong": 401, "quota_exceeded": 429, "invalid_request": 400}
-"""OpenAI's statuses of errors, by the server's codes."""
-DONE = b"data: [DONE]\n\n"
+"""OpenAI's HTTP statuses, by the server's error codes."""
+DONE_EVENT = b"data: [DONE]\n\n"
 Strict = ConfigDict(strict=True)
 
 
@@ -185,7 +185,9 @@ class OpenAIError(BaseModel):
     error: OpenAIProblem
 
 
-ERRORS = error_answers(OpenAIError, without=[403, 422]) | {415: Answer("Not JSON", OpenAIError)}
+ERRORS = error_responses(OpenAIError, without=[403, 422]) | {
+    415: ResponseDescription("Not JSON", OpenAIError)
+}
 
 
 def routes(context: ServerContext) -> Routes:
@@ -199,29 +201,29 @@ def routes(context: ServerContext) -> Routes:
 def _add_models(routes: Routes, context: ServerContext) -> None:
     languages, created = context.service.languages, int(time.time())
 
-    def described(name: str) -> dict[str, object]:
+    def describe(name: str) -> dict[str, object]:
         return {"id": name, "object": "model", "created": created, "owned_by": "uwaga"}
 
-    @routes.add("GET", "/models", "List the models", answer=ModelsAnswer)
+    @routes.add("GET", "/models", "List the models", response_model=ModelsAnswer)
     async def models(request: Request) -> Response:
         """List `uwaga`, which translates between the languages that the messages name, and each pair."""
         KEY.client(context, request)
         pairs = [f"{source.code}-{target}" for source in languages.sources for target in source.targets]
-        return json_response({"object": "list", "data": [described(name) for name in (MODEL, *pairs)]})
+        return json_response({"object": "list", "data": [describe(name) for name in (MODEL, *pairs)]})
 
-    @routes.add("GET", "/models/{model}", "Describe a model", answer=Model)
+    @routes.add("GET", "/models/{model}", "Describe a model", response_model=Model)
     async def model(request: Request, model: str) -> Response:
         """Describe a model."""
         KEY.client(context, request)
         _pair(languages, model)
-        return json_response(described(model))
+        return json_response(describe(model))
 
 
 def _add_chat(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
-    success = Answer("The translation, or events if `stream` is true", ChatAnswer, events)
+    success = ResponseDescription("The translation, or events if `stream` is true", ChatAnswer, events)
 
-    @routes.add("POST", "/chat/completions", "Translate a message", body=ChatBody, answers={200: success})
+    @routes.add("POST", "/chat/completions", "Translate a message", body=ChatBody, responses={200: success})
     async def chat_completions(request: Request) -> Response:
         """Translate the text of the last message by the user."""
         client = KEY.client(context, request)
@@ -240,37 +242,41 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
         answer = await context.translate(request, client, texts, "messages")
         content = answer.translations[0].text if segments is None else _segments_content(segments, answer)
         if body.stream:
-            return stream_completion(request, body.model, _once(content))
+            return stream_completion(request, body.model, _single_piece(content))
         return json_response(_completion(request, body.model, content, answer))
 
 
 async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> AsyncGenerator[str, None]:
-    """Charge a text, and return the pieces of its translation."""
+    """Charge the client for a text and return the pieces of its translation."""
     await context.spend(client, context.charge(client, [text.text], "messages"))
     deadline = context.settings.limits.deadline
     return context.service.stream(text, client=client.name, deadline=deadline)
 
 
 def _check_options(body: ChatBody) -> None:
-    """Refuse options that cannot be honoured."""
+    """Refuse unsupported options."""
     for name, value in (body.model_extra or {}).items():
-        if name in NOTHING and value is not None and value != NOTHING[name]:
+        if name in NEUTRAL_VALUES and value is not None and value != NEUTRAL_VALUES[name]:
             message = f"Unsupported parameter: {name!r} cannot be honoured by a translation; omit it"
             raise ApiError(400, "unsupported_parameter", message, name)
 
 
 def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | None]:
-    """Return the languages of a model's name; None for each that it does not name."""
+    """Return the source and target language that a model's name states; None for a missing one."""
     if model == MODEL:
         return None, None
-    parts = model.split("-") if len(model) <= LONGEST_MODEL else []
-    for cut in range(1, len(parts)):
-        source, target = "-".join(parts[:cut]), languages.known("-".join(parts[cut:]))
+    parts = model.split("-") if len(model) <= MAX_MODEL_LENGTH else []
+    for split in range(1, len(parts)):
+        source, target = "-".join(parts[:split]), languages.resolve("-".join(parts[split:]))
         if target is not None and source == AUTO:
             return None, target
-        known = languages.known(source)
-        if known is not None and target is not None and languages.route(known, target) is not None:
-            return known, target
+        source_code = languages.resolve(source)
+        if (
+            source_code is not None
+            and target is not None
+            and languages.route(source_code, target) is not None
+        ):
+            return source_code, target
     message = (
         f"The model {model[:60]!r} does not exist: use {MODEL!r}, or a pair of languages such as 'en-de'"
     )
@@ -278,7 +284,7 @@ def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | Non
 
 
 def _texts(body: ChatBody) -> tuple[str, str]:
-    """Return the text of the system's messages, and of the last message by the user."""
+    """Return the text of the system messages and of the last message by the user."""
     system = [_text(message) for message in body.messages if message.role in ("system", "developer")]
     user = [message for message in body.messages if message.role == "user"]
     if not user:
@@ -332,7 +338,7 @@ def _read_segments(message: str) -> Segments | None:
 
 
 def _segment_requests(segments: Segments, source: str | None) -> list[TextRequest]:
-    """Return the requests for segments; a term without a translation is kept."""
+    """Return the requests for segments; terms without a translation stay unchanged."""
     texts = [segment.text for segment in segments.segments]
     glossary = {term: target or term for term, target in segments.glossary.items()} or None
     requests = page_requests(texts, source or AUTO, _language(segments.targetLanguage))
@@ -340,7 +346,7 @@ def _segment_requests(segments: Segments, source: str | None) -> list[TextReques
 
 
 def _segments_content(segments: Segments, answer: TextAnswer) -> str:
-    """Return the translations of segments as the JSON that the prompt asks for."""
+    """Return the translations of segments as the JSON that the prompt requests."""
     translations = [
         {"id": segment.id, "text": translation.text, "sourceLanguage": source}
         for segment, translation, source in zip(
@@ -354,20 +360,20 @@ def _completion(request: Request, model: str, content: str, answer: TextAnswer) 
     """Return a translation as a chat completion."""
     read = sum(len(translation.source_tokens) for translation in answer.translations)
     written = sum(len(translation.tokens) for translation in answer.translations)
-    cut = any(translation.truncated for translation in answer.translations)
+    truncated = any(translation.truncated for translation in answer.translations)
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": content, "refusal": None},
         "logprobs": None,
-        "finish_reason": "length" if cut else "stop",
+        "finish_reason": "length" if truncated else "stop",
     }
     usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     return {**_head(request, "chat.completion", model), "choices": [choice], "usage": usage}
 
 
 def _head(request: Request, kind: str, model: str) -> dict[str, object]:
-    number = f"chatcmpl-{request_id(request)}"
-    return {"id": number, "object": kind, "created": int(time.time()), "model": model}
+    completion_id = f"chatcmpl-{request_id(request)}"
+    return {"id": completion_id, "object": kind, "created": int(time.time()), "model": model}
 
 
 def stream_completion(request: Request, model: str, pieces: AsyncGenerator[str, None]) -> EventStream:
@@ -388,10 +394,10 @@ def stream_completion(request: Request, model: str, pieces: AsyncGenerator[str, 
             yield chunk({**delta, "content": ""})
         yield chunk({}, "stop")
 
-    return EventStream(request, events(), error_content, error="", end=DONE)
+    return EventStream(request, events(), error_content, error_event="", end=DONE_EVENT)
 
 
-async def _once(content: str) -> AsyncGenerator[str, None]:
+async def _single_piece(content: str) -> AsyncGenerator[str, None]:
     yield content
 
 
@@ -403,8 +409,8 @@ def error_content(problem: ApiError) -> dict[str, object]:
     return {"error": error}
 
 
-def render(problem: ApiError, number: str) -> Response:
-    """Return an error response, with the status that OpenAI's server gives it."""
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error response with OpenAI's status."""
     return json_response(error_content(problem), STATUSES.get(problem.code, problem.status))
 
 

@@ -19,23 +19,31 @@ from uwaga.languages.detection import AUTO
 from uwaga.results.translation import Span, Translation
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, KeyPlace, ServerContext
-from uwaga.server.http import Flag, Parameters, checked, json_response, parse_json, read_body, read_parameters
-from uwaga.server.routing import Answer, Routes, error_answers
+from uwaga.server.context import Dialect, KeyLocation, ServerContext
+from uwaga.server.http import (
+    Flag,
+    Parameters,
+    json_response,
+    parse_json,
+    read_body,
+    read_parameters,
+    validated,
+)
+from uwaga.server.routing import ResponseDescription, Routes, error_responses
 from uwaga.server.served_models import ServedLanguage
 from uwaga.server.service import Service
 from uwaga.translator.request import Request as TextRequest
 
 PREFIX = "/MTRestService"
-AS_TRADOS_WRITES = "/MtRestService"
-"""OPUS-CAT ignores the case of a path; its plugins to Trados Studio and memoQ write it so."""
-KEY = KeyPlace(("bearer",), parameter="tokenCode")
+TRADOS_PREFIX = "/MtRestService"
+"""Prefix in the plugins for Trados Studio and memoQ; OPUS-CAT ignores the case of paths."""
+KEY = KeyLocation(("bearer",), parameter="tokenCode")
 OMEGAT_TAG = re.compile(r"</?[a-z]{1,8}\d{1,6}/?>")
-"""A tag as OmegaT writes it, ``<g1>`` or ``<x2/>``; texts with one are read as HTML."""
+"""A tag of OmegaT, such as ``<g1>`` or ``<x2/>``; texts with tags are parsed as HTML."""
 SPACE = "▁"
-"""A space before a subword, as SentencePiece writes it."""
+"""SentencePiece's symbol for a space before a subword."""
 SENTENCE_PIECE = 1
-"""The number of this segmentation among OPUS-CAT's."""
+"""OPUS-CAT's number for this segmentation."""
 
 
 class PairQuery(Parameters):
@@ -86,8 +94,10 @@ class OpusCatError(BaseModel):
     Message: str
 
 
-ERRORS = error_answers(OpusCatError, without=[404]) | {415: Answer("Neither JSON nor a form", OpusCatError)}
-STRINGS = Answer(
+ERRORS = error_responses(OpusCatError, without=[404]) | {
+    415: ResponseDescription("Neither JSON nor a form", OpusCatError)
+}
+STRINGS_RESPONSE = ResponseDescription(
     "Success", content={"application/json": {"schema": {"type": "array", "items": {"type": "string"}}}}
 )
 
@@ -95,17 +105,17 @@ STRINGS = Answer(
 def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("OPUS-CAT", ERRORS, PREFIX)
-    same = Routes(prefix=AS_TRADOS_WRITES)
-    for each in (routes, same):
-        _add_translation(each, context)
-        _add_pairs(each, context)
-    routes.routes += same.routes
+    trados_routes = Routes(prefix=TRADOS_PREFIX)
+    for group in (routes, trados_routes):
+        _add_translation(group, context)
+        _add_pairs(group, context)
+    routes.routes += trados_routes.routes
     return routes
 
 
 def _add_translation(routes: Routes, context: ServerContext) -> None:
-    async def translated(request: Request, client: Client, given: Mapping[str, Any]) -> Translation:
-        query = checked(given, TextQuery)
+    async def translate(request: Request, client: Client, parameters: Mapping[str, Any]) -> Translation:
+        query = validated(parameters, TextQuery)
         text = TextRequest(
             query.input,
             source=query.srcLangCode or AUTO,
@@ -117,13 +127,18 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         return (await context.translate(request, client, [text], "input")).translations[0]
 
     @routes.add(
-        "GET", "/TranslateJson", "Translate a text", body=TextQuery, kind="query", answer=TranslationPair
+        "GET",
+        "/TranslateJson",
+        "Translate a text",
+        body=TextQuery,
+        kind="query",
+        response_model=TranslationPair,
     )
     async def translate_json(request: Request) -> Response:
         """Translate a text; the segments are words, which `▁` precedes where a space does."""
         client = KEY.client(context, request)
         await read_body(request)
-        return json_response(translation_pair(await translated(request, client, request.query_params)))
+        return json_response(translation_pair(await translate(request, client, request.query_params)))
 
     @routes.add(
         "POST",
@@ -131,35 +146,40 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         "Translate a text",
         body=TextQuery,
         kind="json or form",
-        answer=TranslationPair,
+        response_model=TranslationPair,
     )
     async def translate_post(request: Request) -> Response:
         """The same with the parameters in the query or the body, as Wordfast Pro sends it."""
         client = KEY.client(context, request)
         return json_response(
-            translation_pair(await translated(request, client, await read_parameters(request)))
+            translation_pair(await translate(request, client, await read_parameters(request)))
         )
 
-    plain = Answer("The translation", content={"text/plain": {"schema": {"type": "string"}}})
+    plain = ResponseDescription("The translation", content={"text/plain": {"schema": {"type": "string"}}})
 
     async def translate_plain(request: Request) -> Response:
         """Translate a text, and return the translation alone."""
         client = KEY.client(context, request)
         await read_body(request)
-        translation = await translated(request, client, request.query_params)
+        translation = await translate(request, client, request.query_params)
         return Response(translation.text, media_type="text/plain")
 
     for path in ("/Translate", "/TranslateStream"):
-        described = routes.add(
-            "GET", path, "Translate a text to plain text", body=TextQuery, kind="query", answers={200: plain}
+        register = routes.add(
+            "GET",
+            path,
+            "Translate a text to plain text",
+            body=TextQuery,
+            kind="query",
+            responses={200: plain},
         )
-        described(translate_plain)
+        register(translate_plain)
 
     @routes.add("POST", "/PreOrderBatch", "Announce texts", body=BatchBody)
     async def pre_order_batch(request: Request) -> Response:
         """Check the languages, and do nothing: the server has no cache that translations could wait in."""
         KEY.client(context, request)
-        query = checked(request.query_params, PairQuery)
+        query = validated(request.query_params, PairQuery)
         if not parse_json(await read_body(request), BatchBody).root:
             raise ApiError(400, "missing", "the list of texts is empty", "input")
         if query.srcLangCode:
@@ -171,7 +191,9 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
 def _add_pairs(routes: Routes, context: ServerContext) -> None:
     languages = context.service.languages
 
-    @routes.add("GET", "/ListSupportedLanguagePairs", "List the pairs of languages", answers={200: STRINGS})
+    @routes.add(
+        "GET", "/ListSupportedLanguagePairs", "List the pairs of languages", responses={200: STRINGS_RESPONSE}
+    )
     async def list_supported_language_pairs(request: Request) -> Response:
         """List the pairs as `en-de`."""
         KEY.client(context, request)
@@ -179,15 +201,15 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
 
     @routes.add(
         "GET", "/GetLanguagePairModelTags", "List the tags of models", body=PairQuery, kind="query",
-        answers={200: STRINGS},
+        responses={200: STRINGS_RESPONSE},
     )  # fmt: skip
     async def get_language_pair_model_tags(request: Request) -> Response:
         """An empty list: tags are of models that OPUS-CAT has fine-tuned."""
         KEY.client(context, request)
-        checked(request.query_params, PairQuery)
+        validated(request.query_params, PairQuery)
         return json_response([])
 
-    status = Answer("The status", content={"application/json": {"schema": {"type": "string"}}})
+    status = ResponseDescription("The status", content={"application/json": {"schema": {"type": "string"}}})
 
     @routes.add(
         "GET",
@@ -195,14 +217,14 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
         "Name the model of a pair",
         body=PairQuery,
         kind="query",
-        answers={200: status},
+        responses={200: status},
     )
     async def check_model_status(request: Request) -> Response:
         """Say which model is used for a pair, or that there is none."""
         KEY.client(context, request)
-        query = checked(request.query_params, PairQuery)
+        query = validated(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
-        source, target = languages.known(query.srcLangCode), languages.known(query.trgLangCode)
+        source, target = languages.resolve(query.srcLangCode), languages.resolve(query.trgLangCode)
         route = languages.route(source, target) if source and target else None
         if route is None:
             return json_response(f"No model available for {pair}.")
@@ -211,14 +233,14 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
 
 
 def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
-    """Yield pairs of codes without regions and scripts: the plugins split a pair at its hyphens."""
+    """Yield pairs of codes without regions and scripts, since the plugins split pairs at hyphens."""
     for source in sources:
         for target in source.targets:
             yield f"{base_language(source.code)}-{base_language(target)}"
 
 
 def _only_target(service: Service) -> str:
-    """Return the language that all models translate to, as the override model of OPUS-CAT."""
+    """Return the language that all models translate to, like the override model of OPUS-CAT."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:
         listed = ", ".join(sorted(targets)[:20])
@@ -228,14 +250,14 @@ def _only_target(service: Service) -> str:
 
 
 def translation_pair(translation: Translation) -> dict[str, object]:
-    """Return a translation as OPUS-CAT's JSON, with words as its segments.
+    """Return a translation as OPUS-CAT's JSON, with words as segments.
 
-    A text that was copied is aligned word by word.
+    Without an alignment, as of a copied text, each word is aligned with the word at the same index.
     """
     alignment = translation.alignment
     if alignment is None:
         source, target = word_spans(translation.source), word_spans(translation.text)
-        links = tuple((number, number) for number in range(min(len(source), len(target))))
+        links = tuple((index, index) for index in range(min(len(source), len(target))))
     else:
         source, target, links = list(alignment.source), list(alignment.target), alignment.links
     segments = _segments(translation.text, target)
@@ -244,8 +266,8 @@ def translation_pair(translation: Translation) -> dict[str, object]:
         "Translation": translation.text,
         "SegmentedSourceSentence": _segments(translation.source, source),
         "SegmentedTranslation": segments,
-        "SegmentedAlignmentSourceToTarget": _linked(links),
-        "SegmentedAlignmentTargetToSource": _linked((target, source) for source, target in links),
+        "SegmentedAlignmentSourceToTarget": _link_table(links),
+        "SegmentedAlignmentTargetToSource": _link_table((target, source) for source, target in links),
         "AlignmentString": " ".join(f"{source}-{target}" for source, target in links),
         "RawTranslation": " ".join(segments),
         "Segmentation": SENTENCE_PIECE,
@@ -254,26 +276,26 @@ def translation_pair(translation: Translation) -> dict[str, object]:
 
 
 def _segments(text: str, words: Iterable[Span]) -> list[str]:
-    """Return words with ``▁`` where a space, or the beginning of the text, precedes."""
-    segments, last = [], -1
+    """Return words, with ``▁`` before those that follow a space or start the text."""
+    segments, last_end = [], -1
     for start, end in words:
-        segments.append(text[start:end] if start == last else SPACE + text[start:end])
-        last = end
+        segments.append(text[start:end] if start == last_end else SPACE + text[start:end])
+        last_end = end
     return segments
 
 
-def _linked(links: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+def _link_table(links: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
+    table: dict[str, list[int]] = {}
     for first, second in sorted(links):
-        found.setdefault(str(first), []).append(second)
-    return found
+        table.setdefault(str(first), []).append(second)
+    return table
 
 
-def render(problem: ApiError, number: str) -> Response:
-    """Return an error as JSON, in the form of ASP.NET Web API."""
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error as JSON, in the format of ASP.NET Web API."""
     return json_response({"Message": problem.message}, problem.status)
 
 
 DIALECT = Dialect(
-    "opuscat", lambda path: path.startswith((f"{PREFIX}/", f"{AS_TRADOS_WRITES}/")), routes, render
+    "opuscat", lambda path: path.startswith((f"{PREFIX}/", f"{TRADOS_PREFIX}/")), routes, render
 )

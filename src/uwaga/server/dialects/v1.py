@@ -1,4 +1,4 @@
-"""The server's own dialect: everything the library knows about a translation."""
+"""The server's own dialect, with all results of the library for a translation."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from uwaga.server.http import (
     request_id,
     while_connected,
 )
-from uwaga.server.routing import Answer, Routes
-from uwaga.server.service import Detected, TextAnswer
+from uwaga.server.routing import ResponseDescription, Routes
+from uwaga.server.service import DetectedLanguage, TextAnswer
 from uwaga.terms import Glossary
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import listed_prefixes
 
 PREFIX = "/v1"
 VIEW = "view"
-"""Attention as :func:`uwaga.results.views.attention_view_data` packs it: a tenth of its numbers."""
+"""Attention packed by :func:`uwaga.results.views.attention_view_data`, which takes a tenth of the size."""
 
 
 def routes(context: ServerContext) -> Routes:
@@ -51,10 +51,12 @@ def routes(context: ServerContext) -> Routes:
 
 def _add_translate(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
-    success = Answer("Translations, or events if `stream` is true", schema.TranslateAnswer, events)
+    success = ResponseDescription(
+        "Translations, or events if `stream` is true", schema.TranslateAnswer, events
+    )
 
     @routes.add(
-        "POST", "/translate", "Translate texts", body=TranslateBody, answers={200: success, 404: NOT_FOUND}
+        "POST", "/translate", "Translate texts", body=TranslateBody, responses={200: success, 404: NOT_FOUND}
     )
     async def translate(request: Request) -> Response:
         """Translate one text or several; each has its translation or its error.
@@ -68,22 +70,28 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         characters = context.charge(client, texts)
         terms = None if body.glossary_id is None else await stored_terms(context, client, body)
         check_drafts(context, body, texts)
-        asked = text_requests(body, texts, terms)
-        how = Caller(client=client.name, deadline=context.settings.limits.deadline)
+        requests = text_requests(body, texts, terms)
+        caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_streams(body)
             await context.spend(client, characters)
             number = request_id(request)
             return EventStream(
-                request, _events(context, asked[0], body, how), lambda error: error_response(error, number)
+                request,
+                _events(context, requests[0], body, caller),
+                lambda error: error_response(error, number),
             )
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(asked, **how)
+            answer = await context.service.translate(requests, **caller)
         translations = await in_thread(translations_response, answer, body)  # long for many words
         return json_response({"translations": translations, "model": answer.model})
 
     @routes.add(
-        "POST", "/detect", "Detect the languages of texts", body=DetectBody, answer=schema.DetectAnswer
+        "POST",
+        "/detect",
+        "Detect the languages of texts",
+        body=DetectBody,
+        response_model=schema.DetectAnswer,
     )
     async def detect(request: Request) -> Response:
         """Detect the language of each text, out of the served languages; null for a text without letters."""
@@ -102,19 +110,19 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
 
 
 def _add_lists(routes: Routes, context: ServerContext) -> None:
-    @routes.add("GET", "/languages", "List the languages", answer=schema.LanguagesAnswer)
+    @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List each source language with its targets."""
         BEARER.client(context, request)
         return json_response({"languages": languages_response(context.service.languages.sources)})
 
-    @routes.add("GET", "/models", "List the models", answer=schema.ModelsAnswer)
+    @routes.add("GET", "/models", "List the models", response_model=schema.ModelsAnswer)
     async def models(request: Request) -> Response:
         """List each model with its own language codes, and whether it is loaded and available."""
         BEARER.client(context, request)
-        store = context.service.pool
-        loaded, failed = store.loaded_names(), store.failures()
-        every = [
+        pool = context.service.pool
+        loaded, failed = pool.loaded_names(), pool.failures()
+        listed_models = [
             {
                 "name": model.name,
                 "sources": list(model.sources),
@@ -124,27 +132,29 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
             }
             for model in context.service.served
         ]
-        return json_response({"models": every})
+        return json_response({"models": listed_models})
 
 
 async def _events(
-    context: ServerContext, asked: TextRequest, body: TranslateBody, how: Caller
+    context: ServerContext, request: TextRequest, body: TranslateBody, caller: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
-    """Yield the pieces of a translation, then everything requested of it."""
-    [detected] = await context.service.sources([asked])
-    named = asked if detected is None else replace(asked, source=detected.code)
+    """Yield the pieces of a translation, then its requested parts."""
+    [detected] = await context.service.sources([request])
+    resolved = request if detected is None else replace(request, source=detected.code)
     pieces = []
-    async for piece in context.service.stream(named, **how):
+    async for piece in context.service.stream(resolved, **caller):
         pieces.append(piece)
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
-        answer = await context.service.translate([replace(named, search={**_search(body), "beam": 1})], **how)
-        [done] = translations_response(answer, body)
+        answer = await context.service.translate(
+            [replace(resolved, search={**_search(body), "beam": 1})], **caller
+        )
+        [result] = translations_response(answer, body)
     else:
-        done = {"text": "".join(pieces)}
-    if detected is not None and asked.source in (None, AUTO):
-        done["detected_source"] = _detection_response(detected)
-    yield "done", done
+        result = {"text": "".join(pieces)}
+    if detected is not None and request.source in (None, AUTO):
+        result["detected_source"] = _detection_response(detected)
+    yield "done", result
 
 
 def check_streams(body: TranslateBody) -> None:
@@ -165,23 +175,23 @@ def check_streams(body: TranslateBody) -> None:
 
 
 def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[str]) -> None:
-    """Refuse drafts that do not fit the texts, are too long, or go with a search that is not greedy."""
+    """Refuse drafts that do not match the texts, are too long, or need a search that is not greedy."""
     drafts = body.draft if isinstance(body.draft, list) else [body.draft or ""] * len(texts)
     if len(drafts) != len(texts):
         message = f"{len(drafts)} drafts for {len(texts)} texts: give one for all or one for each"
         raise ApiError(400, "wrong_draft", message, "draft")
-    most = context.settings.limits.characters
-    if (characters := sum(map(len, drafts))) > most:
-        message = f"{characters} characters of drafts in one request; send at most {most}"
+    max_characters = context.settings.limits.characters
+    if (characters := sum(map(len, drafts))) > max_characters:
+        message = f"{characters} characters of drafts in one request; send at most {max_characters}"
         raise ApiError(413, "text_too_large", message, "draft")
     search = body.search_options() if any(drafts) else {}
-    for name, limit in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
-        if search.get(name, limit) not in (limit, None):
+    for name, neutral in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
+        if search.get(name, neutral) not in (neutral, None):
             raise ApiError(400, "wrong_draft", f"a draft needs greedy search: omit {name} or draft", name)
 
 
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
-    """Return the terms of the stored glossary that a body names."""
+    """Return the terms of the stored glossary of a body."""
     if body.glossary is not None:
         raise ApiError(400, "two_glossaries", "give either glossary or glossary_id", "glossary_id")
     if body.source in (None, AUTO):
@@ -202,7 +212,7 @@ class Caller(TypedDict):
 def text_requests(
     body: TranslateBody, texts: Sequence[str], terms: Glossary | None = None
 ) -> list[TextRequest]:
-    """Return the requests to the service; ``terms`` are those of the body's ``glossary_id``."""
+    """Return the requests to the service; ``terms`` are the terms of the body's ``glossary_id``."""
     common = TextRequest(
         "",
         target=body.target,
@@ -217,7 +227,7 @@ def text_requests(
         bias=body.bias,
         mask=body.mask,
     )
-    prefixes, drafts = (listed_prefixes(one, len(texts)) for one in (body.prefix, body.draft))
+    prefixes, drafts = (listed_prefixes(value, len(texts)) for value in (body.prefix, body.draft))
     names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
     return [
         replace(common, text=text, prefix=prefix, draft=draft, name=name)
@@ -235,14 +245,14 @@ def _search(body: TranslateBody) -> SearchOverrides:
 
 def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
     """Return translations as JSON."""
-    every = zip(answer.translations, answer.detected, strict=True)
-    return [translation_response(translation, body, detected) for translation, detected in every]
+    pairs = zip(answer.translations, answer.detected, strict=True)
+    return [translation_response(translation, body, detected) for translation, detected in pairs]
 
 
 def translation_response(
-    translation: Translation, body: TranslateBody, detected: Detected | None
+    translation: Translation, body: TranslateBody, detected: DetectedLanguage | None
 ) -> dict[str, object]:
-    """Return a translation as JSON: its text, and what was requested."""
+    """Return a translation as JSON: its text and its requested parts."""
     content: dict[str, object] = {
         "text": translation.text,
         "score": translation.score if translation.token_scores else None,
@@ -254,22 +264,22 @@ def translation_response(
         content["error"] = {"code": problem.code, "message": problem.message}
     if translation.warnings:
         content["warnings"] = list(translation.warnings)
-    wanted = [name for name, asked in _ASKED if getattr(body, asked) not in (False, VIEW)]
-    if wanted:
-        whole = translation.to_dict(confidence=body.scores)
-        content |= {name: whole[name] for name in wanted if name in whole}
+    names = [name for name, field in _OPTIONAL_PARTS if getattr(body, field) not in (False, VIEW)]
+    if names:
+        parts = translation.to_dict(confidence=body.scores)
+        content |= {name: parts[name] for name in names if name in parts}
     if body.attention == VIEW and translation.attentions is not None:
         content["attention_view"] = attention_view_data(
             translation.attentions, translation.source_tokens, translation.tokens
         )
     if translation.alternatives:
         content["alternatives"] = [
-            translation_response(other, body, None) for other in translation.alternatives
+            translation_response(alternative, body, None) for alternative in translation.alternatives
         ]
     return content
 
 
-_ASKED = (
+_OPTIONAL_PARTS = (
     ("tokens", "tokens"),
     ("source_tokens", "tokens"),
     ("token_scores", "scores"),
@@ -283,21 +293,21 @@ _ASKED = (
 """Parts of a translation, and the field of the body that requests each."""
 
 
-def _detection_response(detected: Detected) -> dict[str, object]:
+def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
     return {"code": detected.code, "confidence": round(detected.confidence, 4)}
 
 
-def error_response(problem: ApiError, number: str) -> dict[str, object]:
+def error_response(problem: ApiError, request_id: str) -> dict[str, object]:
     """Return an error as JSON."""
-    error = {"code": problem.code, "message": problem.message, "request_id": number}
+    error = {"code": problem.code, "message": problem.message, "request_id": request_id}
     if problem.parameter:
         error["parameter"] = problem.parameter
     return {"error": error}
 
 
-def render(problem: ApiError, number: str) -> Response:
+def render(problem: ApiError, request_id: str) -> Response:
     """Return an error response."""
-    return json_response(error_response(problem, number), problem.status)
+    return json_response(error_response(problem, request_id), problem.status)
 
 
 DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), routes, render)

@@ -1,7 +1,7 @@
 """The inside of a translation over HTTP: search, candidates, attention and arrays, with edits.
 
-The shapes are those of the npm package (``web/src/types.ts``), so that the page's laboratory and the course's
-are the same code.
+The data structures are those of the npm package (``web/src/types.ts``), so that the laboratories of the page
+and of the course share their code.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from uwaga.translator import Translator
 from uwaga.translator.request import Request as TextRequest
 
 MAX_BYTES = 16 << 20
-"""Maximum bytes of the arrays of an answer, before base64."""
+"""Maximum bytes of the arrays of a response, before base64."""
 MAX_EDITS = 64
-LARGEST = 1e6
+MAX_WEIGHT = 1e6
 """Largest absolute value of a weight or a scale of an edit."""
-SEARCH = (
+SEARCH_OPTIONS = (
     "beam",
     "nbest",
     "length_penalty",
@@ -52,7 +52,7 @@ SEARCH = (
 )
 """Search options of a request."""
 
-Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Weight = Annotated[float, Field(ge=-MAX_WEIGHT, le=MAX_WEIGHT)]
 Count = Annotated[int, Field(ge=1, le=4096), Integral]
 
 
@@ -134,12 +134,12 @@ class InsideFields(BaseModel):
     )
 
     def search_options(self) -> SearchOverrides:
-        """Return the search options that are given; several translations imply a beam as large."""
-        given = {name: getattr(self, name) for name in SEARCH if name in self.model_fields_set}
-        given = {name: value for name, value in given.items() if value is not None}
-        if "nbest" in given and not given.get("sample"):
-            given["beam"] = max(given.get("beam", 1), given["nbest"])
-        return {"sample": False, **given}
+        """Return the requested search options; several translations imply a beam of at least that size."""
+        options = {name: getattr(self, name) for name in SEARCH_OPTIONS if name in self.model_fields_set}
+        options = {name: value for name, value in options.items() if value is not None}
+        if "nbest" in options and not options.get("sample"):
+            options["beam"] = max(options.get("beam", 1), options["nbest"])
+        return {"sample": False, **options}
 
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ else:
         "InsideBody",
         __base__=InsideFields,
         __doc__="A request for the inside of a translation.",
-        **{name: field for name, field in search_fields().items() if name in SEARCH},
+        **{name: field for name, field in search_fields().items() if name in SEARCH_OPTIONS},
     )
 
 
@@ -214,9 +214,9 @@ class InsideAnswer(BaseModel):
 
 
 def inside_routes(context: ServerContext, routes: Routes) -> None:
-    """Add the route to a dialect's."""
+    """Add the route to those of a dialect."""
 
-    @routes.add("POST", "/inside", "Look inside a translation", body=InsideBody, answer=InsideAnswer)
+    @routes.add("POST", "/inside", "Look inside a translation", body=InsideBody, response_model=InsideAnswer)
     async def inside(request: Request) -> Response:
         """Translate a text as one sentence, with changes of the attention if there are any, and return what
         is requested: all translations of the beam, the search as a tree, the candidates of each step, the
@@ -228,14 +228,14 @@ def inside_routes(context: ServerContext, routes: Routes) -> None:
         client = BEARER.client(context, request)
         body = await read_json(request, InsideBody)
         characters = context.charge(client, [body.text, body.forced or ""])
-        asked = TextRequest(body.text, source=body.source, target=body.target)
+        text_request = TextRequest(body.text, source=body.source, target=body.target)
         deadline = context.settings.limits.deadline
 
         def work(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
             return _answer(body, translator, name, source, target)
 
         async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.inspect(asked, work, client=client.name, deadline=deadline)
+            answer = await context.service.inspect(text_request, work, client=client.name, deadline=deadline)
         return json_response(answer)
 
 
@@ -258,10 +258,10 @@ def _answer(
     )
     settings = model.settings
     assert isinstance(settings, TransformerSettings)
-    sizes = Sizes.of(settings)
+    sizes = Sizes.from_settings(settings)
     answer: dict[str, object] = {
         "source": {"text": body.text, "tokens": list(traced.source), "pieces": list(traced.source_pieces)},
-        "candidates": [_translation(one, body) for one in traced.translations],
+        "candidates": [_translation(translation, body) for translation in traced.translations],
         "vocabulary": _vocabulary(traced, translator, model.symbols.end),
         "model": {
             "name": name,
@@ -284,28 +284,30 @@ def _answer(
     return answer
 
 
-def _translation(one: TracedTranslation, body: InsideFields) -> dict[str, object]:
-    made: dict[str, object] = {
-        "text": one.text,
-        "score": one.score,
-        "truncated": one.truncated,
-        "tokens": list(one.tokens),
-        "pieces": list(one.pieces),
-        "log_probs": list(one.log_probs),
+def _translation(translation: TracedTranslation, body: InsideFields) -> dict[str, object]:
+    content: dict[str, object] = {
+        "text": translation.text,
+        "score": translation.score,
+        "truncated": translation.truncated,
+        "tokens": list(translation.tokens),
+        "pieces": list(translation.pieces),
+        "log_probs": list(translation.log_probs),
     }
-    if one.attentions is not None:
-        present = {kind: of for kind, of in vars(one.attentions).items() if of is not None}
-        made["attention"] = {kind: _array(of) for kind, of in present.items()}
+    if translation.attentions is not None:
+        present = {
+            kind: matrix for kind, matrix in vars(translation.attentions).items() if matrix is not None
+        }
+        content["attention"] = {kind: _array(matrix) for kind, matrix in present.items()}
     if body.insight is not None:
-        made["insight"] = {name: _array(of) for name, of in one.arrays.items()}
-    return made
+        content["insight"] = {name: _array(array) for name, array in translation.arrays.items()}
+    return content
 
 
 def _vocabulary(traced: Trace, translator: Translator, end: int) -> dict[str, str]:
-    """Return the pieces of the target tokens that an answer names."""
+    """Return the pieces of the target tokens in a response."""
     tokens = {end, *(token for step in traced.steps for token, _ in step)}
-    for one in traced.translations:
-        tokens.update(one.tokens)
+    for translation in traced.translations:
+        tokens.update(translation.tokens)
     if traced.tree is not None:
         tokens.update(map(int, np.unique(traced.tree[:, 1])))
     ordered = sorted(tokens)
@@ -317,10 +319,10 @@ def _array(values: Floats) -> dict[str, object]:
     return {"shape": list(values.shape), "data": base64.b64encode(data).decode("ascii")}
 
 
-def _table(name: str, rows: list[Any], kind: type[np.generic]) -> NDArray[Any]:
+def _table(name: str, rows: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
     """Return rows as an array."""
     try:
-        return np.array(rows, dtype=kind)
+        return np.array(rows, dtype=dtype)
     except ValueError:
         raise SettingsError(
             f"{name}: its rows differ in length; give (queries, keys) of one sentence"

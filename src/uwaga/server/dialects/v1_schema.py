@@ -1,4 +1,4 @@
-"""Bodies of requests and responses of the server's own dialect, as OpenAPI describes them."""
+"""Bodies of requests and responses of the server's own dialect, with their descriptions for OpenAPI."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.server.routing import Answer
+from uwaga.server.routing import ResponseDescription
 from uwaga.settings.options import OptionField, option_fields
 
-WIDEST = 16
-"""Most hypotheses or samples per sentence of a request."""
-LONGEST = 4096
-"""Largest number of tokens in a request."""
-USUAL_BEAM = 5
+MAX_HYPOTHESES = 16
+"""Maximum hypotheses or samples per sentence of a request."""
+MAX_TOKENS = 4096
+"""Maximum of options that count tokens."""
+DEFAULT_BEAM = 5
 """Beam size of requests for several translations, or for quality."""
-EXACT = 2**53 - 1
-"""Largest integer that every reader of JSON represents exactly (RFC 8259, section 6)."""
-WITHOUT = ("attention", "alignment", "entropy", "batch_tokens")
-"""Search options that requests set by other fields, or not at all."""
+MAX_EXACT_INTEGER = 2**53 - 1
+"""Largest integer that all JSON parsers represent exactly (RFC 8259, section 6)."""
+EXCLUDED_OPTIONS = ("attention", "alignment", "entropy", "batch_tokens")
+"""Search options that requests set by other fields or cannot set."""
 LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 
 
-def _whole(value: object) -> object:
-    """Return 7.0 as 7: JSON has one kind of number."""
+def _as_integer(value: object) -> object:
+    """Convert 7.0 to 7, since JSON has a single type of numbers."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Integral = BeforeValidator(_whole)
-"""After the bounds of an integer, so that the schema states them."""
+Integral = BeforeValidator(_as_integer)
+"""Converts floats to integers; must follow the bounds, so that the schema includes them."""
 Closed = ConfigDict(extra="forbid", strict=True)
 
 
@@ -64,7 +64,7 @@ class TextBody(BaseModel):
         lt=0.5,
         description="Keep the draft where its words are nearly as probable; 0: as without a draft.",
     )
-    mask: Annotated[int, Field(ge=0, le=LONGEST), Integral] = Field(
+    mask: Annotated[int, Field(ge=0, le=MAX_TOKENS), Integral] = Field(
         0, description="Number of words at the end of the draft that are not shown and get no bias."
     )
     glossary: dict[str, str] | None = Field(
@@ -91,24 +91,24 @@ class TextBody(BaseModel):
     )
 
     def search_options(self) -> SearchOverrides:
-        """Return the search options that are given; several translations imply a beam as large."""
+        """Return the requested search options; several translations imply a beam of at least that size."""
         names = [name for name in self.model_fields_set if name not in TextBody.model_fields]
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.draft and "beam" not in given:
-            given["beam"] = 1
-        nbest, drawn = given.get("nbest", 1), given.get("sample") or given.get("mbr")
-        if not drawn and ("beam" in given or nbest > 1):
-            given["beam"] = max(given.get("beam", USUAL_BEAM), nbest)
-        return given
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.draft and "beam" not in options:
+            options["beam"] = 1
+        nbest, samples = options.get("nbest", 1), options.get("sample") or options.get("mbr")
+        if not samples and ("beam" in options or nbest > 1):
+            options["beam"] = max(options.get("beam", DEFAULT_BEAM), nbest)
+        return options
 
 
 def search_fields() -> dict[str, Any]:
-    """Return the fields of a body for the search options, each with its type and description."""
+    """Return the fields of a body for the search options, with their types and descriptions."""
     fields = option_fields(SearchOptions).values()
     return {
-        each.name: (_body_type(each), Field(_body_default(each), description=f"{each.option.help}."))
-        for each in fields
-        if not each.option.internal and each.name not in WITHOUT
+        field.name: (_body_type(field), Field(_body_default(field), description=f"{field.option.help}."))
+        for field in fields
+        if not field.option.internal and field.name not in EXCLUDED_OPTIONS
     }
 
 
@@ -117,15 +117,21 @@ def _body_default(option: OptionField) -> Any:
 
 
 def _body_type(option: OptionField) -> Any:
-    """Return the type of an option in a body, with its bounds and those of the server."""
+    """Return the type of an option in a body, with the bounds of the option and of the server."""
     if option.choices:
         # A Literal of False would accept 0, which equals it.
         words = tuple(choice for choice in option.choices if isinstance(choice, str))
         kind: Any = Literal[words] | bool if False in option.choices else Literal[words]
     elif option.kinds == (int,):
-        least, most = option.option.minimum, option.option.maximum
-        limit = WIDEST if option.name in ("beam", "nbest", "mbr") else LONGEST if most is None else most
-        bounds = Field(ge=max(int(least or 0), -EXACT), le=min(int(limit), EXACT))
+        minimum, maximum = option.option.minimum, option.option.maximum
+        limit = (
+            MAX_HYPOTHESES
+            if option.name in ("beam", "nbest", "mbr")
+            else MAX_TOKENS
+            if maximum is None
+            else maximum
+        )
+        bounds = Field(ge=max(int(minimum or 0), -MAX_EXACT_INTEGER), le=min(int(limit), MAX_EXACT_INTEGER))
         kind = Annotated[int, bounds, Integral]
     elif option.kinds == (float,):
         kind = Annotated[float, Field(ge=option.option.minimum, le=option.option.maximum)]
@@ -243,8 +249,8 @@ class ErrorAnswer(BaseModel):
 
 
 ERRORS = {
-    status: Answer(what, ErrorAnswer)
-    for status, what in (
+    status: ResponseDescription(description, ErrorAnswer)
+    for status, description in (
         (400, "Not JSON, or an unknown language or option"),
         (401, "No key"),
         (403, "A wrong key"),
@@ -258,4 +264,4 @@ ERRORS = {
         (504, "Deadline exceeded"),
     )
 }
-NOT_FOUND = Answer("No such glossary or document of this client", ErrorAnswer)
+NOT_FOUND = ResponseDescription("No such glossary or document of this client", ErrorAnswer)

@@ -1,1 +1,1 @@
-"""A server of the Model Context Protocol: translation as tools for language models."""
+"""A server for the Model Context Protocol (MCP): translation as tools for language models."""

@@ -1,4 +1,4 @@
-"""The protocol over HTTP: the endpoint ``/mcp`` of a server with keys, limits and metrics."""
+"""MCP over HTTP: the endpoint ``/mcp`` of a server with keys, limits and metrics."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from uwaga.server.context import BEARER, Dialect, ServerContext
 from uwaga.server.http import json_response
 from uwaga.server.mcp.folders import Folders
 from uwaga.server.mcp.protocol import Context, mcp_server
-from uwaga.server.origins import LOOPBACK, is_loopback
+from uwaga.server.origins import LOOPBACK_HOSTS, is_loopback
 from uwaga.server.routing import Routes
 from uwaga.server.serve import run_server
 from uwaga.server.settings import ServerSettings
 
 PATH = "/mcp"
-SERVER_ERROR = -32000
-"""Code of errors of the server itself in JSON-RPC."""
+SERVER_ERROR_CODE = -32000
+"""JSON-RPC code of errors of the server."""
 
 
 def run_http(settings: ServerSettings, folders: Folders) -> None:
-    """Serve clients over HTTP until the process is told to stop."""
+    """Serve clients over HTTP until the process receives a signal to stop."""
     check_settings(settings, folders)
     endpoint = Endpoint(settings, folders)
-    run_server(settings, [Dialect("mcp", PATH.__eq__, endpoint.routes, render, endpoint.running)])
+    run_server(settings, [Dialect("mcp", PATH.__eq__, endpoint.routes, render, endpoint.lifespan)])
 
 
 def check_settings(settings: ServerSettings, folders: Folders) -> None:
-    """Refuse settings that the protocol does not support, or that would open folders to everybody."""
+    """Refuse settings that MCP does not support or that would give everybody access to the folders."""
     if settings.workers > 1:
         raise SettingsError("workers: sessions of MCP are kept in one process; set it to 1")
     if "*" in settings.cors:
@@ -59,11 +59,11 @@ class Endpoint:
 
     Args:
         settings: the settings of the server.
-        folders: files that clients may name.
+        folders: the folders with the files that clients may name.
     """
 
     def __init__(self, settings: ServerSettings, folders: Folders) -> None:
-        self._folders, self._security = folders, security(settings)
+        self._folders, self._security = folders, transport_security(settings)
         self._sessions: StreamableHTTPSessionManager | None = None
 
     def routes(self, context: ServerContext) -> Routes:
@@ -79,7 +79,7 @@ class Endpoint:
             """Receive messages (POST), send messages (GET), end a session (DELETE)."""
             client = BEARER.client(context, request)
             request.state.client = client
-            if context.keys is not None:  # a session is only of the client that began it
+            if context.keys is not None:  # a session belongs to the client that started it
                 token = AccessToken(token="", client_id=client.name, scopes=[])
                 request.scope["user"] = AuthenticatedUser(token)
             body = await request.body()
@@ -88,42 +88,42 @@ class Endpoint:
                     from_json(body)
                 except ValueError:
                     raise ApiError(400, "not_json", "the body is not JSON") from None
-            return Handled(sessions, body)
+            return SessionResponse(sessions, body)
 
         for method in ("POST", "GET", "DELETE"):
             routes.add(method, PATH, "The Model Context Protocol")(endpoint)
         return routes
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Keep sessions during the block."""
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Run the session manager during the block."""
         assert self._sessions is not None
         async with self._sessions.run():
             yield
 
 
-class Handled(Response):
-    """The response of the sessions to a request whose body has been read."""
+class SessionResponse(Response):
+    """The response of the session manager to a request whose body has been read."""
 
     def __init__(self, sessions: StreamableHTTPSessionManager, body: bytes) -> None:
         super().__init__()
         self._sessions, self._unread = sessions, [body]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request."""
+        """Handle the request."""
 
-        async def again() -> Message:
+        async def replay_body() -> Message:
             if self._unread:
                 return {"type": "http.request", "body": self._unread.pop(), "more_body": False}
             return await receive()
 
-        await self._sessions.handle_request(scope, again, send)
+        await self._sessions.handle_request(scope, replay_body, send)
 
 
-def security(settings: ServerSettings) -> TransportSecuritySettings:
-    """Return the hosts and origins that requests may name, against pages that rebind a name to this host."""
+def transport_security(settings: ServerSettings) -> TransportSecuritySettings:
+    """Return the hosts and origins that requests may name, to prevent DNS rebinding by web pages."""
     port = settings.port
-    hosts = [f"{name}:{port}" if port else f"{name}:*" for name in LOOPBACK]
+    hosts = [f"{name}:{port}" if port else f"{name}:*" for name in LOOPBACK_HOSTS]
     origins = [f"http://{host}" for host in hosts] + settings.cors
     if settings.public_url is not None:
         parts = urlsplit(settings.public_url)
@@ -133,14 +133,14 @@ def security(settings: ServerSettings) -> TransportSecuritySettings:
 
 
 def render(error: ApiError, request_id: str) -> Response:
-    """Return an error of the server as JSON-RPC does."""
-    content = {"jsonrpc": "2.0", "id": None, "error": {"code": SERVER_ERROR, "message": error.message}}
+    """Return an error of the server as a JSON-RPC response."""
+    content = {"jsonrpc": "2.0", "id": None, "error": {"code": SERVER_ERROR_CODE, "message": error.message}}
     headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
     return json_response(content, error.status, headers)
 
 
-def _client(asked: Context) -> Client:
+def _client(context: Context) -> Client:
     """Return the client of the HTTP request that carried a message."""
-    assert asked.request is not None
-    client: Client = asked.request.state.client
+    assert context.request is not None
+    client: Client = context.request.state.client
     return client

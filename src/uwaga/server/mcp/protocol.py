@@ -1,4 +1,4 @@
-"""The server of the protocol: lists the tools, checks and runs their calls, reports progress and errors."""
+"""The MCP server: lists the tools, checks and runs calls, reports progress and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcp.shared.context import RequestContext
 from pydantic import ValidationError
 
 from uwaga import __version__
-from uwaga.errors import shown
+from uwaga.errors import quoted
 from uwaga.server.api_errors import ApiError, api_error
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
@@ -36,8 +36,8 @@ def mcp_server(context: ServerContext, folders: Folders, client_of: ClientOf) ->
     """Return a server of the tools.
 
     Args:
-        context: the service, the limits and the counts.
-        folders: files that clients may name.
+        context: the service, the limits and the usage.
+        folders: the folders with the files that clients may name.
         client_of: returns the client of a request.
     """
     instructions = INSTRUCTIONS.format(folders=folders.names or f"none ({NO_FOLDERS})")
@@ -45,21 +45,21 @@ def mcp_server(context: ServerContext, folders: Folders, client_of: ClientOf) ->
 
     async def list_tools(_: types.ListToolsRequest | None) -> types.ServerResult:
         """List the tools."""
-        listed = [tool.listed() for tool in TOOLS.values()]
-        return types.ServerResult(types.ListToolsResult(tools=listed))
+        tools = [tool.to_protocol() for tool in TOOLS.values()]
+        return types.ServerResult(types.ListToolsResult(tools=tools))
 
     async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
-        """Run a tool; an error is a result that says what is wrong."""
-        asked, name = server.request_context, request.params.name
+        """Run a tool; return an error as a result with its message."""
+        request_context, name = server.request_context, request.params.name
         try:
-            async with _progress(asked) as progress:
-                call = Call(context, folders, client_of(asked), progress)
+            async with _progress(request_context) as progress:
+                call = Call(context, folders, client_of(request_context), progress)
                 result = await _run(call, name, request.params.arguments or {})
         except Exception as error:
             problem = api_error(error)
             if problem.status == 500:
                 LOG.exception("server error", extra={"tool": name if name in TOOLS else "unknown"})
-            return types.ServerResult(_failed(folders.without_roots(problem.message)))
+            return types.ServerResult(_error_result(folders.without_roots(problem.message)))
         return types.ServerResult(result)
 
     server.request_handlers[types.ListToolsRequest] = list_tools
@@ -68,23 +68,23 @@ def mcp_server(context: ServerContext, folders: Folders, client_of: ClientOf) ->
 
 
 async def _run(call: Call, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-    """Check the arguments of a tool, run it, and return its result as text and as JSON."""
+    """Check the arguments of a tool, run it and return its result as text and as JSON."""
     tool = TOOLS.get(name)
     if tool is None:
-        message = f"there is no tool {shown(name)}; tools: {', '.join(TOOLS)}"
+        message = f"there is no tool {quoted(name)}; tools: {', '.join(TOOLS)}"
         raise ApiError(404, "unknown_tool", message)
     try:
-        checked = tool.arguments.model_validate(arguments)
+        validated = tool.arguments.model_validate(arguments)
     except ValidationError as error:
         raise validation_error(error) from None
-    result = await tool.run(call, checked)
+    result = await tool.run(call, validated)
     return types.CallToolResult(
         content=[_text(result.model_dump_json(exclude_none=True))],
         structuredContent=result.model_dump(mode="json", exclude_none=True),
     )
 
 
-def _failed(message: str) -> types.CallToolResult:
+def _error_result(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[_text(message)], isError=True)
 
 
@@ -93,9 +93,9 @@ def _text(text: str) -> types.TextContent:
 
 
 @contextlib.asynccontextmanager
-async def _progress(asked: Context) -> AsyncIterator[Callable[[int, int], None] | None]:
-    """Yield a function that reports progress to the client from any thread; None if it wants no reports."""
-    token = None if asked.meta is None else asked.meta.progressToken
+async def _progress(context: Context) -> AsyncIterator[Callable[[int, int], None] | None]:
+    """Yield a function that reports progress to the client from any thread; None if it is not requested."""
+    token = None if context.meta is None else context.meta.progressToken
     if token is None:
         yield None
         return
@@ -104,13 +104,17 @@ async def _progress(asked: Context) -> AsyncIterator[Callable[[int, int], None] 
 
     async def send() -> None:
         while (report := await reports.get()) is not None:
-            done, count = report
-            await asked.session.send_progress_notification(
-                token, done, count, f"{done} of {count} texts", related_request_id=str(asked.request_id)
+            completed, total = report
+            await context.session.send_progress_notification(
+                token,
+                completed,
+                total,
+                f"{completed} of {total} texts",
+                related_request_id=str(context.request_id),
             )
 
-    def report(done: int, count: int) -> None:
-        loop.call_soon_threadsafe(reports.put_nowait, (done, count))
+    def report(completed: int, total: int) -> None:
+        loop.call_soon_threadsafe(reports.put_nowait, (completed, total))
 
     sending = asyncio.ensure_future(send())
     try:

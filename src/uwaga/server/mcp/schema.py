@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from uwaga.server.dialects.v1_schema import Closed, LanguageCode
 
-MOST_TERMS = 5000
+MAX_TERMS = 5000
 """Terms of a call."""
 Names = Annotated[list[str], Field(max_length=100)]
-Terms = Annotated[dict[str, str | list[str]], Field(max_length=MOST_TERMS)]
+Terms = Annotated[dict[str, str | list[str]], Field(max_length=MAX_TERMS)]
 ModelName = Annotated[
     str | None, Field(max_length=200, description="Model to use, as `languages` lists it; chosen if omitted.")
 ]

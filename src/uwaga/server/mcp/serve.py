@@ -1,4 +1,4 @@
-"""The settings of the server of the protocol, which are those of the HTTP server, and its start."""
+"""Read the settings of the MCP server, which are those of the HTTP server, and run it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.server.settings import ServerSettings, read_server_settings
 
 
 def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSettings:
-    """Read settings; without a file, every installed model is served and loaded at its first use.
+    """Read the settings; without a file, all installed models are served and loaded at first use.
 
     Args:
         path: the file; None for the defaults.
@@ -32,15 +32,15 @@ def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSe
         if not values["models"]:
             raise NotInstalledError("no model is installed: `uwaga models download` installs one")
     settings = read_server_settings(path, values)
-    # Documents, glossaries and usage that a file stores are of the HTTP server.
+    # Stored documents, glossaries and usage are for the HTTP server only.
     return settings.model_copy(update={"state": None, "database": None, "page": False})
 
 
 def run_mcp(settings: ServerSettings, folders: Sequence[Path], http: bool) -> None:
     """Serve over HTTP, or over standard input and output."""
-    named = Folders(folders)
-    logging.getLogger().addHandler(logging.NullHandler())  # the package's messages quote what clients send
+    allowed_folders = Folders(folders)
+    logging.getLogger().addHandler(logging.NullHandler())  # log messages of the mcp package quote requests
     if http:
-        run_http(settings, named)
+        run_http(settings, allowed_folders)
     else:
-        run_stdio(settings, named)
+        run_stdio(settings, allowed_folders)

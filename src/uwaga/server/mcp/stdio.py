@@ -1,4 +1,4 @@
-"""The protocol over standard input and output, for a client that starts the server."""
+"""MCP over standard input and output, for a client that starts the server."""
 
 from __future__ import annotations
 
@@ -23,54 +23,54 @@ from uwaga.server.metrics import Metrics
 from uwaga.server.serve import open_service, set_up_logs
 from uwaga.server.settings import ServerSettings
 
-CLIENT = Client("stdio")
+STDIO_CLIENT = Client("stdio")
 
 
 def run_stdio(settings: ServerSettings, folders: Folders) -> None:
-    """Serve one client until it closes standard input."""
+    """Serve a client until it closes standard input."""
     set_up_logs(settings.log_level)
     metrics = Metrics()
     context = ServerContext(settings, open_service(settings, metrics), metrics=metrics)
-    received, sent = _streams()
+    stdin, stdout = _streams()
     try:
-        asyncio.run(_serve(context, folders, received, sent))
+        asyncio.run(_serve(context, folders, stdin, stdout))
     except* BrokenPipeError:
-        pass  # the client has gone
+        pass  # the client has exited
 
 
 def _streams() -> tuple[IO[str], IO[str]]:
-    """Return standard input and output as text; what else is printed goes to standard error."""
+    """Return standard input and output as text, and redirect prints to standard error."""
     try:
-        received = os.fdopen(0, encoding="utf-8", errors="replace", newline="\n", closefd=False)
-        sent = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+        stdin = os.fdopen(0, encoding="utf-8", errors="replace", newline="\n", closefd=False)
+        stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     except OSError:
         raise SettingsError("standard input or output is closed; to serve over HTTP, add --http") from None
     sys.stdout.flush()
     os.dup2(2, 1)
-    return received, sent
+    return stdin, stdout
 
 
-async def _serve(context: ServerContext, folders: Folders, received: IO[str], sent: IO[str]) -> None:
+async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdout: IO[str]) -> None:
     service = context.service
-    server = mcp_server(context, folders, lambda _: CLIENT)
-    lines = cast("anyio.AsyncFile[str]", _lines(received))
-    starting = asyncio.ensure_future(service.start())
+    server = mcp_server(context, folders, lambda _: STDIO_CLIENT)
+    lines = cast("anyio.AsyncFile[str]", _lines(stdin))
+    start_task = asyncio.ensure_future(service.start())
     try:
-        async with stdio_server(lines, anyio.wrap_file(cast("io.TextIOWrapper", sent))) as (read, write):
+        async with stdio_server(lines, anyio.wrap_file(cast("io.TextIOWrapper", stdout))) as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
-        starting.cancel()
+        start_task.cancel()
         await service.close()
 
 
-async def _lines(received: IO[str]) -> AsyncIterator[str]:
-    """Yield lines as they arrive; a signal ends the process although a thread waits for the next one."""
+async def _lines(stdin: IO[str]) -> AsyncIterator[str]:
+    """Yield lines as they arrive; the thread that waits for the next line does not block shutdown."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str] = asyncio.Queue(1)
 
     def read() -> None:
         while True:
-            line = received.readline()
+            line = stdin.readline()
             try:
                 asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
             except (CancelledError, RuntimeError):  # the server has ended

@@ -19,9 +19,9 @@ class Stores:
     """The stores of a server.
 
     Attributes:
-        usage: in the process's memory alone without a database.
-        glossary_cache: None without a database.
-        document_store: None without a ``state`` folder.
+        usage: the usage of clients; without a database, in the memory of the process.
+        glossary_cache: the stored glossaries; None without a database.
+        document_store: the stored documents; None without a ``state`` folder.
     """
 
     usage: UsageStore = field(default_factory=UsageStore)

@@ -1,7 +1,7 @@
 """The server's tables, in SQLite or another SQL database.
 
-With SQLite, readers and one writer do not wait for each other (write-ahead log), and a killed process leaves
-no half-written row. A power failure may undo the last commits; it never damages the file.
+With SQLite, readers and a writer do not block each other (write-ahead log), and a killed process leaves no
+partially written row. A power failure may undo the last commits but never damages the file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ except ImportError as error:
     raise MissingExtraError("`state` and `database` need SQLAlchemy: pip install 'uwaga[serve]'") from error
 
 LOG = logging.getLogger("uwaga.server")
-FILE = "state.sqlite"
-ATTEMPTS = 50
-"""Attempts of a change that other processes come before."""
-BUSY = 30
+DATABASE_FILE = "state.sqlite"
+MAX_ATTEMPTS = 50
+"""Maximum attempts of a change that conflicts with changes by other processes."""
+BUSY_TIMEOUT = 30
 """Seconds to wait for another process's write to SQLite."""
-LONGEST = 16 << 20
+MAX_GLOSSARY_LENGTH = 16 << 20
 """Maximum characters of a stored glossary, for databases with several sizes of text."""
 
 METADATA = sql.MetaData()
@@ -43,7 +43,7 @@ GLOSSARIES = sql.Table(
     sql.Column("dictionaries", sql.Text, nullable=False),
     sql.Column("size", sql.Integer, nullable=False),
     sql.Column("memory", sql.Integer, nullable=False),
-    sql.Column("content", sql.Text(LONGEST), nullable=False),
+    sql.Column("content", sql.Text(MAX_GLOSSARY_LENGTH), nullable=False),
 )
 USAGE = sql.Table(
     "uwaga_usage",
@@ -78,13 +78,17 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
     """Open the server's database and create missing tables.
 
     Args:
-        state: the folder of ``state.sqlite``, created if missing; None where ``database`` is given.
+        state: the folder of ``state.sqlite``, created if missing; None if ``database`` is given.
         database: the URL of another database, such as ``postgresql://user:password@host/name``.
     """
     if state is not None:
         make_folder(state, "state")
     try:
-        url = sql.make_url(database) if database else sql.URL.create("sqlite", database=f"{state}/{FILE}")
+        url = (
+            sql.make_url(database)
+            if database
+            else sql.URL.create("sqlite", database=f"{state}/{DATABASE_FILE}")
+        )
     except exc.ArgumentError:
         message = "database: not an SQL URL; one is DIALECT://USER:PASSWORD@HOST/NAME"
         raise SettingsError(message) from None
@@ -94,31 +98,35 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
             url,
             pool_pre_ping=not sqlite,
             hide_parameters=True,
-            connect_args={"timeout": BUSY} if sqlite else {},
+            connect_args={"timeout": BUSY_TIMEOUT} if sqlite else {},
         )
     except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
         raise MissingExtraError(f"database: its driver is not installed: {error}") from None
     if sqlite:
         event.listen(engine, "connect", _use_write_ahead_log)
-    setting, place = ("database", url.render_as_string()) if database else ("state", f"{state}/{FILE}")
+    setting, location = (
+        ("database", url.render_as_string()) if database else ("state", f"{state}/{DATABASE_FILE}")
+    )
     try:
         _create_tables(engine)
         missing = _missing_column(engine)
     except exc.SQLAlchemyError as error:
         engine.dispose()
-        message = f"{setting}: cannot write to {place}: {_reason(error)}; set `{setting}` to a place that can"
+        message = (
+            f"{setting}: cannot write to {location}: {_reason(error)}; set `{setting}` to a location that can"
+        )
         raise SettingsError(f"{message} be written") from None
     if missing:
         engine.dispose()
-        message = f"{setting}: {place} is of another version of uwaga: it has no column {missing}"
-        raise SettingsError(f"{message}; move it away, or set `{setting}` to another place")
+        message = f"{setting}: {location} was created by another version of uwaga: it has no column {missing}"
+        raise SettingsError(f"{message}; move it away, or set `{setting}` to another location")
     return engine
 
 
 def make_folder(folder: Path, setting: str) -> None:
-    """Create a folder in which the server writes, and close it to other users.
+    """Create a folder that the server writes to and make it inaccessible to other users.
 
-    The log names a folder that stays open to them because it is not the server's own.
+    If that fails, since the folder belongs to another user, log a warning.
     """
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -137,9 +145,9 @@ def make_folder(folder: Path, setting: str) -> None:
 
 @contextlib.contextmanager
 def storage_errors() -> Iterator[None]:
-    """Raise what fails in the database or on the disk as :class:`StorageError`; the log says why.
+    """Convert errors of the database or the disk to :class:`StorageError` and log their reason.
 
-    Clients see neither the address of the database nor a path.
+    Clients see neither the address of the database nor paths.
     """
     try:
         yield
@@ -163,16 +171,16 @@ def _create_tables(engine: sql.Engine) -> None:
             table.create(engine, checkfirst=True)
         except exc.SQLAlchemyError:  # another process may have created it since the check
             table.create(engine, checkfirst=True)
-    with engine.begin() as connection:  # fails where the database can only be read
+    with engine.begin() as connection:  # fails if the database is read-only
         connection.execute(USAGE.delete().where(USAGE.c.owner == ""))
 
 
 def _missing_column(engine: sql.Engine) -> str:
-    """Return the name of a column that an existing table has not; empty if there is none."""
+    """Return the name of a column that an existing table lacks; empty if there is none."""
     for table in METADATA.sorted_tables:
-        known = {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
+        existing = {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
         for column in table.columns:
-            if column.name not in known:
+            if column.name not in existing:
                 return f"{table.name}.{column.name}"
     return ""
 
@@ -181,14 +189,14 @@ def _use_write_ahead_log(connection: object, record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]
     for _, _, file in cursor.execute("PRAGMA database_list").fetchall():
         for path in (file, f"{file}-wal", f"{file}-shm") if file else ():
-            make_private(Path(path))  # SQLite gives the permissions of the first to the others
+            make_private(Path(path))  # SQLite creates the others with the permissions of the first
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()
 
 
 def _reason(error: exc.SQLAlchemyError) -> str:
-    """The first line of a driver's message, without statement and parameters."""
+    """Return the first line of a driver's message, without statement and parameters."""
     original = error.orig if isinstance(error, exc.DBAPIError) else error
     lines = str(original).splitlines()
     return f"{type(original).__name__}: {lines[0] if lines else ''}"[:300]

@@ -1,4 +1,4 @@
-"""Characters and documents that each client has used, counted in the database by all workers together."""
+"""Characters and documents that each client has used, counted in the database by all workers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sqlalchemy as sql
 from sqlalchemy import exc
 
 from uwaga.server.api_errors import StorageError
-from uwaga.server.store.database import ATTEMPTS, USAGE, owner_key, storage_errors
+from uwaga.server.store.database import MAX_ATTEMPTS, USAGE, owner_key, storage_errors
 from uwaga.server.store.usage import Usage, UsageStore
 
 UNLIMITED = 1 << 62
-_ADD_USAGE = (  # built once: building it takes as long as running it
+_ADD_USAGE = (  # built once, since building it takes as long as executing it
     USAGE.update()
     .where(USAGE.c.owner == sql.bindparam("key"))
-    .where(USAGE.c.characters + sql.bindparam("characters_") <= sql.bindparam("most"))
+    .where(USAGE.c.characters + sql.bindparam("characters_") <= sql.bindparam("limit_"))
     .values(
         characters=USAGE.c.characters + sql.bindparam("characters_"),
         documents=USAGE.c.documents + sql.bindparam("documents_"),
@@ -27,9 +27,10 @@ _ADD_USAGE = (  # built once: building it takes as long as running it
 class DatabaseUsage(UsageStore):
     """Usage of each owner in the database.
 
-    A client with a limit is counted there at each request. Clients without one are counted in memory, and
-    :meth:`flush` writes the counts once a second: SQLite takes about 7,000 counts a second, with stalls of up
-    to half a second between four processes, and a request should wait for none of them.
+    Clients with a limit are counted in the database at each request. Clients without one are counted in
+    memory, and :meth:`flush` writes the counts once a second, since requests should not wait for the
+    database: SQLite takes about 7,000 counts a second, with stalls of up to half a second between four
+    processes.
 
     Args:
         engine: the database.
@@ -51,7 +52,7 @@ class DatabaseUsage(UsageStore):
         else:
             super().add(owner, characters, documents)
 
-    def waits(self, limit: int) -> bool:
+    def blocks(self, limit: int) -> bool:
         """See :class:`UsageStore`."""
         return limit > 0
 
@@ -75,18 +76,27 @@ class DatabaseUsage(UsageStore):
         return Usage() if row is None else Usage(row.characters, row.documents, row.since)
 
     def _write(self, owner: str, characters: int, documents: int, limit: int = 0) -> None:
-        most = limit if limit and characters > 0 else UNLIMITED
-        counts = {"key": owner_key(owner), "characters_": characters, "documents_": documents, "most": most}
-        for _ in range(ATTEMPTS):
+        maximum = limit if limit and characters > 0 else UNLIMITED
+        counts = {
+            "key": owner_key(owner),
+            "characters_": characters,
+            "documents_": documents,
+            "limit_": maximum,
+        }
+        for _ in range(MAX_ATTEMPTS):
             with storage_errors(), self._engine.begin() as connection:
                 if connection.execute(_ADD_USAGE, counts).rowcount:
                     return
-            known = self._read(owner)
-            new = known.plus(characters, documents, limit)  # raises if the limit is the reason
-            if known.since:
-                continue  # another process has created the row, or given some back
+            usage = self._read(owner)
+            new = usage.plus(characters, documents, limit)  # raises an error if the limit is exceeded
+            if usage.since:
+                continue  # another process has created the row or undone a count
             insert = USAGE.insert().values(owner=owner_key(owner), **asdict(new))
-            with storage_errors(), contextlib.suppress(exc.IntegrityError), self._engine.begin() as writing:
-                writing.execute(insert)
+            with (
+                storage_errors(),
+                contextlib.suppress(exc.IntegrityError),
+                self._engine.begin() as transaction,
+            ):
+                transaction.execute(insert)
                 return
         raise StorageError("usage cannot be recorded now: too many concurrent requests")

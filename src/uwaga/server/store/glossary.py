@@ -1,4 +1,4 @@
-"""Glossaries that the server stores for clients: dictionaries of entries, one for each pair of languages."""
+"""Glossaries that the server stores for clients: dictionaries of entries, one for each language pair."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from uwaga.errors import DataError, shown
+from uwaga.errors import DataError, quoted
 from uwaga.languages.codes import base_language, same_language
 from uwaga.server.api_errors import NotStoredError, StorageError
 from uwaga.terms import Glossary, Term
 from uwaga.terms.files import SEPARATOR
 
 EntriesFormat = Literal["tsv", "csv"]
-LONGEST_SIDE = 1024
-"""Bytes of UTF-8 of a source, a target or a name."""
-MOST_TRANSLATIONS = 200_000
-"""Maximum targets of the entries of a glossary together."""
+MAX_TEXT_BYTES = 1024
+"""Maximum bytes of UTF-8 of a source, a target or a name."""
+MAX_TRANSLATIONS = 200_000
+"""Maximum total number of targets of a glossary."""
 GLOSSARY_MEMORY, ENTRY_MEMORY = 16 << 10, 160
 """Bytes of memory of a glossary and of an entry, in addition to the texts."""
-MOST_DICTIONARIES = 200
+MAX_DICTIONARIES = 200
 """Maximum dictionaries of a glossary."""
-TOO_LARGE = f"a glossary has at most {MOST_TRANSLATIONS} translations; split it into several glossaries"
-CONTROLS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029)))
+TOO_LARGE = f"a glossary has at most {MAX_TRANSLATIONS} translations; split it into several glossaries"
+CONTROL_CHARACTERS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029)))
 
 
 class GlossaryEntry(NamedTuple):
@@ -44,83 +44,83 @@ def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -
 
     Args:
         text: one entry per line; empty lines are ignored.
-        format: ``tsv``: source, tab, target. ``csv``: source, target and, if wanted, the codes of their
-            languages; a line of other languages is another dictionary's and left out.
-        languages: codes of source and target.
+        format: ``tsv``: source, tab, target. ``csv``: source, target and, optionally, the codes of their
+            languages; lines of other languages, for other dictionaries, are skipped.
+        languages: codes of the source and target language.
     """
     lines = _tab_separated(text) if format == "tsv" else _comma_separated(text, languages)
     return check_entries(lines)
 
 
 def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[GlossaryEntry, ...]:
-    """Check the entries of a dictionary, and return them.
+    """Check the entries of a dictionary and return them.
 
     Args:
-        entries: each with its name in messages.
+        entries: pairs of a label for messages and an entry.
     """
-    known: dict[str, str] = {}
+    labels: dict[str, str] = {}
     checked = []
     translations = 0
-    for where, (source, targets) in entries:
+    for label, (source, targets) in entries:
         translations += len(targets)
-        if translations > MOST_TRANSLATIONS:
+        if translations > MAX_TRANSLATIONS:
             raise DataError(TOO_LARGE)
         for side, text in (("source", source), *(("target", target) for target in targets)):
-            _check_side(text, f"{where}: the {side}")
+            _check_text(text, f"{label}: the {side}")
         if not targets:
-            raise DataError(f"{where}: the source {shown(source)} has no target")
-        if source in known:
-            raise DataError(f"{where} duplicates {known[source]}: both translate {shown(source)}")
-        known[source] = where
+            raise DataError(f"{label}: the source {quoted(source)} has no target")
+        if source in labels:
+            raise DataError(f"{label} duplicates {labels[source]}: both translate {quoted(source)}")
+        labels[source] = label
         checked.append(GlossaryEntry(source, tuple(targets)))
     if not checked:
         raise DataError("there are no entries")
     return tuple(checked)
 
 
-def merged(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
+def merge_entries(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
     """Return the old entries updated with the new ones."""
     by_source = {entry.source: entry for entry in old}
     by_source.update((entry.source, entry) for entry in new)
     return tuple(by_source.values())
 
 
-def written_entries(entries: Iterable[GlossaryEntry]) -> str:
+def format_entries(entries: Iterable[GlossaryEntry]) -> str:
     """Return entries as TSV; forms of a target are separated by ``|``."""
     return "\n".join(f"{source}\t{SEPARATOR.join(targets)}" for source, targets in entries)
 
 
-def check_name(name: str, what: str = "name") -> str:
-    """Check a name, and return it without surrounding white space."""
+def check_name(name: str, label: str = "name") -> str:
+    """Check a name and return it without surrounding white space."""
     name = name.strip()
-    _check_side(name, what)
+    _check_text(name, label)
     return name
 
 
-def _check_side(text: str, what: str) -> None:
+def _check_text(text: str, label: str) -> None:
     if not text or text.isspace():
-        raise DataError(f"{what} is empty")
-    if not CONTROLS.isdisjoint(text):
-        raise DataError(f"{what} holds a control character: {shown(text)}")
+        raise DataError(f"{label} is empty")
+    if not CONTROL_CHARACTERS.isdisjoint(text):
+        raise DataError(f"{label} holds a control character: {quoted(text)}")
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        raise DataError(f"{what} is not valid Unicode: {shown(text)}") from None
-    if length > LONGEST_SIDE:
-        raise DataError(f"{what} has more than {LONGEST_SIDE} bytes: {shown(text)}")
+        raise DataError(f"{label} is not valid Unicode: {quoted(text)}") from None
+    if length > MAX_TEXT_BYTES:
+        raise DataError(f"{label} has more than {MAX_TEXT_BYTES} bytes: {quoted(text)}")
 
 
 def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
     index = position = 0
     for line in _lines(text.replace("\r\n", "\n")):
         if line.strip():
-            where = f"key with the index {index} (starting at position {position})"
+            label = f"key with the index {index} (starting at position {position})"
             source, tab, target = line.strip("\r ").partition("\t")
             if not tab:
-                raise DataError(f"{where} misses tab separator")
+                raise DataError(f"{label} misses tab separator")
             if "\t" in target.strip():
-                raise DataError(f"{where} has more than one tab separator")
-            yield where, GlossaryEntry(source.strip(), (target.strip(),))
+                raise DataError(f"{label} has more than one tab separator")
+            yield label, GlossaryEntry(source.strip(), (target.strip(),))
             index += 1
         position += len(line) + 1
 
@@ -141,22 +141,22 @@ def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[st
         for row in rows:
             if not any(field.strip() for field in row):
                 continue
-            where = f"key with the index {index} (in line {rows.line_num})"
+            label = f"key with the index {index} (in line {rows.line_num})"
             if len(row) < 2 or len(row) == 3 or len(row) > 4:
                 raise DataError(
-                    f"{where} has {len(row)} columns; expected two (source, target) or four (then the "
+                    f"{label} has {len(row)} columns; expected two (source, target) or four (then the "
                     "codes of their languages)"
                 )
-            if len(row) == 4 and not _of_languages((row[2], row[3]), languages):
+            if len(row) == 4 and not _match_languages((row[2], row[3]), languages):
                 continue
-            yield where, GlossaryEntry(row[0].strip(), (row[1].strip(),))
+            yield label, GlossaryEntry(row[0].strip(), (row[1].strip(),))
             index += 1
     except csv.Error as error:
         raise DataError(f"line {rows.line_num} is not comma-separated: {error}") from None
 
 
-def _of_languages(stated: tuple[str, str], wanted: tuple[str, str]) -> bool:
-    return all(same_language(own.strip(), other) for own, other in zip(stated, wanted, strict=True))
+def _match_languages(codes: tuple[str, str], languages: tuple[str, str]) -> bool:
+    return all(same_language(code.strip(), language) for code, language in zip(codes, languages, strict=True))
 
 
 FORMAT = 1
@@ -192,7 +192,7 @@ class Dictionary:
     entries: tuple[GlossaryEntry, ...]
 
     def translates(self, source: str, target: str) -> bool:
-        """Return whether it is for these languages; regions are ignored, so that ``en`` matches ``en-GB``."""
+        """Return whether it has these languages; regions are ignored, so that ``en`` matches ``en-GB``."""
         return same_language(self.source, source) and same_language(self.target, target)
 
 
@@ -207,7 +207,7 @@ class StoredGlossary:
     dictionaries: tuple[Dictionary, ...]
 
     @classmethod
-    def new(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
+    def create(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
         """Create a glossary."""
         glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
         if not dictionaries:
@@ -228,12 +228,12 @@ class StoredGlossary:
 
     @property
     def translations(self) -> int:
-        """The number of the targets of all entries."""
+        """The total number of targets of the entries."""
         return sum(len(entry.targets) for dictionary in self.dictionaries for entry in dictionary.entries)
 
     @property
     def memory(self) -> int:
-        """At most how many bytes of memory its terms take when they are ready for translation."""
+        """Upper bound of the bytes of memory of its terms when they are ready for translation."""
         entries = (entry for dictionary in self.dictionaries for entry in dictionary.entries)
         return GLOSSARY_MEMORY + sum(
             ENTRY_MEMORY + 3 * sys.getsizeof(source) + sum(map(sys.getsizeof, targets)) + 8 * len(targets)
@@ -247,44 +247,46 @@ class StoredGlossary:
                 return dictionary
         raise NotStoredError(f"the glossary has no dictionary from {source} to {target}")
 
-    def changed(
+    def with_changes(
         self, name: str | None = None, dictionaries: Iterable[Dictionary] = (), merge: bool = False
     ) -> StoredGlossary:
-        """Return the glossary with a new name, and with dictionaries added or replaced.
+        """Return the glossary with a new name and with dictionaries added or replaced.
 
         Args:
-            name: the new name; None for the same.
-            dictionaries: one for each language pair.
-            merge: add entries to a dictionary that it has: an existing source gets its new translation.
+            name: the new name; None to keep the name.
+            dictionaries: the new dictionaries, one for each language pair.
+            merge: add entries to existing dictionaries, replacing the entries with the same source.
         """
         changed = self if name is None else self._changed(name=check_name(name))
         for new in dictionaries:
-            known = [old for old in changed.dictionaries if merge and old.translates(new.source, new.target)]
-            entries = merged(known[0].entries, new.entries) if known else new.entries
+            existing = [
+                old for old in changed.dictionaries if merge and old.translates(new.source, new.target)
+            ]
+            entries = merge_entries(existing[0].entries, new.entries) if existing else new.entries
             changed = changed.with_dictionary(replace(new, entries=entries))
         return changed
 
     def with_dictionary(self, new: Dictionary) -> StoredGlossary:
-        """Return the glossary with a dictionary added, or replaced if it has one for these languages."""
+        """Return the glossary with a dictionary added, or replaced if there is one for these languages."""
         if same_language(new.source, new.target):
             raise DataError(f"a dictionary from {new.source} to {new.target} has one language only")
         for code in (new.source, new.target):
             check_language(code)
         Glossary(_terms(self.name, new))
-        kept = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
-        changed = self._changed(dictionaries=(*kept, new))
-        if len(changed.dictionaries) > MOST_DICTIONARIES:
+        remaining = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
+        changed = self._changed(dictionaries=(*remaining, new))
+        if len(changed.dictionaries) > MAX_DICTIONARIES:
             raise DataError(
-                f"a glossary has at most {MOST_DICTIONARIES} dictionaries; make several glossaries"
+                f"a glossary has at most {MAX_DICTIONARIES} dictionaries; make several glossaries"
             )
-        if changed.translations > MOST_TRANSLATIONS:
+        if changed.translations > MAX_TRANSLATIONS:
             raise DataError(TOO_LARGE)
         return changed
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
         """Return the glossary without the dictionary of a language pair."""
-        gone = self.dictionary(source, target)
-        return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not gone))
+        removed = self.dictionary(source, target)
+        return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
 
     def _changed(
         self, name: str | None = None, dictionaries: tuple[Dictionary, ...] | None = None
@@ -296,8 +298,8 @@ class StoredGlossary:
             version=secrets.token_hex(8),
         )
 
-    def as_json(self) -> str:
-        """Return the glossary as stored."""
+    def to_json(self) -> str:
+        """Return the glossary as JSON, as it is stored."""
         return json.dumps(
             {
                 "format": FORMAT,
@@ -316,12 +318,12 @@ class StoredGlossary:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StoredGlossary:
-        """Parse what :meth:`as_json` returns."""
+        """Create a glossary from the JSON of :meth:`to_json`."""
         try:
             stored = json.loads(text)
             if stored["format"] != FORMAT:
                 raise StorageError(
-                    f"a stored glossary has the format {shown(stored['format'])}, not {FORMAT}"
+                    f"a stored glossary has the format {quoted(stored['format'])}, not {FORMAT}"
                 )
             return cls(
                 stored["id"],
@@ -330,7 +332,9 @@ class StoredGlossary:
                 stored["version"],
                 tuple(
                     Dictionary(
-                        source, target, tuple(GlossaryEntry(term, tuple(ways)) for term, ways in entries)
+                        source,
+                        target,
+                        tuple(GlossaryEntry(term, tuple(targets)) for term, targets in entries),
                     )
                     for source, target, entries in stored["dictionaries"]
                 ),
@@ -340,14 +344,14 @@ class StoredGlossary:
 
 
 def check_language(code: str) -> str:
-    """Check a language code, and return it in lower case."""
+    """Check a language code and return it in lower case."""
     base = base_language(code)
     if not (code.isascii() and 2 <= len(code) <= 16 and base.isalpha()):
-        raise DataError(f"{shown(code)} is not a language code such as en")
+        raise DataError(f"{quoted(code)} is not a language code such as en")
     return code.lower()
 
 
-def together(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
+def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
     """Return the terms of several glossaries for a language pair as one glossary."""
     return Glossary(
         term for glossary in glossaries for term in _terms(glossary.name, glossary.dictionary(source, target))
@@ -355,6 +359,6 @@ def together(glossaries: Iterable[StoredGlossary], source: str, target: str) -> 
 
 
 def _terms(name: str, dictionary: Dictionary) -> Iterator[Term]:
-    where = f"glossary {shown(name)}"  # one text for all: with numbers they would take as much as the terms
+    origin = f"glossary {quoted(name)}"  # shared by all terms, to save memory
     for source, targets in dictionary.entries:
-        yield Term(" ".join(source.split()), targets, where)
+        yield Term(" ".join(source.split()), targets, origin)

@@ -11,7 +11,7 @@ from uwaga.server.api_errors import QuotaError
 
 @dataclass(frozen=True)
 class Usage:
-    """Characters and documents used since the client was first seen, at ``since`` (seconds since 1970)."""
+    """Characters and documents used since the client's first request, at ``since`` (seconds since 1970)."""
 
     characters: int = 0
     documents: int = 0
@@ -21,8 +21,8 @@ class Usage:
         """Return the usage with further characters and documents.
 
         Args:
-            characters: further characters; a negative number gives some back.
-            documents: further documents.
+            characters: further characters; negative to undo a count.
+            documents: further documents; negative to undo a count.
             limit: maximum characters in total; 0 for none.
         """
         if limit and characters > 0 and self.characters + characters > limit:
@@ -33,31 +33,31 @@ class Usage:
 
 
 class UsageStore:
-    """Usage of each owner in this process, until it ends."""
+    """Usage of each owner, in the memory of this process."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Usage] = {}
         self._lock = threading.Lock()
 
     def read(self, owner: str) -> Usage:
-        """Return what an owner has used."""
+        """Return the usage of an owner."""
         return self._counts.get(owner, Usage())
 
     def add(self, owner: str, characters: int, documents: int = 0, limit: int = 0) -> None:
         """Count characters and documents, atomically.
 
         Args:
-            owner: whose.
-            characters: further characters; a negative number gives some back.
-            documents: further documents.
+            owner: the owner to charge.
+            characters: further characters; negative to undo a count.
+            documents: further documents; negative to undo a count.
             limit: maximum characters in total; 0 for none.
         """
         with self._lock:
             self._counts[owner] = self._counts.get(owner, Usage()).plus(characters, documents, limit)
 
-    def waits(self, limit: int) -> bool:
-        """Return whether :meth:`add` with this limit waits for a database and belongs in a thread."""
+    def blocks(self, limit: int) -> bool:
+        """Return whether :meth:`add` with this limit blocks on a database, so that it needs a thread."""
         return False
 
     def flush(self) -> None:
-        """Write counts that are in memory alone to the database, if there is one."""
+        """Write the counts in memory to the database, if there is one."""

@@ -1,1 +1,1 @@
-"""DeepL's API, versions 2 and 3, for clients that speak to it already."""
+"""DeepL's API, versions 2 and 3, for its existing clients."""

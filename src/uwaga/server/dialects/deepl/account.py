@@ -1,4 +1,4 @@
-"""``/v2/languages``, ``/v3/languages`` and ``/v2/usage``, with languages as DeepL writes them (``EN-US``)."""
+"""``/v2/languages``, ``/v3/languages`` and ``/v2/usage``, with DeepL's language codes (``EN-US``)."""
 
 from __future__ import annotations
 
@@ -22,41 +22,45 @@ VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-"""Targets that DeepL's clients request as a variant only; a model has one of them, whichever it is."""
-OTHER_NAMES = {"no": "NB"}
+"""Target languages that DeepL's clients request by variant only; a model has one variant."""
+DEEPL_CODES = {"no": "NB"}
 
 
 @dataclass(frozen=True)
 class ListedLanguage:
-    """A listed language: ``code`` is DeepL's, ``own`` the server's."""
+    """A listed language: ``code`` is DeepL's, ``server_code`` the server's."""
 
     code: str
     name: str
-    own: str
+    server_code: str
 
 
-def listed_code(own: str) -> str:
-    """Return DeepL's code of a language: ``EN``, ``ZH-HANT``."""
-    return OTHER_NAMES.get(own, own.upper())
+def deepl_code(code: str) -> str:
+    """Return DeepL's code for a language, such as ``EN`` or ``ZH-HANT``."""
+    return DEEPL_CODES.get(code, code.upper())
 
 
 def source_languages(service: Service) -> list[ListedLanguage]:
     """Return the source languages."""
     sources = service.languages.sources
-    return [ListedLanguage(listed_code(source.code), source.name, source.code) for source in sources]
+    return [ListedLanguage(deepl_code(source.code), source.name, source.code) for source in sources]
 
 
 def target_languages(service: Service) -> list[ListedLanguage]:
-    """Return the target languages, English and Portuguese as variants."""
+    """Return the target languages, with the variants of English and Portuguese."""
     return [
-        ListedLanguage(code, name, own)
-        for own in sorted({target for source in service.languages.sources for target in source.targets})
-        for code, name in VARIANTS.get(base_language(own), ((listed_code(own), language_name(own)),))
+        ListedLanguage(code, name, server_code)
+        for server_code in sorted(
+            {target for source in service.languages.sources for target in source.targets}
+        )
+        for code, name in VARIANTS.get(
+            base_language(server_code), ((deepl_code(server_code), language_name(server_code)),)
+        )
     ]
 
 
 def glossary_pairs(service: Service) -> list[tuple[str, str]]:
-    """Return the language pairs of single models: a glossary applies to one model."""
+    """Return the language pairs of single models, since a glossary applies to one model."""
     return [
         (source.code, target)
         for source in service.languages.sources
@@ -66,15 +70,15 @@ def glossary_pairs(service: Service) -> list[tuple[str, str]]:
 
 
 UNLIMITED = 1_000_000_000_000
-"""DeepL's limit of an unlimited account."""
+"""Limit that DeepL reports for an unlimited account."""
 FEATURES: dict[str, tuple[str, ...]] = {
     "translate_text": ("tag_handling", "glossary", "auto_detection"),
     "translate_document": ("glossary", "auto_detection"),
     "glossary": (),
 }
-"""Supported features by resource."""
-ON_ONE_SIDE = {"tag_handling": ("target",), "auto_detection": ("source",)}
-"""Features of one side; all others need both."""
+"""Supported features of each resource."""
+ONE_SIDED_FEATURES = {"tag_handling": ("target",), "auto_detection": ("source",)}
+"""Features that need the support of one side only; all others need both sides."""
 
 
 class LanguagesParameters(Parameters):
@@ -108,11 +112,13 @@ def add_account(routes: Routes, context: ServerContext) -> None:
         fields = await read_fields(request, LanguagesParameters)
         is_source = fields.type == "source"
         listed = source_languages(context.service) if is_source else target_languages(context.service)
-        side = {} if is_source else {"supports_formality": False}
-        return json_response([{"language": spoken.code, "name": spoken.name, **side} for spoken in listed])
+        extra = {} if is_source else {"supports_formality": False}
+        return json_response(
+            [{"language": language.code, "name": language.name, **extra} for language in listed]
+        )
 
     @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
-    async def of_resource(request: Request) -> Response:
+    async def resource_languages(request: Request) -> Response:
         """List the languages of a resource, with their features."""
         DEEPL.client(context, request)
         fields = await read_fields(request, ResourceParameters)
@@ -149,17 +155,20 @@ def add_account(routes: Routes, context: ServerContext) -> None:
 
 
 def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]:
-    """The languages of a resource; none if it is not supported."""
+    """Return the languages of a resource; an empty list if it is not supported."""
     if resource not in FEATURES:
         return []
     if resource == "glossary":
         pairs = glossary_pairs(context.service)
         sources, targets = {code for code, _ in pairs}, {code for _, code in pairs}
-        codes = {own: (own, language_name(own)) for own in sorted(sources | targets)}
+        codes = {code: (code, language_name(code)) for code in sorted(sources | targets)}
     else:
         as_source, as_target = source_languages(context.service), target_languages(context.service)
-        sources, targets = {spoken.code for spoken in as_source}, {spoken.code for spoken in as_target}
-        codes = {spoken.code: (spoken.code, spoken.name) for spoken in (*as_source, *as_target)}
+        sources, targets = (
+            {language.code for language in as_source},
+            {language.code for language in as_target},
+        )
+        codes = {language.code: (language.code, language.name) for language in (*as_source, *as_target)}
     stable = {"status": "stable"}
     return [
         {
@@ -168,26 +177,27 @@ def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]
             "usable_as_source": key in sources,
             "usable_as_target": key in targets,
             "status": "stable",
-            "features": dict.fromkeys(_of_sides(resource, key in sources, key in targets), stable),
+            "features": dict.fromkeys(_supported_features(resource, key in sources, key in targets), stable),
         }
         for key, (code, name) in codes.items()
     ]
 
 
-def _of_sides(resource: str, source: bool, target: bool) -> list[str]:
+def _supported_features(resource: str, source: bool, target: bool) -> list[str]:
     sides = {"source": source, "target": target}
-    needed = {name: ON_ONE_SIDE.get(name, tuple(sides)) for name in FEATURES[resource]}
-    return [name for name in needed if any(sides[side] for side in needed[name])]
+    required_sides = {name: ONE_SIDED_FEATURES.get(name, tuple(sides)) for name in FEATURES[resource]}
+    return [name for name in required_sides if any(sides[side] for side in required_sides[name])]
 
 
 def _features(resource: str) -> list[dict[str, object]]:
-    sides = {name: ON_ONE_SIDE.get(name, ("source", "target")) for name in FEATURES[resource]}
+    sides = {name: ONE_SIDED_FEATURES.get(name, ("source", "target")) for name in FEATURES[resource]}
     return [
-        {"name": name, **{f"needs_{side}_support": True for side in needed}} for name, needed in sides.items()
+        {"name": name, **{f"needs_{side}_support": True for side in required}}
+        for name, required in sides.items()
     ]
 
 
 def _bcp47(code: str) -> str:
-    """``EN-US`` as ``en-US``, ``ZH-HANT`` as ``zh-Hant``."""
-    base, hyphen, rest = listed_code(code).partition("-")
-    return f"{base.lower()}{hyphen}{rest.title() if len(rest) > 2 else rest.upper()}"
+    """Return a code in the case of BCP 47: ``en-US`` for ``EN-US``, ``zh-Hant`` for ``ZH-HANT``."""
+    base, hyphen, suffix = deepl_code(code).partition("-")
+    return f"{base.lower()}{hyphen}{suffix.title() if len(suffix) > 2 else suffix.upper()}"

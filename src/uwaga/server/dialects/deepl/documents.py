@@ -13,15 +13,15 @@ from starlette.responses import Response
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import DEEPL, ServerContext
-from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
+from uwaga.server.dialects.deepl.texts import Formality, check_glossary_ids, refuse_unsupported
 from uwaga.server.dialects.documents import Upload, result_response, store_document, wait_for_document
 from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
 from uwaga.server.routing import DOWNLOAD, Routes
 from uwaga.server.store.documents import DocumentStatus
 
-PLACE = "/v2/document/{document_id}"
-WAIT = 2.0
-"""Seconds that a request for the state waits for the translation: the clients ask again after five."""
+DOCUMENT_PATH = "/v2/document/{document_id}"
+MAX_WAIT = 2.0
+"""Seconds that a status request waits for the translation, since clients poll every five seconds."""
 STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
 
@@ -56,28 +56,28 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         client = DEEPL.client(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentParameters) as (fields, file):
-            named = {
+            unsupported = {
                 "style_id": fields.style_id,
                 "translation_memory_id": fields.translation_memory_id,
                 "translation_memory_threshold": fields.translation_memory_threshold,
             }
-            refuse_unsupported(fields.formality, named)
+            refuse_unsupported(fields.formality, unsupported)
             key = secrets.token_hex(32).upper()
             document_id = await _store(context, client, fields, file, key)
         return json_response({"document_id": document_id.upper(), "document_key": key})
 
-    @routes.add("POST", PLACE, "State of a document", body=KeyParameters, kind="json or form")
+    @routes.add("POST", DOCUMENT_PATH, "State of a document", body=KeyParameters, kind="json or form")
     async def status(request: Request, document_id: str) -> Response:
         """Return the state of a document, as soon as it is translated or after two seconds."""
         owner = DEEPL.owner(context, request)
         fields = await read_fields(request, KeyParameters)
-        jobs = context.stores.documents
-        document = await wait_for_document(jobs, owner, document_id, fields.document_key, WAIT)
+        store = context.stores.documents
+        document = await wait_for_document(store, owner, document_id, fields.document_key, MAX_WAIT)
         return json_response(status_response(document))
 
     @routes.add(
-        "POST", PLACE + "/result", "Download a translated document", body=KeyParameters, kind="json or form",
-        answers={200: DOWNLOAD},
+        "POST", DOCUMENT_PATH + "/result", "Download a translated document", body=KeyParameters,
+        kind="json or form", responses={200: DOWNLOAD},
     )  # fmt: skip
     async def result(request: Request, document_id: str) -> Response:
         """Download the translated document; repeatable until it is deleted."""
@@ -85,7 +85,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         fields = await read_fields(request, KeyParameters)
         return await result_response(context.stores.documents, owner, document_id, fields.document_key)
 
-    @routes.add("DELETE", PLACE, "Delete a document", body=KeyParameters, kind="query", status=204)
+    @routes.add("DELETE", DOCUMENT_PATH, "Delete a document", body=KeyParameters, kind="query", status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; DeepL has no such request."""
         owner = DEEPL.owner(context, request)
@@ -95,7 +95,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
 
 
 def status_response(document: DocumentStatus) -> dict[str, object]:
-    """Return the state of a document in DeepL's form."""
+    """Return the state of a document in DeepL's format."""
     content: dict[str, object] = {"document_id": document.id.upper(), "status": STATES[document.state]}
     if document.state == "running":
         content["seconds_remaining"] = _seconds_left(document)
@@ -108,21 +108,23 @@ def status_response(document: DocumentStatus) -> dict[str, object]:
 
 def _seconds_left(document: DocumentStatus) -> int:
     """Estimate the remaining seconds from the progress so far."""
-    if not document.done:
-        return max(1, document.of // 50)
-    return round((time.time() - document.started) * (document.of - document.done) / document.done)
+    if not document.translated:
+        return max(1, document.total // 50)
+    return round(
+        (time.time() - document.started) * (document.total - document.translated) / document.translated
+    )
 
 
 async def _store(
     context: ServerContext, client: Client, fields: DocumentParameters, file: UploadFile, key: str
 ) -> str:
-    """Store a document, and return its id."""
+    """Store a document and return its id."""
     name = fields.filename or file.filename or ""
     output_format = fields.output_format
     if output_format is not None and not name.lower().endswith(f".{output_format.lower()}"):
         message = "output_format not supported: a document keeps its format."
         raise ApiError(400, "not_supported", message, "output_format")
-    ids = checked_glossaries(fields.glossary_id, fields.glossary_ids, fields.source_lang)
+    ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
     upload = Upload(file.file, name, fields.source_lang, fields.target_lang, ids, key)
     document_id, _ = await store_document(context, client, upload)
     return document_id

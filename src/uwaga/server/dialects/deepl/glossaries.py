@@ -20,20 +20,20 @@ from uwaga.server.dialects.glossaries import (
     read_glossary,
 )
 from uwaga.server.http import Parameters, json_response, read_fields
-from uwaga.server.routing import Answer, BodyKind, Routes
+from uwaga.server.routing import BodyKind, ResponseDescription, Routes
 from uwaga.server.store.glossary import (
     Dictionary,
     DictionarySummary,
     EntriesFormat,
     GlossarySummary,
     StoredGlossary,
+    format_entries,
     read_entries,
-    written_entries,
 )
 
 TSV = "text/tab-separated-values"
 INVALID_ENTRIES = "Invalid glossary entries provided"
-BODY: BodyKind = "json or form"
+BODY_KIND: BodyKind = "json or form"
 
 
 class PairParameters(Parameters):
@@ -75,7 +75,7 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
     _add_version_2(routes, context)
     api = GlossaryApi(
         DEEPL,
-        BODY,
+        BODY_KIND,
         read_fields,
         MultilingualParameters,
         ChangeParameters,
@@ -94,9 +94,13 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
         DEEPL.client(context, request)
-        every = glossary_pairs(context.service)
+        language_pairs = glossary_pairs(context.service)
         return json_response(
-            {"supported_languages": [{"source_lang": pair[0], "target_lang": pair[1]} for pair in every]}
+            {
+                "supported_languages": [
+                    {"source_lang": pair[0], "target_lang": pair[1]} for pair in language_pairs
+                ]
+            }
         )
 
     @routes.add(
@@ -104,7 +108,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         "/v2/glossaries",
         "Create a glossary",
         body=GlossaryParameters,
-        kind=BODY,
+        kind=BODY_KIND,
         status=201,
         large=True,
     )
@@ -116,7 +120,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         return json_response(_pair_response(glossary), 201)
 
     @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
-    async def every(request: Request) -> Response:
+    async def list_glossaries(request: Request) -> Response:
         """List the glossaries with one language pair."""
         owner = DEEPL.owner(context, request)
         store = context.stores.glossaries
@@ -134,13 +138,15 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         """Return a glossary's name and dictionaries."""
         owner = DEEPL.owner(context, request)
         glossary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
-        return json_response(_pair_response(_of_one_pair(glossary)))
+        return json_response(_pair_response(_check_one_pair(glossary)))
 
     @routes.add(
         "GET",
         "/v2/glossaries/{glossary_id}/entries",
         "The entries of a glossary, as TSV",
-        answers={200: Answer("An entry per line", content={TSV: {"schema": {"type": "string"}}})},
+        responses={
+            200: ResponseDescription("An entry per line", content={TSV: {"schema": {"type": "string"}}})
+        },
     )
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries, one per line."""
@@ -154,19 +160,19 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
             )
 
         def response(glossary: StoredGlossary) -> Response:
-            _of_one_pair(glossary.summary)
-            return Response(written_entries(glossary.dictionaries[0].entries), media_type=TSV)
+            _check_one_pair(glossary.summary)
+            return Response(format_entries(glossary.dictionaries[0].entries), media_type=TSV)
 
         return await read_glossary(context, owner, glossary_id, response)
 
 
 def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
-    entries_of, dictionaries = (
+    entries_path, dictionaries_path = (
         "/v3/glossaries/{glossary_id}/entries",
         "/v3/glossaries/{glossary_id}/dictionaries",
     )
 
-    @routes.add("GET", entries_of, "The entries of a pair", body=PairParameters, kind="query")
+    @routes.add("GET", entries_path, "The entries of a pair", body=PairParameters, kind="query")
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries of one dictionary, as TSV in JSON."""
         owner = DEEPL.owner(context, request)
@@ -177,13 +183,20 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
             content = {
                 "source_lang": dictionary.source,
                 "target_lang": dictionary.target,
-                "entries": written_entries(dictionary.entries),
+                "entries": format_entries(dictionary.entries),
             }
             return json_response({"dictionaries": [{**content, "entries_format": "tsv"}]})
 
         return await read_glossary(context, owner, glossary_id, response)
 
-    @routes.add("PUT", dictionaries, "Replace a dictionary", body=DictionaryParameters, kind=BODY, large=True)
+    @routes.add(
+        "PUT",
+        dictionaries_path,
+        "Replace a dictionary",
+        body=DictionaryParameters,
+        kind=BODY_KIND,
+        large=True,
+    )
     async def put(request: Request, glossary_id: str) -> Response:
         """Add a dictionary, or replace the one with its languages."""
         owner = DEEPL.owner(context, request)
@@ -197,7 +210,12 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         return json_response(_dictionary_response(glossary.dictionaries[-1]))
 
     @routes.add(
-        "DELETE", dictionaries, "Delete a dictionary", body=PairParameters, kind="query", status=NO_CONTENT
+        "DELETE",
+        dictionaries_path,
+        "Delete a dictionary",
+        body=PairParameters,
+        kind="query",
+        status=NO_CONTENT,
     )
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a dictionary of a glossary."""
@@ -224,15 +242,15 @@ def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Diction
         raise ApiError(400, "invalid_entries", f"{INVALID_ENTRIES}: {error}", "entries") from None
 
 
-def _of_one_pair(glossary: GlossarySummary) -> GlossarySummary:
+def _check_one_pair(glossary: GlossarySummary) -> GlossarySummary:
     if len(glossary.dictionaries) != 1:
         raise ApiError(404, "not_found", "the glossary has several language pairs: use /v3/glossaries")
     return glossary
 
 
-def _created(glossary: GlossarySummary) -> str:
-    at = glossary.created
-    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
+def _creation_time(glossary: GlossarySummary) -> str:
+    created = glossary.created
+    return created.strftime("%Y-%m-%dT%H:%M:%S.") + f"{created.microsecond // 1000:03}Z"
 
 
 def _dictionary_response(dictionary: DictionarySummary) -> dict[str, object]:
@@ -246,7 +264,7 @@ def _dictionary_response(dictionary: DictionarySummary) -> dict[str, object]:
 def _pair_response(glossary: GlossarySummary) -> dict[str, object]:
     content = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
     [dictionary] = glossary.dictionaries
-    return {**content, **_dictionary_response(dictionary), "creation_time": _created(glossary)}
+    return {**content, **_dictionary_response(dictionary), "creation_time": _creation_time(glossary)}
 
 
 def _glossary_response(glossary: GlossarySummary) -> dict[str, object]:
@@ -254,5 +272,5 @@ def _glossary_response(glossary: GlossarySummary) -> dict[str, object]:
         "glossary_id": glossary.id,
         "name": glossary.name,
         "dictionaries": [_dictionary_response(dictionary) for dictionary in glossary.dictionaries],
-        "creation_time": _created(glossary),
+        "creation_time": _creation_time(glossary),
     }

@@ -1,4 +1,4 @@
-"""``/v2/translate``: every parameter is honoured, or refused by name."""
+"""``/v2/translate``: unsupported parameters are refused by name."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, as_api_error, in_thread
 from uwaga.server.context import DEEPL, ServerContext
-from uwaga.server.dialects.deepl.account import listed_code
-from uwaga.server.dialects.v1_schema import USUAL_BEAM
-from uwaga.server.http import Flag, Names, Parameters, Several, json_response, read_fields, while_connected
+from uwaga.server.dialects.deepl.account import deepl_code
+from uwaga.server.dialects.v1_schema import DEFAULT_BEAM
+from uwaga.server.http import Flag, Names, Parameters, TextList, json_response, read_fields, while_connected
 from uwaga.server.routing import Routes
 from uwaga.terms import Glossary
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
-ENDINGS = ".!?…:;,。！？：；，"
-STOPS = ".。"
+END_PUNCTUATION = ".!?…:;,。！？：；，"
+FULL_STOPS = ".。"
 
 
-def in_one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """Return a text with spaces instead of line breaks."""
     return LINE_BREAK.sub(" ", text)
 
 
-def preserved(source: str, translation: str) -> str:
-    """Return a translation with its source's white space around each line and final punctuation.
+def restore_formatting(source: str, translation: str) -> str:
+    """Return a translation with the source's final punctuation and white space around each line.
 
     Args:
-        source: the text.
-        translation: its translation, line by line.
+        source: the source text.
+        translation: its translation, with the same number of lines.
     """
-    before, after = LINE_BREAK.split(source), LINE_BREAK.split(translation)
-    if len(before) != len(after):
-        return _line(source, translation)
-    pairs = zip(before, after, strict=True)
-    return "".join(old if at % 2 else _line(old, new) for at, (old, new) in enumerate(pairs))
+    source_parts, target_parts = LINE_BREAK.split(source), LINE_BREAK.split(translation)
+    if len(source_parts) != len(target_parts):
+        return _preserve_line(source, translation)
+    pairs = zip(source_parts, target_parts, strict=True)
+    return "".join(old if index % 2 else _preserve_line(old, new) for index, (old, new) in enumerate(pairs))
 
 
-def _line(old: str, new: str) -> str:
+def _preserve_line(old: str, new: str) -> str:
     words = old.strip()
     if not words:
         return old
     start = old[: len(old) - len(old.lstrip())]
     end = old[len(old.rstrip()) :]
     translation = new.strip()
-    if words[-1] not in ENDINGS and translation[-1:] in STOPS:
-        translation = translation.rstrip(STOPS)
-    elif words[-1] in STOPS and translation[-1:].isalnum():
+    if words[-1] not in END_PUNCTUATION and translation[-1:] in FULL_STOPS:
+        translation = translation.rstrip(FULL_STOPS)
+    elif words[-1] in FULL_STOPS and translation[-1:].isalnum():
         translation += words[-1]
     return f"{start}{translation}{end}"
 
 
-MOST_GLOSSARIES = 5
-VERSION = "v2"
-"""The strict algorithm, the only one here: malformed XML is refused."""
+MAX_GLOSSARIES = 5
+TAG_HANDLING_VERSION = "v2"
+"""The only supported version, which is strict: malformed XML is refused."""
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
 
@@ -79,7 +79,7 @@ class TranslateParameters(Parameters):
         },
     )
 
-    text: Several = Field(min_length=1, description="Texts, each translated on its own.")
+    text: TextList = Field(min_length=1, description="Texts, each translated on its own.")
     target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
     source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
     context: str | None = Field(None, description="Helps to detect the language; not translated.")
@@ -89,7 +89,7 @@ class TranslateParameters(Parameters):
     formality: Formality = Field("default", description="`more` and `less` are refused: unsupported.")
     model_type: ModelType | None = None
     glossary_id: str | None = None
-    glossary_ids: Names = Field([], max_length=MOST_GLOSSARIES)
+    glossary_ids: Names = Field([], max_length=MAX_GLOSSARIES)
     style_id: str | None = Field(None, description="Refused.")
     translation_memory_id: str | None = Field(None, description="Refused.")
     translation_memory_threshold: int | None = Field(None, description="Refused.")
@@ -113,14 +113,14 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
         fields = await read_fields(request, TranslateParameters)
         refuse_unsupported(fields.formality, _unsupported(fields))
         characters = context.charge(client, fields.text)
-        ids = checked_glossaries(fields.glossary_id, fields.glossary_ids, fields.source_lang)
+        ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
         glossary = None
         if ids:
             languages = fields.source_lang, fields.target_lang
             glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         requests = text_requests(fields, glossary)
         async with context.spending(client, characters), while_connected(request):
-            translated = await _translated(context, fields, requests, client.name)
+            translated = await _translate(context, fields, requests, client.name)
         return json_response(
             {
                 "translations": [
@@ -137,7 +137,7 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
     newlines = fields.split_sentences in (None, "1") and tags != "html"
     options: SearchOverrides = {}
     if fields.model_type is not None:
-        options["beam"] = 1 if fields.model_type == "latency_optimized" else USUAL_BEAM
+        options["beam"] = 1 if fields.model_type == "latency_optimized" else DEFAULT_BEAM
     split: Split = "auto"
     if fields.split_sentences is not None:
         split = "never" if fields.split_sentences == "0" else "sentences"
@@ -152,26 +152,26 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         outline=_outline(fields, newlines) if tags == "xml" else None,
         split=split,
     )
-    texts = fields.text if newlines or tags else [in_one_line(text) for text in fields.text]
+    texts = fields.text if newlines or tags else [join_lines(text) for text in fields.text]
     return [replace(common, text=text, name=f"text {number}") for number, text in enumerate(texts, start=1)]
 
 
-def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> None:
+def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) -> None:
     """Refuse unsupported parameters.
 
     Args:
         formality: the formality of the request.
-        named: further parameters, None if not given.
+        parameters: the values of other unsupported parameters by name; None for omitted ones.
     """
     if formality in ("more", "less"):
         message = "Target language does not support 'formality'; prefer_more and prefer_less are accepted."
         raise ApiError(400, "not_supported", message, "formality")
-    for name, value in named.items():
+    for name, value in parameters.items():
         if value is not None and value != []:
             raise ApiError(400, "not_supported", f"Parameter '{name}' is not supported by this server.", name)
 
 
-def checked_glossaries(
+def check_glossary_ids(
     glossary_id: str | None, glossary_ids: list[str], source: str | None
 ) -> tuple[str, ...]:
     """Return the ids of a request's glossaries."""
@@ -201,33 +201,33 @@ def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
         )
 
 
-async def _translated(
+async def _translate(
     context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest], client: str
 ) -> tuple[list[Translation], list[str]]:
-    """Return the translations, and the language of each text."""
+    """Return the translations and the language of each text."""
     sources = [fields.source_lang] * len(fields.text)
     if fields.source_lang is None and fields.context:
-        sources = [await _detected(context, f"{fields.context}\n{text}") for text in fields.text]
+        sources = [await _detect(context, f"{fields.context}\n{text}") for text in fields.text]
     groups: dict[str | None, list[int]] = {}
-    for at, source in enumerate(sources):
-        groups.setdefault(source, []).append(at)
+    for index, source in enumerate(sources):
+        groups.setdefault(source, []).append(index)
     deadline = context.settings.limits.deadline
-    parts = [
+    calls = [
         context.service.translate(
-            [replace(requests[at], source=source) for at in numbers], client=client, deadline=deadline
+            [replace(requests[index], source=source) for index in indices], client=client, deadline=deadline
         )
-        for source, numbers in groups.items()
+        for source, indices in groups.items()
     ]
-    answers = await asyncio.gather(*parts) if len(parts) > 1 else [await parts[0]]
-    by_number: dict[int, tuple[Translation, str]] = {}
-    for numbers, answer in zip(groups.values(), answers, strict=True):
+    answers = await asyncio.gather(*calls) if len(calls) > 1 else [await calls[0]]
+    by_index: dict[int, tuple[Translation, str]] = {}
+    for indices, answer in zip(groups.values(), answers, strict=True):
         answer.raise_first()
-        by_number.update(zip(numbers, zip(answer.translations, answer.sources, strict=True), strict=True))
-    every = [by_number[at] for at in range(len(sources))]
-    return [translation for translation, _ in every], [code for _, code in every]
+        by_index.update(zip(indices, zip(answer.translations, answer.sources, strict=True), strict=True))
+    translations = [by_index[index] for index in range(len(sources))]
+    return [translation for translation, _ in translations], [code for _, code in translations]
 
 
-async def _detected(context: ServerContext, text: str) -> str | None:
+async def _detect(context: ServerContext, text: str) -> str | None:
     detected = await context.service.detect(text)
     return detected[0].code if detected else None
 
@@ -235,18 +235,18 @@ async def _detected(context: ServerContext, text: str) -> str | None:
 def _response(
     fields: TranslateParameters, text: str, translation: Translation, source: str
 ) -> dict[str, object]:
-    """Return a translation in DeepL's form."""
-    keeps = fields.preserve_formatting and fields.tag_handling is None
-    if keeps and fields.split_sentences not in (None, "1"):
-        text = in_one_line(text)
-    told: dict[str, object] = {
-        "detected_source_language": listed_code(source),
-        "text": preserved(text, translation.text) if keeps else translation.text,
+    """Return a translation in DeepL's format."""
+    preserves = fields.preserve_formatting and fields.tag_handling is None
+    if preserves and fields.split_sentences not in (None, "1"):
+        text = join_lines(text)
+    content: dict[str, object] = {
+        "detected_source_language": deepl_code(source),
+        "text": restore_formatting(text, translation.text) if preserves else translation.text,
     }
     if fields.show_billed_characters:
-        told["billed_characters"] = len(text)
+        content["billed_characters"] = len(text)
     if fields.model_type is not None:
-        told["model_type_used"] = fields.model_type.removeprefix("prefer_")
+        content["model_type_used"] = fields.model_type.removeprefix("prefer_")
     if fields.tag_handling is not None:
-        told["tag_handling_version"] = VERSION
-    return told
+        content["tag_handling_version"] = TAG_HANDLING_VERSION
+    return content

@@ -1,4 +1,4 @@
-"""What the page is to different readers: languages, colours, sizes, paper, assistive technology."""
+"""Presentation of the page: languages, colours, screen sizes, print, assistive technology."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from page_visit import START, expect, shows, translated, visit, word
 from running_server import running_server
+from server_page import START, expect, open_server_page, translate_text, wait_for_translation, word
 
 pytest_plugins = "server_fixtures"
 
 AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 SENTENCE = "I want to buy a small red car tomorrow."
-FIRST_LOAD = 150_000
-"""Bytes of all answers of the first load together, not compressed."""
+MAX_FIRST_LOAD_BYTES = 150_000
+"""Maximum total bytes of the responses of the first load, uncompressed."""
 TABS = ("tabText", "tabInside", "tabDocument", "tabGlossary", "tabHistory")
 PHONE = {"viewport": {"width": 360, "height": 700}, "has_touch": True, "is_mobile": True}
 
@@ -37,24 +37,24 @@ def server(tmp_path_factory):
         ("fr-FR", "en", "Type or paste text"),
     ],
 )
-def test_it_speaks_the_browsers_language(browser, server, locale, code, hint):
-    with visit(browser, server, START, locale=locale) as page:
+def test_language_follows_the_browser(browser, server, locale, code, hint):
+    with open_server_page(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")
         expect(page.locator("#source")).to_have_attribute("placeholder", hint)
         expect(page.locator("html")).to_have_attribute("lang", code)
 
 
 @pytest.mark.slow
-def test_another_language_is_chosen_and_kept_and_the_text_stays(browser, server):
-    with visit(browser, server, START) as page:
+def test_language_setting_is_stored_and_keeps_the_text(browser, server):
+    with open_server_page(browser, server, START) as page:
         page.wait_for_selector("#source")
-        made = translated(page, SENTENCE)
+        translation = translate_text(page, SENTENCE)
         page.locator(".settings summary").click()
         page.locator("#page-language").select_option("de")
         expect(page.get_by_role("tab", name="Verlauf")).to_be_visible()
         expect(page.locator("#from option:checked")).to_have_text("Englisch")
         expect(page).to_have_title("uwaga: Übersetzung")
-        shows(page, made)
+        wait_for_translation(page, translation)
         expect(page.locator(".word").first).to_have_attribute("title", re.compile("^Wahrscheinlichkeit"))
         page.locator("#tabInside").click()
         expect(page.locator(".inside output")).to_have_text(re.compile("Schicht 2, Mittel aller Köpfe"))
@@ -64,36 +64,39 @@ def test_another_language_is_chosen_and_kept_and_the_text_stays(browser, server)
         expect(page.get_by_role("tab", name="历史")).to_be_visible()
 
 
-def test_colours_follow_the_system_or_the_reader(browser, server):
-    with visit(browser, server, START, color_scheme="dark") as page:
+def test_colour_scheme_of_system_and_setting(browser, server):
+    with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
-        back = "getComputedStyle(document.body).backgroundColor"
-        dark = page.evaluate(back)
+        background = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(background)
         page.emulate_media(color_scheme="light")
-        light = page.evaluate(back)
+        light = page.evaluate(background)
         assert light != dark
         page.locator(".settings summary").click()
         page.locator("#theme").select_option("dark")
-        assert page.evaluate(back) == dark
+        assert page.evaluate(background) == dark
         page.reload()
         page.wait_for_selector("#source")
-        assert page.evaluate(back) == dark
+        assert page.evaluate(background) == dark
 
 
 @pytest.mark.parametrize(
     "locale",
-    ["de-DE", *(pytest.param(one, marks=pytest.mark.slow) for one in ("en-GB", "pl-PL", "zh-CN", "es-ES"))],
+    [
+        "de-DE",
+        *(pytest.param(locale, marks=pytest.mark.slow) for locale in ("en-GB", "pl-PL", "zh-CN", "es-ES")),
+    ],
 )
-def test_tabs_settings_and_menus_fit_a_phone(browser, server, locale):
+def test_layout_fits_a_phone(browser, server, locale):
     phone = {"viewport": {"width": 390, "height": 700}, "has_touch": True, "is_mobile": True}
-    with visit(browser, server, START, locale=locale, **phone) as page:
+    with open_server_page(browser, server, START, locale=locale, **phone) as page:
         page.wait_for_selector("#source")
-        box = {name: page.locator(f"#{name}").bounding_box() for name in TABS}
-        assert all(one["x"] >= 0 and one["x"] + one["width"] <= 390 for one in box.values())
-        assert len({one["y"] for one in box.values()}) == 1
-        translated(page, f"{SENTENCE}\n" * 4 + SENTENCE)
-        unlike = "(word) => getComputedStyle(word).backgroundColor !== 'rgba(0, 0, 0, 0)'"
-        assert word(page, "Auto").evaluate(unlike)  # a word can be chosen, and looks so
+        boxes = {name: page.locator(f"#{name}").bounding_box() for name in TABS}
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes.values())
+        assert len({box["y"] for box in boxes.values()}) == 1
+        translate_text(page, f"{SENTENCE}\n" * 4 + SENTENCE)
+        is_marked = "(word) => getComputedStyle(word).backgroundColor !== 'rgba(0, 0, 0, 0)'"
+        assert word(page, "Auto").evaluate(is_marked)  # words look clickable
         expect(page.locator(".word-hint")).to_be_visible()
         word(page, "Auto", 4).click()
         page.wait_for_selector(".menu .choice")
@@ -112,66 +115,75 @@ def test_tabs_settings_and_menus_fit_a_phone(browser, server, locale):
         pytest.param({"viewport": {"width": 320, "height": 600}}, id="320"),
     ],
 )
-def test_nothing_is_wider_than_a_phone(browser, server, settings):
-    with visit(browser, server, START, **settings) as page:
+def test_page_does_not_scroll_horizontally(browser, server, settings):
+    with open_server_page(browser, server, START, **settings) as page:
         page.wait_for_selector("#source")
-        translated(page, f"{SENTENCE}\n{'Donaudampfschifffahrt' * 9}")
+        translate_text(page, f"{SENTENCE}\n{'Donaudampfschifffahrt' * 9}")
         word(page, "Auto").click()
         page.wait_for_selector(".menu .choice")
-        wide = "document.documentElement.scrollWidth > innerWidth"
-        assert not page.evaluate(wide)
+        is_wide = "document.documentElement.scrollWidth > innerWidth"
+        assert not page.evaluate(is_wide)
         page.keyboard.press("Escape")
         page.locator(".settings summary").click()
         for name in TABS:
             page.locator(f"#{name}").click()
-            assert not page.evaluate(wide), name
-        top, below = (page.locator(".pane").nth(at).evaluate("(pane) => pane.offsetTop") for at in (0, 1))
+            assert not page.evaluate(is_wide), name
+        top, below = (
+            page.locator(".pane").nth(index).evaluate("(pane) => pane.offsetTop") for index in (0, 1)
+        )
         assert below >= top
 
 
-def test_paper_holds_the_texts_and_nothing_else(browser, server):
-    with visit(browser, server, START, color_scheme="dark") as page:
+def test_print_shows_only_the_texts(browser, server):
+    with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
-        translated(page, SENTENCE)
+        translate_text(page, SENTENCE)
         page.emulate_media(media="print")
-        for away in ("header", "[role=tablist]", ".bar", ".tools", ".others", ".below"):
-            expect(page.locator(away).first).not_to_be_visible()
-        for kept in ("#source", ".output"):
-            expect(page.locator(kept)).to_be_visible()
+        for selector in ("header", "[role=tablist]", ".bar", ".tools", ".others", ".below"):
+            expect(page.locator(selector).first).not_to_be_visible()
+        for selector in ("#source", ".output"):
+            expect(page.locator(selector)).to_be_visible()
         assert page.evaluate("getComputedStyle(document.body).colorScheme") == "light"
 
 
-def test_nothing_moves_for_who_does_not_want_it(browser, server):
-    moves = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
-    for wish, name in (("no-preference", "go"), ("reduce", "none")):
-        with visit(browser, server, START, reduced_motion=wish) as page:
+def test_reduced_motion(browser, server):
+    animation = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
+    for preference, name in (("no-preference", "go"), ("reduce", "none")):
+        with open_server_page(browser, server, START, reduced_motion=preference) as page:
             page.wait_for_selector("#source")
             page.evaluate("document.querySelector('.panes').parentElement.classList.add('working')")
-            assert page.evaluate(moves) == name
+            assert page.evaluate(animation) == name
 
 
-def test_without_script_it_says_so(browser, server):
-    with visit(browser, server, java_script_enabled=False) as page:
+def test_message_without_javascript(browser, server):
+    with open_server_page(browser, server, java_script_enabled=False) as page:
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_axe_finds_nothing_serious(browser, server, look):
+@pytest.mark.parametrize("appearance", ["light", "dark", "phone"])
+def test_axe_finds_no_serious_violations(browser, server, appearance):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
-    settings = PHONE if look == "phone" else {"color_scheme": look}
-    with visit(browser, server, START, bypass_csp=True, **settings) as page:
+    settings = PHONE if appearance == "phone" else {"color_scheme": appearance}
+    with open_server_page(browser, server, START, bypass_csp=True, **settings) as page:
         page.wait_for_selector("#source")
         page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = []
+        violations = []
 
-        def check(where: str) -> None:
-            for one in page.evaluate("axe.run(document)")["violations"]:
-                found.append((where, one["impact"], one["id"], [node["html"][:120] for node in one["nodes"]]))
+        def check(stage: str) -> None:
+            for violation in page.evaluate("axe.run(document)")["violations"]:
+                violations.append(
+                    (
+                        stage,
+                        violation["impact"],
+                        violation["id"],
+                        [node["html"][:120] for node in violation["nodes"]],
+                    )
+                )
 
         check("empty")
-        translated(page, f"{SENTENCE}\nThe zeitgeist of jazz smells of velvet thunder.")
+        translate_text(page, f"{SENTENCE}\nThe zeitgeist of jazz smells of velvet thunder.")
         page.wait_for_function("() => localStorage.getItem('uwaga history')")
         check("translated")
         word(page, "Auto").click()
@@ -184,26 +196,26 @@ def test_axe_finds_nothing_serious(browser, server, look):
             if name == "tabInside":
                 page.wait_for_selector("[data-milliseconds]")
             check(name)
-        assert [one for one in found if one[1] in ("serious", "critical")] == []
-        assert len(found) < 3, found
+        assert [violation for violation in violations if violation[1] in ("serious", "critical")] == []
+        assert len(violations) < 3, violations
 
 
-def test_the_first_load_is_small(browser, server):
+def test_size_of_first_load(browser, server):
     loaded = []
-    with visit(browser, server, START) as page:
+    with open_server_page(browser, server, START) as page:
         page.on("requestfinished", lambda request: loaded.append(request.url))
         page.reload()
         page.wait_for_selector("#source")
         page.wait_for_load_state("networkidle")
     sizes = [len(httpx.get(url, headers={"accept-encoding": "identity"}).content) for url in loaded]
-    assert len(sizes) >= 4 and sum(sizes) <= FIRST_LOAD
+    assert len(sizes) >= 4 and sum(sizes) <= MAX_FIRST_LOAD_BYTES
 
 
-def test_first_words_come_soon(browser, server):
-    """A sanity bound, since other things run beside tests; ``page/measure.py`` measures."""
-    with visit(browser, server, START) as page:
+def test_first_words_appear_soon(browser, server):
+    """Check a generous limit, since the machine may be busy; ``page/measure.py`` measures the time."""
+    with open_server_page(browser, server, START) as page:
         page.wait_for_selector("#source")
-        translated(page, "Warm up.")
+        translate_text(page, "Warm up.")
         page.evaluate(
             """() => {
               const box = document.querySelector('.output');
