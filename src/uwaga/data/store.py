@@ -85,7 +85,7 @@ class Store:
 
     @property
     def has_text(self) -> bool:
-        """Whether the texts are stored."""
+        """Return whether the texts are stored."""
         return SOURCE_TEXT in self._columns
 
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:

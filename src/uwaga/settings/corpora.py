@@ -94,7 +94,7 @@ class CorpusSettings(StrictModel):
 
     @property
     def is_plain(self) -> bool:
-        """Whether only the files are set."""
+        """Return whether only the files are set."""
         return self == CorpusSettings(files=self.files)
 
 

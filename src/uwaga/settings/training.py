@@ -267,7 +267,7 @@ class ParameterSettings(StrictModel):
 
     @property
     def is_integer(self) -> bool:
-        """Whether both ends are integers."""
+        """Return whether both ends are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
