@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
-BEFORE = {
+OLD_MINIMUMS = {
     "fsspec": "2024.2",
     "jinja2": "3.1",
     "pyarrow": "15",
@@ -40,38 +40,40 @@ def script() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def known() -> dict[str, Any]:
+def advisories() -> dict[str, Any]:
     return json.loads((ROOT / "release/advisories.json").read_text(encoding="utf-8"))
 
 
-def test_no_minimum_version_has_a_known_hole(script: ModuleType, known: dict[str, Any]) -> None:
-    assert list(script.affected_minimums(script.dependencies(), known)) == []
+def test_minimum_versions_have_no_known_holes(script: ModuleType, advisories: dict[str, Any]) -> None:
+    assert list(script.affected_minimums(script.dependencies(), advisories)) == []
 
 
-def test_every_dependency_has_been_looked_up(script: ModuleType, known: dict[str, Any]) -> None:
-    assert sorted(known["packages"]) == sorted(script.dependencies())
+def test_all_dependencies_are_listed(script: ModuleType, advisories: dict[str, Any]) -> None:
+    assert sorted(advisories["packages"]) == sorted(script.dependencies())
 
 
-@pytest.mark.parametrize("name", BEFORE)
-def test_minimum_versions_with_holes_are_found(script: ModuleType, known: dict[str, Any], name: str) -> None:
-    requirements = {name: [Requirement(f"{name}>={BEFORE[name]}")]}
-    assert any("CVE" in line for line in script.affected_minimums(requirements, known))
+@pytest.mark.parametrize("name", OLD_MINIMUMS)
+def test_minimum_versions_with_holes_are_found(
+    script: ModuleType, advisories: dict[str, Any], name: str
+) -> None:
+    requirements = {name: [Requirement(f"{name}>={OLD_MINIMUMS[name]}")]}
+    assert any("CVE" in line for line in script.affected_minimums(requirements, advisories))
 
 
-def test_what_is_called_unused_is_unused(script: ModuleType, known: dict[str, Any]) -> None:
+def test_functions_listed_as_unused_are_unused(script: ModuleType, advisories: dict[str, Any]) -> None:
     """A hole of a function that uwaga does not call is accepted, where a minimum version has it."""
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    for names in known["unused"].values():
+    for names in advisories["unused"].values():
         assert [name for name in names if name in source] == []
-    without = list(script.affected_minimums(script.dependencies(), {**known, "unused": {}}))
-    assert all(any(entry in line for line in without) for entry in known["unused"])
+    affected = list(script.affected_minimums(script.dependencies(), {**advisories, "unused": {}}))
+    assert all(any(entry in line for line in affected) for entry in advisories["unused"])
 
 
 VERSIONS = st.integers(0, 9).map(lambda number: f"1.{number}")
 
 
 @given(version=VERSIONS, introduced=VERSIONS, fixed=VERSIONS)
-def test_a_range_ends_below_the_fixed_version(
+def test_range_ends_below_fixed_version(
     script: ModuleType, version: str, introduced: str, fixed: str
 ) -> None:
     number, first, end = (int(text[2:]) for text in (version, introduced, fixed))
@@ -83,17 +85,17 @@ def test_a_range_ends_below_the_fixed_version(
     assert script.is_affected(Version(version), [{"introduced": "2"}, last]) == (first <= number <= end)
 
 
-def test_a_requirement_without_a_minimum_version_is_an_error(script: ModuleType) -> None:
+def test_requirement_without_minimum_version(script: ModuleType) -> None:
     assert script.minimum(Requirement("mcp>=1.30,<2")) == Version("1.30")
     with pytest.raises(ValueError, match="no minimum"):
         script.minimum(Requirement("mcp<2"))
 
 
 def test_advisories_are_fetched_page_by_page(script: ModuleType) -> None:
-    def entry(number: int, *events: dict[str, str], **more: object) -> dict[str, object]:
+    def entry(number: int, *events: dict[str, str], **extra: object) -> dict[str, object]:
         ranges = [{"type": "GIT", "events": [{"introduced": "0"}]}, {"type": "ECOSYSTEM", "events": events}]
         affected = [{"package": {"name": "Py_Tools", "ecosystem": "PyPI"}, "ranges": ranges}]
-        return {"id": f"X-{number}", "aliases": ["CVE-2", "CVE-1"], "affected": affected, **more}
+        return {"id": f"X-{number}", "aliases": ["CVE-2", "CVE-1"], "affected": affected, **extra}
 
     start, end = {"introduced": "0"}, {"fixed": "1.2"}
     pages = {
@@ -101,12 +103,12 @@ def test_advisories_are_fetched_page_by_page(script: ModuleType) -> None:
         "second": {"vulns": [entry(1, start, {"last_affected": "3"}), entry(3, start, withdrawn="2026")]},
     }
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        question = json.loads(request.content)
-        assert question["package"] == {"name": "py-tools", "ecosystem": "PyPI"}
-        return httpx.Response(200, json=pages[question.get("page_token")])
+    def respond(request: httpx.Request) -> httpx.Response:
+        query = json.loads(request.content)
+        assert query["package"] == {"name": "py-tools", "ecosystem": "PyPI"}
+        return httpx.Response(200, json=pages[query.get("page_token")])
 
-    with httpx.Client(transport=httpx.MockTransport(answer)) as client:
+    with httpx.Client(transport=httpx.MockTransport(respond)) as client:
         first, second = script.fetch("py-tools", client)
     assert first == {"id": "X-1", "aliases": ["CVE-1", "CVE-2"], "ranges": [{**start, "last_affected": "3"}]}
     assert second["ranges"] == [{**start, **end}, {"introduced": "2"}]

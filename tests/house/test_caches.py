@@ -37,7 +37,7 @@ BOUNDS = {
     "server/app.py:document": "no argument",
     "server/dialects/libretranslate.py:document": "no argument",
     "terms/apply.py:count_occurrences": "lives as long as a call",
-    "tokenizers/chat_template.py:_render_in_process": "32 templates with messages of at most 65,536 characters",
+    "tokenizers/chat_template.py:_render_in_process": "32 templates, messages of at most 65,536 characters",
     "tokenizers/sentences.py:_end_pattern": "marks of the table of languages",
     "translator/split.py:ids": "lives as long as a call",
 }

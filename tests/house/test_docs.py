@@ -1,4 +1,4 @@
-"""The documentation's samples: Python runs and prints what is shown; commands have the options shown."""
+"""The documentation's samples: Python prints the documented output; commands have the documented options."""
 
 import logging
 import re
@@ -20,23 +20,23 @@ FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def fences(page: Path) -> list[tuple[str, str]]:
-    """Each fenced block of a page: what stands behind the backticks, and the text."""
+    """Return the fenced blocks of a page: their info strings, and their texts."""
     return FENCE.findall(page.read_text(encoding="utf-8"))
 
 
 def samples(page: Path) -> tuple[str, str]:
-    """The page's Python samples as one program, and the output shown behind them."""
-    program, shown = [], []
+    """Return the page's Python samples as one program, and their documented output."""
+    program, output = [], []
     for language, text in fences(page):
         if language == "python":
             program.append(text)
         elif language == 'text title="output"':
-            shown.append(text)
-    return "\n".join(program), "".join(shown)
+            output.append(text)
+    return "\n".join(program), "".join(output)
 
 
 def programs() -> Iterator[ParameterSet]:
-    """Pages with samples; of a page and its translations, which have the same samples, the English one."""
+    """Yield pages with samples; translations with the same samples as the English page are left out."""
     for (program, _), page in {samples(page): page for page in reversed(PAGES)}.items():
         if program:
             trains = ".backward()" in program or "train(" in program
@@ -45,8 +45,8 @@ def programs() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.parametrize("page", list(programs()))
-def test_python_samples_print_what_is_shown(page, tmp_path, monkeypatch, capsys):
-    program, shown = samples(page)
+def test_python_samples_print_documented_output(page, tmp_path, monkeypatch, capsys):
+    program, output = samples(page)
     if "uwaga.load()" in program and not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     monkeypatch.chdir(tmp_path)
@@ -55,48 +55,52 @@ def test_python_samples_print_what_is_shown(page, tmp_path, monkeypatch, capsys)
             exec(compile(program, page, "exec"), {"__name__": "__main__"})
     finally:
         logging.disable(logging.NOTSET)  # a sample may switch logging off for the whole process
-    assert not shown or capsys.readouterr().out == shown
+    assert not output or capsys.readouterr().out == output
 
 
-NAMED = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
+FILE_NAME = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
 
 
-OWN = [page for page in PAGES if page.name != "compared.md"]  # that page names files of other repositories
+PAGES_WITH_FILE_NAMES = [
+    page for page in PAGES if page.name != "compared.md"
+]  # that page names files of other repositories
 
 
-@pytest.mark.parametrize("page", OWN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_that_a_page_names_are_there(page):
-    places = (ROOT, ROOT / "src/uwaga", page.parent)
-    named = NAMED.findall(page.read_text(encoding="utf-8"))
-    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+@pytest.mark.parametrize("page", PAGES_WITH_FILE_NAMES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_named_by_pages_exist(page):
+    folders = (ROOT, ROOT / "src/uwaga", page.parent)
+    names = FILE_NAME.findall(page.read_text(encoding="utf-8"))
+    assert [name for name in names if not any((folder / name).exists() for folder in folders)] == []
 
 
 def commands() -> list[tuple[Path, str]]:
-    found = []
+    page_lines = []
     for page in PAGES:
         for language, text in fences(page):
             if language == "console":
                 lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
-                found += [(page, line) for line in lines if "uwaga " in line]
-    return found
+                page_lines += [(page, line) for line in lines if "uwaga " in line]
+    return page_lines
 
 
 def uwaga_calls(line: str) -> list[list[str]]:
-    """The words after ``uwaga`` in each part of a shell line."""
+    """Return the arguments of each call of ``uwaga`` in a shell line."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>;&")
     lexer.whitespace_split = True
     lexer.commenters = "#"
     calls, words = [], list(lexer)
     for number, word in enumerate(words):
         if word == "uwaga":
-            rest = words[number + 1 :]
-            end = next((at for at, part in enumerate(rest) if set(part) <= set("|<>;&")), len(rest))
-            calls.append(rest[:end])
+            arguments = words[number + 1 :]
+            end = next(
+                (index for index, part in enumerate(arguments) if set(part) <= set("|<>;&")), len(arguments)
+            )
+            calls.append(arguments[:end])
     return calls
 
 
 @pytest.mark.parametrize(("page", "line"), commands(), ids=lambda value: str(value).removeprefix(f"{ROOT}/"))
-def test_commands_have_the_options_shown(page, line):
+def test_documented_options_exist(page, line):
     group = typer.main.get_command(app)
     calls = uwaga_calls(line)
     assert calls
@@ -105,8 +109,8 @@ def test_commands_have_the_options_shown(page, line):
             continue
         command = group.commands[verb]
         if verb == "models" and (not words or words[0] not in command.commands):
-            command = command.commands["installed"]  # the one that needs no name
+            command = command.commands["installed"]  # the default command
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        known = {option for param in command.params for option in param.opts} | {"-h", "--help"}
-        assert {word.split("=")[0] for word in words if re.match("--?[a-z]", word)} <= known
+        options = {option for param in command.params for option in param.opts} | {"-h", "--help"}
+        assert {word.split("=")[0] for word in words if re.match("--?[a-z]", word)} <= options

@@ -13,26 +13,26 @@ SECTION = re.compile(r"<!-- --8<-- \[start:(\w+)\] -->\n(.*?)<!-- --8<-- \[end:\
 SECTIONS = dict(SECTION.findall(README))
 
 
-def test_I11_26_the_home_page_takes_the_readmes_first_screen_as_it_is():
+def test_home_page_includes_sections_of_readme():
     assert re.findall(r'--8<-- "README\.md:(\w+)"', INDEX) == list(SECTIONS) == ["first", "peers", "install"]
     for text in SECTIONS.values():
         assert "](docs/" not in text  # such a link would lead nowhere on the home page
 
 
-def test_I11_26_every_figure_of_the_readme_is_on_the_measured_page():
+def test_figures_of_readme_are_measured():
     measured = (ROOT / "docs/measured.md").read_text(encoding="utf-8")
     figures = re.findall(r"\d[\d,.]*\d[×]?|\d×", SECTIONS["peers"])
     assert len(figures) > 20
     assert [figure for figure in figures if figure not in measured] == []
 
 
-def test_I11_26_the_first_screen_is_a_screen():
-    before = README.split("## Benchmarks")[0]
-    assert len(before.splitlines()) < 25
+def test_readme_introduction_is_short():
+    introduction = README.split("## Benchmarks")[0]
+    assert len(introduction.splitlines()) < 25
     assert "pip install ." in SECTIONS["install"] and ".whl" in SECTIONS["install"]
 
 
-def test_the_demo_of_the_readme_installs_no_torch(tmp_path):
+def test_demo_requirements(tmp_path):
     def commands(target):
         call = ["make", "--dry-run", "-C", ROOT, f"VENV={tmp_path}", target]
         return subprocess.run(call, capture_output=True, text=True, check=True).stdout

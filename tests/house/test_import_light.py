@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = (
+HEAVY_MODULES = (
     "torch",
     "sacrebleu",
     "transformers",
@@ -31,6 +31,6 @@ HEAVY = (
     ],
 )
 def test_import_is_light(code):
-    check = f"{code}\nimport sys; print(*(name for name in {HEAVY} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    check = f"{code}\nimport sys; print(*(name for name in {HEAVY_MODULES} if name in sys.modules))"
+    process = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == []

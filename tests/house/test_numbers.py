@@ -1,4 +1,4 @@
-"""The numbers of mechanisms: listed in one place, linked where a page shows them, and not in a user's way."""
+"""The numbers of mechanisms are listed on one page, linked on others, and not shown to users elsewhere."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ NUMBER = re.compile(r"(?<![\w#])(?:M|E)(?:[1-9]|[123]\d|4[01])\b")
 VERBS = sorted(typer.main.get_command(app).commands)
 
 
-def test_I11_20_the_list_holds_every_number_with_its_tests():
-    listed = dict(
+def test_list_has_all_mechanisms_with_tests():
+    files_by_number = dict(
         re.findall(r'<a id="\w+"></a>(\w+) \|.*?((?:`tests/\S+?`(?:, )?)+) \|$', LEGEND.read_text(), re.M)
     )
-    mechanisms = {f"M{one}" for one in range(1, 44)}
-    assert set(listed) == mechanisms | {f"E{one}" for one in range(1, 8)}
-    for number, files in listed.items():
+    mechanisms = {f"M{number}" for number in range(1, 44)}
+    assert set(files_by_number) == mechanisms | {f"E{number}" for number in range(1, 8)}
+    for number, files in files_by_number.items():
         text = "".join((ROOT / name).read_text() for name in re.findall(r"`([^`]+)`", files))
         names = re.findall(r"def (test_[ME]\w+)", text)
         spans = [span for name in names if (span := re.match(r"test_M(\d+)_to_M(\d+)", name))]
-        within = any(int(one[1]) <= int(number[1:]) <= int(one[2]) for one in spans if number[0] == "M")
+        within = any(int(span[1]) <= int(number[1:]) <= int(span[2]) for span in spans if number[0] == "M")
         assert within or any(number in name.split("_") for name in names), number
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_I11_20_a_page_shows_a_number_as_a_link_only(page):
+def test_pages_show_numbers_as_links(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
     text = re.sub(r"\[[ME]\d+\]\([\w./]*numbers\.md#[me]\d+\)", "", text)
     assert NUMBER.findall(text) == []
 
 
-def test_I11_20_the_readme_and_the_changelog_have_none():
+def test_readme_and_changelog_show_no_numbers():
     assert NUMBER.findall((ROOT / "README.md").read_text()) == []
     assert NUMBER.findall((ROOT / "CHANGELOG.md").read_text()) == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_I11_20_the_command_lines_help_has_none(verb):
+def test_command_help_shows_no_numbers(verb):
     assert NUMBER.findall(CliRunner().invoke(app, [verb, "--help"]).output) == []
 
 
-@pytest.mark.parametrize("name", [one for one in uwaga.__all__ if not one.startswith("__")])
-def test_I11_20_the_help_of_what_users_import_has_none(name):
-    thing = getattr(uwaga, name)
-    assert NUMBER.findall(pydoc.plain(pydoc.render_doc(thing))) == []
-    assert NUMBER.findall(inspect.getsource(inspect.getmodule(thing))) == []
+@pytest.mark.parametrize("name", [name for name in uwaga.__all__ if not name.startswith("__")])
+def test_help_of_exported_names_shows_no_numbers(name):
+    exported = getattr(uwaga, name)
+    assert NUMBER.findall(pydoc.plain(pydoc.render_doc(exported))) == []
+    assert NUMBER.findall(inspect.getsource(inspect.getmodule(exported))) == []

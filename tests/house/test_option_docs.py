@@ -25,13 +25,13 @@ OPTIONS = list(option_fields(SearchOptions))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_option_describes_itself_in_one_line(name: str) -> None:
-    described = option_fields(SearchOptions)[name].option
-    assert described.help and "\n" not in described.help and not described.help.endswith(".")
-    assert described.section
+def test_options_have_one_line_help(name: str) -> None:
+    option = option_fields(SearchOptions)[name].option
+    assert option.help and "\n" not in option.help and not option.help.endswith(".")
+    assert option.section
 
 
-def test_every_field_is_an_option() -> None:
+def test_all_fields_are_options() -> None:
     assert [field.name for field in dataclasses.fields(SearchOptions)] == OPTIONS
 
 
@@ -41,7 +41,7 @@ def test_docstrings_name_the_record_of_options(method: Callable[..., object]) ->
 
 
 @pytest.mark.parametrize("option", [*OPTIONS, "prefix"])
-def test_the_guide_lists_every_option(option: str) -> None:
+def test_guide_lists_all_options(option: str) -> None:
     rows = [line.split("|")[1] for line in GUIDE.read_text(encoding="utf-8").splitlines() if "|" in line]
     assert any(f"`{option}`" in row for row in rows)
 
@@ -53,13 +53,13 @@ def test_options_are_passed_by_name() -> None:
 
 
 @pytest.mark.parametrize("verb", ["translate", "generate"])
-def test_every_parameter_of_a_verb_has_a_help(verb: str) -> None:
+def test_command_parameters_have_help(verb: str) -> None:
     group = typer.main.get_command(app)
     for parameter in group.commands[verb].params:
         assert getattr(parameter, "help", None), parameter.name
 
 
-MADE_UP = """
+NEW_OPTION_SCRIPT = """
 import contextlib, dataclasses, io, json, sys
 import uwaga.search
 from uwaga.search import options
@@ -97,14 +97,14 @@ assert TranslateBody(text="a", target="de", made_up=4).search_options() == {"mad
 
 
 @pytest.mark.parametrize("verb", ["generate", "translate", "batch", "translate-file", "distil"])
-def test_a_made_up_option_is_found_in_python_help_and_the_server(verb: str) -> None:
+def test_new_option_is_found_in_python_help_and_server(verb: str) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
-    code = MADE_UP.replace("VERB", repr(verb))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    code = NEW_OPTION_SCRIPT.replace("VERB", repr(verb))
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert process.returncode == 0, process.stderr
 
 
-def test_a_made_up_option_is_found_in_the_reference(tmp_path: Path) -> None:
+def test_new_option_is_found_in_reference(tmp_path: Path) -> None:
     griffe = pytest.importorskip("griffe")
     spec = importlib.util.spec_from_file_location("docstring_roles", DOCS / "docstring_roles.py")
     assert spec is not None and spec.loader is not None

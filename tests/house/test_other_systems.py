@@ -1,4 +1,4 @@
-"""uwaga works where there is neither Linux nor POSIX: the core of these tests, with its calls taken away."""
+"""uwaga works without Linux and POSIX: core tests run without their calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import without_linux
 
 ROOT = Path(__file__).parents[2]
-CORE = [
+CORE_TESTS = [
     "tests/checkpoints/test_bundled.py",
     "tests/cli/test_cli_bench.py",
     "tests/cli/test_cli_translate.py",
@@ -24,9 +24,9 @@ CORE = [
     "tests/jobs/test_table_job.py",
     "tests/server/test_server_v1.py",
 ]
-NEED_LOCKS = [
-    "tests/documents/test_document_job.py::test_one_process_at_a_time",
-    "tests/files/test_lock.py::test_I11_1_which_owners_have_ended",
+LINUX_LOCK_TESTS = [
+    "tests/documents/test_document_job.py::test_concurrent_run_is_rejected",
+    "tests/files/test_lock.py::test_is_stale",
 ]
 """Tests of the locks and the boot numbers of Linux."""
 FALLBACKS = {
@@ -41,23 +41,23 @@ FALLBACKS = {
     "training/process.py": {"ctypes.CDLL"},
     "training/sweep.py": {"ctypes.CDLL"},
 }
-"""Each call that other systems lack, by the file that has it and does without it there."""
+"""Calls that other systems lack, by the file that has a fallback."""
 
 
-def run(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
+def run(folder: Path, *arguments: str) -> str:
+    process = subprocess.run(
+        [sys.executable, *arguments],
         env=without_linux.environment(folder / "first"),
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-    return done.stdout
+    assert process.returncode == 0, (process.stdout + process.stderr)[-6000:]
+    return process.stdout
 
 
-def test_the_calls_are_gone_and_a_sentence_is_translated(tmp_path: Path) -> None:
+def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
     code = (
         "import uwaga, uwaga.server.serve, uwaga.cleaning.workers, uwaga.data.rows\n"
         "from uwaga.engine import cpu, packing\n"
@@ -72,24 +72,24 @@ def test_the_calls_are_gone_and_a_sentence_is_translated(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_core_passes_without_them(tmp_path: Path) -> None:
-    without = [word for name in NEED_LOCKS for word in ("--deselect", name)]
+def test_core_tests_pass_without_linux_calls(tmp_path: Path) -> None:
+    deselected = [word for name in LINUX_LOCK_TESTS for word in ("--deselect", name)]
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not compiled"]
-    assert " passed" in run(tmp_path, "-m", "pytest", *options, *without, *CORE)
+    assert " passed" in run(tmp_path, "-m", "pytest", *options, *deselected, *CORE_TESTS)
 
 
 def calls(path: Path) -> set[str]:
-    """The names of :data:`without_linux.NAMES` that a file uses."""
-    found = set()
+    """Return the names of :data:`without_linux.NAMES` that a file uses."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             module, name = node.value.id, node.attr
-            if any(fnmatch.fnmatchcase(name, one) for one in without_linux.NAMES.get(module, ())):
-                found.add(f"{module}.{name}")
-    return found
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in without_linux.NAMES.get(module, ())):
+                names.add(f"{module}.{name}")
+    return names
 
 
-def test_every_such_call_stands_where_it_can_be_done_without() -> None:
+def test_linux_calls_have_fallbacks() -> None:
     source = ROOT / "src/uwaga"
-    found = {path.relative_to(source).as_posix(): calls(path) for path in source.rglob("*.py")}
-    assert {name: names for name, names in found.items() if names} == FALLBACKS
+    calls_by_file = {path.relative_to(source).as_posix(): calls(path) for path in source.rglob("*.py")}
+    assert {name: names for name, names in calls_by_file.items() if names} == FALLBACKS

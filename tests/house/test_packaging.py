@@ -1,6 +1,6 @@
-"""What strangers get: the sdist holds the source; its wheel holds the package and runs with nothing else.
+"""The sdist contains the source; its wheel contains the package and runs with its dependencies alone.
 
-Everything is built once, without a network, from the build requirements that are installed here.
+Both are built once, without a network, with the installed build requirements.
 """
 
 import fcntl
@@ -22,13 +22,13 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 CHECK = ROOT / "tests/support/check_installed.py"
-OLD = "Nehalem"
-"""A processor of 2008, without AVX: numpy's own wheels ask for as much (x86-64-v2)."""
-LIBRARIES = r"(libstdc\+\+|libm|libgcc_s|libc|libpthread|ld-linux-[\w-]+)\.so\.\d+"
-"""Of the system's, those that every Linux with glibc has."""
+OLD_PROCESSOR = "Nehalem"
+"""A processor of 2008, without AVX; numpy's wheels need as much (x86-64-v2)."""
+SYSTEM_LIBRARIES = r"(libstdc\+\+|libm|libgcc_s|libc|libpthread|ld-linux-[\w-]+)\.so\.\d+"
+"""System libraries that every Linux with glibc has."""
 
 
-class Made(NamedTuple):
+class Distribution(NamedTuple):
     sdist: Path
     wheel: Path
     objects: Path
@@ -40,42 +40,42 @@ class Made(NamedTuple):
 
 
 def run(*command: str | Path, **settings) -> str:
-    """A program's output; its tests may not reach a network, nor find this tree's uwaga."""
+    """Run a program without a network or this tree's uwaga, and return its output."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9"}
-    done = subprocess.run(
+    process = subprocess.run(
         list(map(str, command)), capture_output=True, text=True, check=False, env=environment, **settings
     )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    return done.stdout
+    assert process.returncode == 0, (process.stdout + process.stderr)[-4000:]
+    return process.stdout
 
 
-def brought_by(requirements: list[str]) -> set[str]:
-    """The distributions, of those installed here, that installing these brings."""
-    found: set[str] = set()
+def dependency_names(requirements: list[str]) -> set[str]:
+    """Return the names of the installed distributions that these requirements need."""
+    names: set[str] = set()
     todo = [(line, "") for line in requirements]
     while todo:
         line, extra = todo.pop()
-        one = Requirement(line)
-        if one.marker is not None and not one.marker.evaluate({"extra": extra}):
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
             continue
-        name = re.sub(r"[-_.]+", "-", one.name).lower()
-        if name in found and not one.extras:
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if name in names and not requirement.extras:
             continue
-        found.add(name)
-        asked = importlib.metadata.requires(name) or []
-        todo += [(line, extra) for line in asked for extra in ("", *one.extras)]
-    return found
+        names.add(name)
+        dependencies = importlib.metadata.requires(name) or []
+        todo += [(line, extra) for line in dependencies for extra in ("", *requirement.extras)]
+    return names
 
 
 def install(wheel: Path, environment: Path) -> None:
-    """The wheel, and beside it its dependencies, which are linked from here: no network, and nothing else."""
+    """Install the wheel, and link its dependencies from this environment, without a network."""
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     python = environment / "bin/python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", wheel)
     [site] = (environment / "lib").glob("python*/site-packages")
     [info] = site.glob("uwaga-*.dist-info")
-    for name in brought_by(importlib.metadata.PathDistribution(info).requires or []):
+    for name in dependency_names(importlib.metadata.PathDistribution(info).requires or []):
         distribution = importlib.metadata.distribution(name)
         tops = {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}
         for top in tops:
@@ -84,10 +84,10 @@ def install(wheel: Path, environment: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    """The sdist, unpacked elsewhere, its wheel, and an environment with that."""
+    """Build the sdist, a wheel from its unpacked files, and an environment with the wheel."""
     if (ROOT / ".git").exists():
-        listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
-        (folder / "listed").write_text("\n".join(name for name in listed if (ROOT / name).exists()))
+        names = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
+        (folder / "listed").write_text("\n".join(name for name in names if (ROOT / name).exists()))
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
     [sdist] = folder.glob("*.tar.gz")
     (folder / "unpacked").mkdir()
@@ -102,8 +102,8 @@ def build(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory) -> Made:
-    """Built by the first test process that asks for it; the others wait."""
+def distribution(tmp_path_factory) -> Distribution:
+    """Build the packages in the first test process that needs them; the others wait."""
     for module in ("build", "nanobind", "scikit_build_core"):
         pytest.importorskip(module)
     base = tmp_path_factory.getbasetemp()
@@ -115,80 +115,80 @@ def made(tmp_path_factory) -> Made:
             build(folder)
             (folder / "done").touch()
     [sdist], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    listed = folder / "listed"
-    files = set(listed.read_text().splitlines()) if listed.exists() else set()
-    return Made(sdist, wheel, folder / "objects", folder / "environment", files)
+    list_path = folder / "listed"
+    files = set(list_path.read_text().splitlines()) if list_path.exists() else set()
+    return Distribution(sdist, wheel, folder / "objects", folder / "environment", files)
 
 
 @pytest.mark.slow
-def test_I11_26_sdist_holds_the_whole_tree(made):
-    if not made.listed:
+def test_sdist_has_all_files_of_the_tree(distribution):
+    if not distribution.listed:
         pytest.skip("this source tree is no checkout")
-    with tarfile.open(made.sdist) as archive:
-        held = {name.partition("/")[2] for name in archive.getnames()}
-    kept = {name for name in made.listed if not name.startswith(".ci/")}
-    assert held - {"COMMIT"} == kept | {"PKG-INFO"}  # COMMIT: which `make sdist` leaves
+    with tarfile.open(distribution.sdist) as archive:
+        members = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {name for name in distribution.listed if not name.startswith(".ci/")}
+    assert members - {"COMMIT"} == expected | {"PKG-INFO"}  # COMMIT: which `make sdist` leaves
 
 
 @pytest.mark.slow
-def test_I11_26_wheel_holds_the_package_its_core_and_nothing_else(made):
+def test_wheel_has_only_package_and_core(distribution):
     """No tests, no native sources, no core of another Python; the licence, py.typed and the bundled model."""
-    if not made.listed:
+    if not distribution.listed:
         pytest.skip("this source tree is no checkout")
-    with zipfile.ZipFile(made.wheel) as archive:
-        held = {name for name in archive.namelist() if not name.endswith("/")}
-    [core] = {name for name in held if re.fullmatch(r"uwaga/engine/_core\.[\w.-]+\.so", name)}
-    about = {name for name in held if re.match(r"uwaga-[\w.]+\.dist-info/", name)}
-    package = {name.removeprefix("src/") for name in made.listed if name.startswith("src/uwaga/")}
-    assert held - about == package | {core}
-    assert {"py.typed", "bundled", "engine"} <= {name.split("/")[1] for name in held}
-    assert any(name.endswith("/licenses/LICENSE") for name in about)
+    with zipfile.ZipFile(distribution.wheel) as archive:
+        members = {name for name in archive.namelist() if not name.endswith("/")}
+    [core] = {name for name in members if re.fullmatch(r"uwaga/engine/_core\.[\w.-]+\.so", name)}
+    metadata = {name for name in members if re.match(r"uwaga-[\w.]+\.dist-info/", name)}
+    package = {name.removeprefix("src/") for name in distribution.listed if name.startswith("src/uwaga/")}
+    assert members - metadata == package | {core}
+    assert {"py.typed", "bundled", "engine"} <= {name.split("/")[1] for name in members}
+    assert any(name.endswith("/licenses/LICENSE") for name in metadata)
 
 
 @pytest.mark.slow
-def test_I11_26_from_312_on_one_wheel_serves_every_python(made):
-    assert ("-cp312-abi3-" if sys.version_info >= (3, 12) else "-cp311-cp311-") in made.wheel.name
+def test_wheel_uses_stable_abi(distribution):
+    assert ("-cp312-abi3-" if sys.version_info >= (3, 12) else "-cp311-cp311-") in distribution.wheel.name
 
 
 @pytest.mark.slow
-def test_I11_26_installed_wheel_translates_without_torch(made, tmp_path):
-    """With every instruction set of this processor, from a folder that is no source tree."""
-    python = made.environment / "bin/python"
-    assert str(made.environment) in run(python, CHECK, cwd=tmp_path)
-    program = made.environment / "bin/uwaga"
+def test_installed_wheel_translates_without_torch(distribution, tmp_path):
+    """Translate with each instruction set of this processor, outside the source tree."""
+    python = distribution.environment / "bin/python"
+    assert str(distribution.environment) in run(python, CHECK, cwd=tmp_path)
+    program = distribution.environment / "bin/uwaga"
     assert run(program, "translate", "I want to buy a car.", cwd=tmp_path).strip()
 
 
 @pytest.mark.slow
-def test_I11_26_no_kernel_is_lent_to_other_processors(made):
+def test_kernels_share_no_weak_symbols(distribution):
     """A function that several files define is kept once, from any of them: from one that is compiled for
     newer processors, others would get instructions that they lack."""
     if shutil.which("nm") is None:
         pytest.skip("no nm here")
-    objects = list(made.objects.rglob("kernels/isa/*.o"))
+    objects = list(distribution.objects.rglob("kernels/isa/*.o"))
     assert len(objects) >= 1
     for file in objects:
         assert [line for line in run("nm", file).splitlines() if re.search(r" [uVW] ", line)] == [], file
 
 
 @pytest.mark.slow
-def test_I11_26_core_needs_only_the_libraries_that_every_linux_has(made):
+def test_core_needs_only_system_libraries(distribution):
     if shutil.which("readelf") is None:
         pytest.skip("no readelf here")
-    [core] = made.environment.glob("lib/python*/site-packages/uwaga/engine/_core*.so")
+    [core] = distribution.environment.glob("lib/python*/site-packages/uwaga/engine/_core*.so")
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", core))
-    assert [name for name in needed if not re.fullmatch(LIBRARIES, name)] == []
+    assert [name for name in needed if not re.fullmatch(SYSTEM_LIBRARIES, name)] == []
 
 
 @pytest.mark.slow
-def test_I11_26_installed_wheel_translates_on_an_old_processor(made, tmp_path, monkeypatch):
+def test_installed_wheel_translates_on_old_processor(distribution, tmp_path, monkeypatch):
     emulator = "qemu-x86_64-static"
     if platform.machine() != "x86_64" or shutil.which(emulator) is None:
         pytest.skip(f"no x86-64 processor or no {emulator} here")
     # The OpenBLAS in numpy 2.4.6 takes the emulated processor for one with AVX; ours is what is tested.
-    monkeypatch.setenv("OPENBLAS_CORETYPE", OLD)
-    old = [emulator, "-cpu", OLD, made.environment / "bin/python", CHECK]
-    assert ", portable: " in run(*old, cwd=tmp_path)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", OLD_PROCESSOR)
+    command = [emulator, "-cpu", OLD_PROCESSOR, distribution.environment / "bin/python", CHECK]
+    assert ", portable: " in run(*command, cwd=tmp_path)
 
 
 def matrix(workflow: str) -> list[str]:
@@ -197,20 +197,20 @@ def matrix(workflow: str) -> list[str]:
     return re.findall(r'"([\d.]+)"', versions)
 
 
-def test_I11_26_every_python_that_is_promised_is_tested_and_gets_a_wheel():
+def test_supported_pythons_are_tested_and_get_wheels():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    promised = [
+    supported = [
         line.rpartition(" ")[2]
         for line in project["project"]["classifiers"]
         if re.search(r":: Python :: 3\.\d+$", line)
     ]
-    assert project["project"]["requires-python"] == f">={promised[0]}"
-    assert matrix("test.yml") == promised
-    built = project["tool"]["cibuildwheel"]["build"]
-    assert built == [f"cp{version.replace('.', '')}-*" for version in promised]
+    assert project["project"]["requires-python"] == f">={supported[0]}"
+    assert matrix("test.yml") == supported
+    wheels = project["tool"]["cibuildwheel"]["build"]
+    assert wheels == [f"cp{version.replace('.', '')}-*" for version in supported]
 
 
-def test_I11_26_the_page_on_installing_has_every_extra():
+def test_installation_page_lists_all_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs/guides/install.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `?(\w+)`? \|.*\|[ +]+[\d,]+ \|$", page, re.MULTILINE)

@@ -21,7 +21,7 @@ PUBLISHING = {
     "github": {"contents": "write"},
     "publish-image": {"packages": "write", "id-token": "write", "attestations": "write"},
 }
-"""The jobs that may write something, and what."""
+"""Jobs with write permissions."""
 
 
 def workflow(name: str) -> dict:
@@ -46,49 +46,53 @@ def files():
     return module
 
 
-def test_workflow_jobs_and_steps_have_the_form_that_github_reads():
+def test_workflows_are_well_formed():
     for path in sorted(WORKFLOWS.glob("*.yml")):
-        made = workflow(path.name)
-        assert {"name", True, "permissions", "jobs"} <= made.keys(), path.name
-        for name, job in made["jobs"].items():
+        content = workflow(path.name)
+        assert {"name", True, "permissions", "jobs"} <= content.keys(), path.name
+        for name, job in content["jobs"].items():
             assert ("uses" in job) != ("steps" in job and "runs-on" in job), name
             assert all(("uses" in step) != ("run" in step) for step in job.get("steps", [])), name
             needed = job.get("needs", [])
-            assert set([needed] if isinstance(needed, str) else needed) <= made["jobs"].keys(), name
+            assert set([needed] if isinstance(needed, str) else needed) <= content["jobs"].keys(), name
 
 
 @pytest.mark.parametrize("name", ["release.yml", "test.yml", "wheels.yml"])
 def test_actions_are_pinned_to_commits(name):
     text = (WORKFLOWS / name).read_text(encoding="utf-8")
-    used = [one for one in re.findall(r"uses: (.+)$", text, re.MULTILINE) if not one.startswith("./")]
-    assert used
-    assert [one for one in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one)] == []
+    actions = [
+        action for action in re.findall(r"uses: (.+)$", text, re.MULTILINE) if not action.startswith("./")
+    ]
+    assert actions
+    assert [action for action in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", action)] == []
 
 
-def test_a_release_builds_its_wheels_and_publishes_them(jobs):
+def test_release_builds_and_publishes_wheels(jobs):
     text = (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
     assert "uses: ./.github/workflows/wheels.yml" in text
     assert "uses: pypa/gh-action-pypi-publish@" in text
     assert "workflow_call" in workflow("wheels.yml")[True]
 
 
-def test_only_the_jobs_that_publish_may_write(jobs):
+def test_only_publishing_jobs_have_write_permissions(jobs):
     assert workflow("release.yml")["permissions"] == {}
     granted = {name: job["permissions"] for name, job in jobs.items()}
-    assert {name: given for name, given in granted.items() if "write" in given.values()} == PUBLISHING
+    assert {
+        name: permissions for name, permissions in granted.items() if "write" in permissions.values()
+    } == PUBLISHING
     assert {tuple(granted[name].items()) for name in granted.keys() - PUBLISHING} == {(("contents", "read"),)}
 
 
 def needs(jobs: dict, name: str) -> set[str]:
-    """The jobs without which a job is skipped, itself included."""
-    named = jobs[name].get("needs", [])
-    found = {name}
-    for one in [named] if isinstance(named, str) else named:
-        found |= needs(jobs, one)
-    return found
+    """Return the jobs that a job needs, including itself."""
+    direct = jobs[name].get("needs", [])
+    required = {name}
+    for dependency in [direct] if isinstance(direct, str) else direct:
+        required |= needs(jobs, dependency)
+    return required
 
 
-def test_nothing_is_published_unless_a_tag_is_pushed_and_its_files_are_checked(jobs):
+def test_publishing_needs_tag_and_checked_files(jobs):
     assert jobs["attest"]["if"] == "github.event_name == 'push'"
     assert workflow("release.yml")[True]["push"] == {"tags": ["v*"]}
     for name in PUBLISHING:
@@ -110,15 +114,18 @@ def test_image_size_is_printed(jobs):
     assert "docker image inspect --format '{{.Size}} bytes' uwaga" in commands(jobs["image"])
 
 
-def test_recipe_asks_for_what_the_wheel_asks_for(files):
+def test_recipe_requirements_equal_those_of_wheel(files):
     recipe = yaml.safe_load((ROOT / "release/recipe.yaml.in").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = recipe["requirements"]
-    assert asked["run"] == ["python", *(one.replace(">", " >") for one in project["project"]["dependencies"])]
-    assert asked["host"] == [
+    requirements = recipe["requirements"]
+    assert requirements["run"] == [
+        "python",
+        *(requirement.replace(">", " >") for requirement in project["project"]["dependencies"]),
+    ]
+    assert requirements["host"] == [
         "python",
         "pip",
-        *(one.replace(">", " >") for one in project["build-system"]["requires"]),
+        *(requirement.replace(">", " >") for requirement in project["build-system"]["requires"]),
     ]
 
 
@@ -129,23 +136,23 @@ PACKAGE = {
     "uwaga/results/attention_view.css": b"",
     "uwaga/results/attention_phrases.json": b"",
 }
-REST = {
+OTHER_MEMBERS = {
     "uwaga/engine/_core.abi3.so": b"",
     "uwaga-0.1.0.dist-info/METADATA": b"",
     "uwaga-0.1.0.dist-info/licenses/LICENSE": b"",
 }
 
 
-def checked(files, folder: Path, held: dict[str, bytes]) -> None:
+def check_wheel(files, folder: Path, members: dict[str, bytes]) -> None:
     path = folder / "uwaga-0.1.0-cp312-abi3-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as wheel:
-        for name, data in held.items():
+        for name, data in members.items():
             wheel.writestr(name, data)
     files.check_wheel(path, files.members(path), set(PACKAGE))
 
 
 def test_wheel_with_the_files_of_the_sdist_passes(files, tmp_path, capsys):
-    checked(files, tmp_path, PACKAGE | REST)
+    check_wheel(files, tmp_path, PACKAGE | OTHER_MEMBERS)
     assert re.search(r"bytes in +1 bundled model", capsys.readouterr().out)
 
 
@@ -162,20 +169,20 @@ def test_wheel_with_the_files_of_the_sdist_passes(files, tmp_path, capsys):
         (None, "uwaga-0.1.0.dist-info/licenses/LICENSE", "lacks: licence"),
     ],
 )
-def test_wheel_with_other_files_is_refused(files, tmp_path, added, removed, message):
-    held = PACKAGE | REST | ({added: b""} if added else {})
-    held.pop(removed, None)
+def test_wheel_with_other_files(files, tmp_path, added, removed, message):
+    members = PACKAGE | OTHER_MEMBERS | ({added: b""} if added else {})
+    members.pop(removed, None)
     with pytest.raises(SystemExit, match=re.escape(message)):
-        checked(files, tmp_path, held)
+        check_wheel(files, tmp_path, members)
 
 
-def test_wheel_that_is_too_large_is_refused(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST_WHEEL", 100)
+def test_wheel_size_limit(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_WHEEL_BYTES", 100)
     with pytest.raises(SystemExit, match="more than 100"):
-        checked(files, tmp_path, PACKAGE | REST)
+        check_wheel(files, tmp_path, PACKAGE | OTHER_MEMBERS)
 
 
-def test_sdist_that_differs_from_the_commit_is_refused(files, tmp_path):
+def test_sdist_that_differs_from_commit(files, tmp_path):
     path = tmp_path / f"uwaga-{files.VERSION}.tar.gz"
     with tarfile.open(path, "w:gz") as sdist:
         stray = tarfile.TarInfo(f"uwaga-{files.VERSION}/stray.txt")
@@ -188,7 +195,7 @@ def test_sdist_that_differs_from_the_commit_is_refused(files, tmp_path):
         files.check_contents(path, [])
 
 
-def test_tag_must_be_the_version_and_have_a_section_of_the_changelog(files, tmp_path, monkeypatch):
+def test_tag_must_equal_version_and_have_changelog_section(files, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match=r"the tag is v9\.9 and the version"):
         files.check_tag("v9.9", tmp_path)
@@ -201,10 +208,10 @@ def test_tag_must_be_the_version_and_have_a_section_of_the_changelog(files, tmp_
     assert (tmp_path / "notes.md").read_text() == "- new\n"
 
 
-def test_folder_that_holds_files_is_not_built_into(tmp_path):
+def test_build_needs_empty_folder(tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages/uwaga-0.0.1.tar.gz").touch()
-    words = [sys.executable, ROOT / "release/files.py", "build", tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {tmp_path}/packages is not empty")
+    command = [sys.executable, ROOT / "release/files.py", "build", tmp_path]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert process.stderr.startswith(f"error: {tmp_path}/packages is not empty")

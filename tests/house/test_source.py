@@ -1,4 +1,4 @@
-"""The laws of the source: private names, options in one place, first words of docstrings, retired names.
+"""Rules of the source: private names, options in one place, first words of docstrings, retired names.
 
 The import contracts of pyproject.toml hold the rest: layers, circles, where each library is used.
 """
@@ -20,14 +20,14 @@ from uwaga.translator import Request
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMPILED = "uwaga.engine._core"
-MOST = 4
-WIRE = ("uwaga.server.dialects.", "uwaga.server.mcp.schema")
+MAX_REPEATED_FIELDS = 4
+WIRE_SCHEMAS = ("uwaga.server.dialects.", "uwaga.server.mcp.schema")
 """Bodies of requests, which convert to a Request in one function."""
-FORMATS = {"DecodingSettings", "ModelSettings", "BeamRules"}
-"""Schemas of settings files, and what the native engine is told of a search."""
+SETTINGS_SCHEMAS = {"DecodingSettings", "ModelSettings", "BeamRules"}
+"""Schemas of settings files, and the search rules of the native engine."""
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
 """First words that hide a sentence's subject."""
-STARTS = re.compile(
+PROCESS_STARTS = re.compile(
     r"subprocess\.(run|Popen|call|check_call|check_output|getoutput)|multiprocessing\.\w+|ray\.init|Supervisor"
     r"|os\.(system|popen|spawn\w+|exec\w+|posix_spawn\w*)|asyncio\.create_subprocess_\w+|ProcessPoolExecutor"
 )
@@ -37,7 +37,7 @@ RETIRED = {
     *("Leg", "LinesOptions", "Offer", "PivotOptions", "PivotTranslator", "Places", "Problem", "TextPath"),
     *("TextRequest", "Toll", "Trained", "UsualScore", "Visit"),
 }
-"""Private metaphors and second versions of one thing, each replaced by a term of the field."""
+"""Metaphors and duplicate names, each replaced by a term of the field."""
 RETIRED_MODULES = {
     *("admission", "alike", "by_language", "collected_batch", "dealing", "decoding", "doubts", "exchange"),
     *("guards", "here", "isolated", "kept", "kinds", "lifting", "marked", "muted", "named", "nesting"),
@@ -47,14 +47,14 @@ RETIRED_MODULES = {
 
 @cache
 def modules() -> dict[str, list[ast.AST]]:
-    """The nodes of every module of the package, by its full name."""
-    found = {}
+    """Return the nodes of all modules of the package by full name."""
+    nodes = {}
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))))
-    assert len(found) > 300
-    return found
+        nodes[name] = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))))
+    assert len(nodes) > 300
+    return nodes
 
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
@@ -68,21 +68,21 @@ def private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def own_names(nodes: list[ast.AST]) -> set[str]:
-    """The private names that a module gives to functions, classes, variables and members."""
-    found = set()
+def private_names(nodes: list[ast.AST]) -> set[str]:
+    """Return the private names of a module's functions, classes, variables and members."""
+    names = set()
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(node.attr)
-    return {name for name in found if private(name)}
+            names.add(node.attr)
+    return {name for name in names if private(name)}
 
 
-def borrowed(nodes: list[ast.AST], foreign: set[str]) -> Iterator[str]:
-    """Private names of other modules of uwaga that a module imports or reads; a class's are its heirs'."""
+def foreign_private_names(nodes: list[ast.AST], foreign: set[str]) -> Iterator[str]:
+    """Yield private names of other modules that a module imports or reads, except through self and cls."""
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "uwaga":
             for alias in node.names:
@@ -97,14 +97,16 @@ def borrowed(nodes: list[ast.AST], foreign: set[str]) -> Iterator[str]:
 
 
 def test_private_names_stay_in_their_module() -> None:
-    own = {name: own_names(nodes) for name, nodes in modules().items()}
-    anywhere = set().union(*own.values())
+    private_by_module = {name: private_names(nodes) for name, nodes in modules().items()}
+    all_private = set().union(*private_by_module.values())
     assert not [
-        f"{name}: {one}" for name, nodes in modules().items() for one in borrowed(nodes, anywhere - own[name])
+        f"{name}: {private_name}"
+        for name, nodes in modules().items()
+        for private_name in foreign_private_names(nodes, all_private - private_by_module[name])
     ]
 
 
-def test_files_are_replaced_by_uwaga_files_alone() -> None:
+def test_only_uwaga_files_replaces_files() -> None:
     """``os.replace`` is part of atomic writes."""
     assert not [
         f"{name}:{node.lineno}"
@@ -116,7 +118,7 @@ def test_files_are_replaced_by_uwaga_files_alone() -> None:
     ]
 
 
-def test_children_of_python_import_nothing_from_the_current_folder() -> None:
+def test_processes_are_started_safely() -> None:
     """Each module that starts processes starts them by :mod:`uwaga.child_processes`; one starts git alone."""
     safe = {"uwaga.child_processes", "uwaga.cli.version"}
     assert not [
@@ -124,7 +126,7 @@ def test_children_of_python_import_nothing_from_the_current_folder() -> None:
         for name, nodes in modules().items()
         if name not in safe and not imports_from(nodes, "uwaga.child_processes")
         for node in nodes
-        if isinstance(node, ast.Call) and STARTS.fullmatch(ast.unparse(node.func))
+        if isinstance(node, ast.Call) and PROCESS_STARTS.fullmatch(ast.unparse(node.func))
     ]
     assert not [
         f"{name}:{node.lineno}"
@@ -140,19 +142,19 @@ def imports_from(nodes: list[ast.AST], module: str) -> bool:
 
 
 @pytest.mark.parametrize("record", [SearchOptions, LoadOptions, Request])
-def test_no_other_class_repeats_the_fields(record: type) -> None:
+def test_fields_are_not_repeated(record: type) -> None:
     names = {field.name for field in dataclasses.fields(record)}  # type: ignore[arg-type]
     repeated = []
     for name, node in classes():
-        if not name.startswith(WIRE) and node.name not in {record.__name__, *FORMATS}:
+        if not name.startswith(WIRE_SCHEMAS) and node.name not in {record.__name__, *SETTINGS_SCHEMAS}:
             fields = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
-            own = {field.id for field in fields if isinstance(field, ast.Name)} & names
-            if len(own) > MOST:
-                repeated.append(f"{name}: {node.name} repeats {', '.join(sorted(own))}")
+            repeated_fields = {field.id for field in fields if isinstance(field, ast.Name)} & names
+            if len(repeated_fields) > MAX_REPEATED_FIELDS:
+                repeated.append(f"{name}: {node.name} repeats {', '.join(sorted(repeated_fields))}")
     assert not repeated
 
 
-def test_docstrings_begin_with_an_imperative_or_a_noun_phrase() -> None:
+def test_docstrings_begin_with_imperative_or_noun_phrase() -> None:
     assert not [
         f"{name}: {getattr(node, 'name', '')}: {docstring.splitlines()[0]}"
         for name, nodes in modules().items()
@@ -162,7 +164,7 @@ def test_docstrings_begin_with_an_imperative_or_a_noun_phrase() -> None:
     ]
 
 
-def test_retired_names_do_not_come_back() -> None:
+def test_retired_names_are_not_reused() -> None:
     assert not [name for name in modules() if RETIRED_MODULES & {*name.split(".")}]
     assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED]
 

@@ -18,28 +18,30 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#([^)]+))?\)")
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page as mkdocs names them, and the anchors that it sets itself."""
+    """Return mkdocs' anchors of a page's headings, and the page's explicit anchors."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    found = set(re.findall(r'<a id="([\w-]+)">', text))
+    names = set(re.findall(r'<a id="([\w-]+)">', text))
     for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
         plain = re.sub(r"[^\w\s-]", "", heading.encode("ascii", "ignore").decode()).strip().lower()
-        found.add(re.sub(r"[-\s]+", "-", plain))
-    return found
+        names.add(re.sub(r"[-\s]+", "-", plain))
+    return names
 
 
-def test_every_number_of_the_tutorials_has_a_row() -> None:
+def test_all_numbers_of_the_tutorials_have_rows() -> None:
     numbers = {match for row in ROWS for match in re.findall(r"^\[([ME]\d+)\]", row[0])}
-    assert numbers >= {f"M{one}" for one in (*range(1, 26), 29, 30)} | {f"E{one}" for one in range(1, 8)}
+    assert numbers >= {f"M{number}" for number in (*range(1, 26), 29, 30)} | {
+        f"E{number}" for number in range(1, 8)
+    }
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_a_row_has_a_page_code_and_a_test_that_exist(row: list[str]) -> None:
+def test_rows_name_existing_page_code_and_test(row: list[str]) -> None:
     assert len(row) == 4
     assert all(row)
-    for place, anchor in LINK.findall(row[0] + row[1]):
-        page = (PAGE.parent / place).resolve()
-        assert page.is_file(), place
-        assert not anchor or anchor in anchors(page), (place, anchor)
+    for target, anchor in LINK.findall(row[0] + row[1]):
+        page = (PAGE.parent / target).resolve()
+        assert page.is_file(), target
+        assert not anchor or anchor in anchors(page), (target, anchor)
     assert LINK.search(row[1])
     assert (ROOT / row[2].strip("`")).is_file()
     path, name = row[3].strip("`").split("::")
