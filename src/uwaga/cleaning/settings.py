@@ -112,7 +112,7 @@ def load_cleaning(path: Path) -> dict[str, Any]:
     """Return the raw values of a settings file of a cleaning.
 
     Raises:
-        SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
+        SettingsError: the file is missing, cannot be read or is not a YAML mapping.
     """
     if not path.exists():
         raise SettingsError(f"{path}: no such settings file; `uwaga clean --explain > {path}` writes one")

@@ -94,7 +94,7 @@ def corpus_input(corpus: Path, reference: Path | None, languages: tuple[str, str
     Args:
         corpus: a corpus of any format that training reads (TSV of source and references, TMX, JSON Lines,
             Parquet), a file of sources alone, or the prefix of a Moses corpus; plain, compressed or a URL.
-        reference: a file of references aligned with ``corpus``, which then holds sources alone.
+        reference: a file of references aligned with ``corpus``, which then contains only sources.
         languages: file name suffixes of a Moses corpus; columns of a table.
 
     Raises:
@@ -117,7 +117,7 @@ def text_input(files: Sequence[Path], column: int = 0) -> CorpusInput:
 
     Args:
         files: one or more; plain, gzip, zstd or xz.
-        column: column of TSV files that holds the text, counted from 1; 0 for the whole line.
+        column: column of TSV files that holds the text, counted from 1; 0 for the complete line.
 
     Raises:
         DataError: a file is missing.
@@ -331,7 +331,7 @@ def check_tag(tag: str) -> None:
     """Check that a tag is a single word.
 
     Raises:
-        SettingsError: it holds white space or unprintable characters, or has more than :data:`LONGEST_TAG`.
+        SettingsError: it has white space, unprintable characters, or too many characters.
     """
     if tag and (tag.split() != [tag] or not tag.isprintable() or len(tag) > MAX_TAG_LENGTH):
         raise SettingsError(

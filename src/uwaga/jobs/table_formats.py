@@ -177,7 +177,7 @@ class _Line(NamedTuple):
 
 
 class TextFormat:
-    """One text per line; parts hold the translations alone, line by line."""
+    """One text per line; parts contain only the translations, line by line."""
 
     name, suffix = "text", ".txt"
 
