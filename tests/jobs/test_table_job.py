@@ -12,7 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
-from table_jobs import GREEDY, ProgressHook, part_bytes, json_rows, parts, run, sentences, text_rows, translate_texts
+from table_jobs import (
+    GREEDY,
+    ProgressHook,
+    json_rows,
+    part_bytes,
+    parts,
+    run,
+    sentences,
+    text_rows,
+    translate_texts,
+)
 from typer.testing import CliRunner
 
 from uwaga.cli.main import app
