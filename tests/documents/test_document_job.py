@@ -16,13 +16,13 @@ class InterruptedModel:
     """A model that is interrupted after a number of texts."""
 
     def __init__(self, limit):
-        self.left, self.seen = limit, 0
+        self.remaining, self.translated = limit, 0
 
     def __call__(self, inlines):
-        if self.left < len(inlines):
+        if self.remaining < len(inlines):
             raise KeyboardInterrupt
-        self.left -= len(inlines)
-        self.seen += len(inlines)
+        self.remaining -= len(inlines)
+        self.translated += len(inlines)
         return swap_case(inlines)
 
 
@@ -45,10 +45,14 @@ def test_resume(document, limit):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document), interrupted)
     assert not (document / "b.txt").exists()
-    assert journal_path(document / "b.txt").exists() == (interrupted.seen > 0)
+    assert journal_path(document / "b.txt").exists() == (interrupted.translated > 0)
     resumed = InterruptedModel(1000)
     report = run_document_job(job(document, batch=11), resumed)
-    assert report.texts == 60 and report.resumed == interrupted.seen and resumed.seen == 60 - interrupted.seen
+    assert (
+        report.texts == 60
+        and report.resumed == interrupted.translated
+        and resumed.translated == 60 - interrupted.translated
+    )
     assert (document / "b.txt").read_text() == TEXT.swapcase()
     assert sorted(path.name for path in document.iterdir()) == ["a.txt", "b.txt"]
 
@@ -62,7 +66,7 @@ def test_truncated_journal_is_repeated(document):
         path.write_bytes(content[:-cut])
         resumed = InterruptedModel(1000)
         run_document_job(job(document), resumed)
-        assert (document / "b.txt").read_text() == TEXT.swapcase() and resumed.seen >= 46
+        assert (document / "b.txt").read_text() == TEXT.swapcase() and resumed.translated >= 46
         (document / "b.txt").unlink()
 
 
@@ -105,7 +109,7 @@ def test_progress_and_repeated_texts(document):
         translated.extend(inlines)
         return swap_case(inlines)
 
-    run_document_job(job(document), model, lambda done, total: reports.append((done, total)))
+    run_document_job(job(document), model, lambda completed, total: reports.append((completed, total)))
     assert translated == [("Same.",), ("Other.",)] and reports[-1] == (3, 3)
     assert (document / "b.txt").read_text() == "sAME.\n\nsAME.\n\n12\n\noTHER.\n"
 

@@ -216,10 +216,10 @@ class NumberTokeniser:
 
 def read_numbers(folder, ids):
     """Return tokenisers, like the readers in :mod:`uwaga.tokenizers.pretrained`."""
-    from uwaga.tokenizers.pretrained import Sides
+    from uwaga.tokenizers.pretrained import TokeniserPair
 
     tokeniser = NumberTokeniser(Symbols(ids.start, ids.end, ids.pad, unknown=3))
-    return Sides(tokeniser, replace(tokeniser))
+    return TokeniserPair(tokeniser, replace(tokeniser))
 
 
 def read_as_numbers(monkeypatch):

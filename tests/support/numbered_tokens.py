@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from uwaga.decoder import Symbols
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.pretrained import Sides
+from uwaga.tokenizers.pretrained import TokeniserPair
 
 
 @dataclass(frozen=True)
@@ -31,4 +31,4 @@ def read_numbers(folder, ids):
     symbols = Symbols(start=start, end=end, pad=pad, unknown=2)
     suffix = () if ids.end is None or ids.start == ids.end else (end,)
     side = FramedTokeniser(NumberTokeniser(), symbols, ids.vocabulary, str(folder), suffix=suffix)
-    return Sides(side, side)
+    return TokeniserPair(side, side)

@@ -14,7 +14,7 @@ from sentencepiece import SentencePieceProcessor
 
 from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200
 from uwaga.tokenizers import multilingual, pretrained
-from uwaga.tokenizers.pretrained import Sides, TokenIds
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair
 
 FAMILIES = ("bart", "gpt2", "bert", "bert-cased", "t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
 SENTENCEPIECE_FAMILIES = ("t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
@@ -64,7 +64,7 @@ class Case:
     folder: Path
     peer: Any
     ids: TokenIds
-    sides: Sides
+    sides: TokeniserPair
 
     @property
     def uwaga(self):
@@ -108,7 +108,7 @@ def case(name: str, folder: Path, size: int) -> Case:
     ids = TokenIds(size, end=None if name.startswith("bert") else peer.eos_token_id, pad=peer.pad_token_id)
     sides = READERS[name](folder, ids)
     if name in LANGUAGE_CODES:
-        sides = Sides(
+        sides = TokeniserPair(
             sides.source.with_language(LANGUAGE_CODES[name]), sides.target.with_language(LANGUAGE_CODES[name])
         )
     return Case(folder, peer, ids, sides)

@@ -117,10 +117,10 @@ def test_round_trip(kind):
         assert uwaga_tokeniser.decode(ids(uwaga_tokeniser, text)) == text
 
 
-@pytest.mark.parametrize("begin", [True, False])
+@pytest.mark.parametrize("start", [True, False])
 @pytest.mark.parametrize("end", [True, False])
-def test_declared_start_and_end_symbols(begin, end):
-    uwaga_tokeniser, peer = read_both(sentencepiece_folder("llama2", add_bos_token=begin, add_eos_token=end))
+def test_declared_start_and_end_symbols(start, end):
+    uwaga_tokeniser, peer = read_both(sentencepiece_folder("llama2", add_bos_token=start, add_eos_token=end))
     assert ids(uwaga_tokeniser, "the dog") == peer("the dog").input_ids
 
 

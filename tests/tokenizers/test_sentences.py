@@ -264,7 +264,7 @@ def test_closing_punctuation(block):
 @pytest.mark.parametrize("language", abbreviations.LANGUAGES)
 def test_abbreviation_lists_are_normalised(language):
     stops = abbreviations.LANGUAGES[language]
-    for abbreviation in stops.known | stops.starters:
+    for abbreviation in stops.abbreviations | stops.starters:
         assert abbreviation == abbreviation.lower()
         assert not abbreviation.endswith(".")
         assert len(abbreviation) < sentences.MAX_ABBREVIATION_CHARACTERS

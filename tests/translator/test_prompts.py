@@ -15,7 +15,7 @@ import uwaga
 from uwaga.cli.main import app
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
 from uwaga.tokenizers.chat_template import ChatTemplate
-from uwaga.tokenizers.prompt import PROMPTS, prompt_for
+from uwaga.tokenizers.prompt import PROMPTS, choose_prompt
 
 transformers = pytest.importorskip("transformers")
 
@@ -320,7 +320,7 @@ def test_a_pipeline_answers_chats(made, generator):
     ],
 )
 def test_a_family_has_its_own_prompt(name, family):
-    assert prompt_for([name]).name == family
+    assert choose_prompt([name]).name == family
 
 
 def test_prompts_name_languages_and_hold_the_text_once():
@@ -329,7 +329,7 @@ def test_prompts_name_languages_and_hold_the_text_once():
             assert str(prompt.message(*pair)).count("uwaga") == 1
     content = PROMPTS[0].message("en", "de")
     assert content[0]["source_lang_code"] == "en" and content[0]["target_lang_code"] == "de"
-    assert "翻译" in prompt_for(["hy-mt"]).message("zh", "en")
+    assert "翻译" in choose_prompt(["hy-mt"]).message("zh", "en")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_prompts_name_languages_and_hold_the_text_once():
     ],
 )
 def test_generations_of_hunyuan_have_their_own_words(name, pair, begin):
-    assert prompt_for([name]).message(*pair).startswith(begin)
+    assert choose_prompt([name]).message(*pair).startswith(begin)
 
 
 BAD = {
@@ -367,7 +367,7 @@ BAD = {
 def test_a_hostile_template_is_refused(monkeypatch, kind):
     text, message = BAD[kind]
     if "not end" in message:
-        monkeypatch.setattr("uwaga.tokenizers.chat_template.SECONDS", 2)
+        monkeypatch.setattr("uwaga.tokenizers.chat_template.MAX_PROCESSOR_SECONDS", 2)
     with pytest.raises(ModelError, match=message):
         ChatTemplate(text, where="m/tokenizer_config.json").render(asked("A"))
 

@@ -261,8 +261,8 @@ class _Batches:
     ) -> None:
         self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
-        self._done = 0
-        self._left = journal.resumed
+        self._completed = 0
+        self._replayable = journal.resumed
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
@@ -305,9 +305,9 @@ class _Batches:
                 )
 
     def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
-        stored = self._journal.replay(min(len(texts), self._left)) if self._left else []
+        stored = self._journal.replay(min(len(texts), self._replayable)) if self._replayable else []
         translations = [_from_json(parts, self._journal.path) for parts in stored]
-        self._left -= len(translations)
+        self._replayable -= len(translations)
         remaining = list(texts[len(translations) :])
         if remaining:
             unique = list(dict.fromkeys(remaining))
@@ -318,11 +318,11 @@ class _Batches:
             new = [by_text[text] for text in remaining]
             self._journal.add([_to_json(inline) for inline in new])
             translations += new
-        for number, text in enumerate(texts, self._done + 1):
+        for number, text in enumerate(texts, self._completed + 1):
             if text in self.doubts:
                 self.doubtful.append(DoubtfulText(number, plain_text(text), self.doubts[text]))
-        self._done += len(texts)
-        self._report(self._done)
+        self._completed += len(texts)
+        self._report(self._completed)
         return translations
 
 

@@ -98,12 +98,12 @@ class KeyPath:
     """
 
     def __init__(self, choice: KeyChoice, selected: bool, matched: set[tuple[int, int]]) -> None:
-        self.chosen = selected
+        self.selected = selected
         self._choice, self._matched = choice, matched
 
     def child(self, key: str) -> KeyPath:
         """Return the path of a key below this path."""
-        if self.chosen:
+        if self.selected:
             return self
         matched = self._matched
         for name in key.split(".") if matched else ():

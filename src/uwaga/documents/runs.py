@@ -37,7 +37,7 @@ class RunNames(NamedTuple):
     text: str
     wrappers: frozenset[str] = frozenset()
     """Elements around runs, which become pairs of tags."""
-    inside: frozenset[str] = frozenset()
+    run_containers: frozenset[str] = frozenset()
     """Elements of a wrapper that contain the runs."""
     dropped: frozenset[str] = frozenset()
     """Elements that concern only the source text, such as spelling errors."""
@@ -129,7 +129,7 @@ class _RunReader:
 
     def _items(self, start: int, end: int) -> Iterator[_Words | Tag]:
         names = self._names
-        for element in self._children.of(start, end):
+        for element in self._children.find(start, end):
             raw = self._text[element.start : element.end]
             if element.name in names.dropped:
                 continue
@@ -146,8 +146,8 @@ class _RunReader:
 
     def _wrapper(self, element: Element) -> Iterator[_Words | Tag]:
         content = element
-        for child in self._children.of(element.inner, element.inner_end):
-            if child.name in self._names.inside:
+        for child in self._children.find(element.inner, element.inner_end):
+            if child.name in self._names.run_containers:
                 content = child
         yield Tag("open", self._text[element.start : content.inner])
         yield from self._items(content.inner, content.inner_end)
@@ -161,7 +161,7 @@ class _RunReader:
         if self._field:
             self._field += raw
             return
-        children = list(self._children.of(element.inner, element.inner_end))
+        children = list(self._children.find(element.inner, element.inner_end))
         properties = next(
             (self._text[child.start : child.end] for child in children if child.name == names.properties), ""
         )
@@ -230,7 +230,7 @@ class Children:
             elif token.kind == "close" and open_tokens:
                 self._closes[open_tokens.pop()] = number
 
-    def of(self, start: int, end: int) -> Iterator[Element]:
+    def find(self, start: int, end: int) -> Iterator[Element]:
         """Yield the top-level elements of a part; comments and instructions are yielded as elements."""
         index = self._numbers.get(start, len(self._tokens))
         while index < len(self._tokens) and (token := self._tokens[index]).start < end:

@@ -31,7 +31,7 @@ class FullStops:
     marks: str = ""
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def abbreviations(self) -> frozenset[str]:
         """All abbreviations."""
         return self.titles | self.numbered | self.final
 

@@ -59,12 +59,12 @@ class SentencePieceCodec:
         for index, number in enumerate(numbers):
             if number >= 0:
                 self._indices[number] = index
-        self._others = {
+        self._other_pieces = {
             number: piece for piece, number in (more or {}).items() if self._piece_index(number) < 0
         }
-        self._others |= {number: token.content for number, token in added.items()}
+        self._other_pieces |= {number: token.content for number, token in added.items()}
         """Pieces that are not in the model, by id."""
-        self._other_ids = {piece: number for number, piece in self._others.items()}
+        self._other_ids = {piece: number for number, piece in self._other_pieces.items()}
         self._added = dict(added)
         self._splitter = SpecialSplitter(added)
         self._dropped = {number for number, token in added.items() if token.special} | {unknown}
@@ -97,7 +97,7 @@ class SentencePieceCodec:
     @property
     def size(self) -> int:
         """Largest id plus one."""
-        return max([len(self._indices) - 1, *self._others]) + 1
+        return max([len(self._indices) - 1, *self._other_pieces]) + 1
 
     @property
     def unknown(self) -> int:
@@ -140,8 +140,8 @@ class SentencePieceCodec:
 
     def piece(self, token: int) -> str | None:
         """Return the piece of an id, None if it has none."""
-        index = -1 if token in self._others else self._piece_index(token)
-        return self._others.get(token) if index < 0 else self._model.piece(index)
+        index = -1 if token in self._other_pieces else self._piece_index(token)
+        return self._other_pieces.get(token) if index < 0 else self._model.piece(index)
 
     def number(self, piece: str) -> int | None:
         """Return the id of a piece, None if it has none."""
@@ -371,7 +371,7 @@ class BytePairCodec(TokenizersCodec):
                 self._numbers[symbol] = self._size if number < 0 else number
                 self._size += number < 0
         self._symbols = {number: symbol for symbol, number in self._numbers.items()}
-        self._others = [number for symbol, number in self._numbers.items() if symbol >= BYTE_COUNT]
+        self._special_ids = [number for symbol, number in self._numbers.items() if symbol >= BYTE_COUNT]
 
     @property
     def content(self) -> bytes:
@@ -441,7 +441,7 @@ class BytePairCodec(TokenizersCodec):
     def _encoded(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
             encoding = model.encode(text, add_special_tokens=False)
-            return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._others)
+            return self._pairs.encode(encoding.ids, cast("list[int]", encoding.word_ids), self._special_ids)
 
 
 def byte_level_codec(

@@ -196,7 +196,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
 
 
 class FramedPieces(MarianTokeniser):
-    """A tokeniser like Marian's, with ids added ``before`` and ``behind`` a source."""
+    """A tokeniser like Marian's, with ids added ``before`` and ``after`` a source."""
 
     def __init__(
         self,
@@ -205,19 +205,19 @@ class FramedPieces(MarianTokeniser):
         symbols: Symbols,
         name: str,
         before: Sequence[int] = (),
-        behind: Sequence[int] = (),
+        after: Sequence[int] = (),
     ) -> None:
         super().__init__(model, vocabulary, symbols, name)
-        self._before, self._behind = list(before), list(behind)
+        self._before, self._after = list(before), list(after)
 
     @property
     def model_bytes(self) -> bytes:
         """Serialisation of the SentencePiece model, the vocabulary and the special tokens around a source."""
-        return super().model_bytes + repr((self._before, self._behind)).encode()
+        return super().model_bytes + repr((self._before, self._after)).encode()
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with the special tokens around them."""
-        return [*self._before, *ids, *self._behind]
+        return [*self._before, *ids, *self._after]
 
 
 class SpacedPieces:
@@ -228,7 +228,7 @@ class SpacedPieces:
         symbols: special token ids.
         name: origin, for messages.
         before: ids added before a source.
-        behind: ids added after a source.
+        after: ids added after a source.
     """
 
     def __init__(
@@ -237,13 +237,13 @@ class SpacedPieces:
         symbols: Symbols,
         name: str,
         before: Sequence[int] = (),
-        behind: Sequence[int] = (),
+        after: Sequence[int] = (),
     ) -> None:
         self._ids = vocabulary
         self._pieces = {number: piece for piece, number in vocabulary.items()}
         self._symbols, self._name = symbols, name
         self._dropped = frozenset((symbols.start, symbols.end, symbols.pad))
-        self._before, self._behind = list(before), list(behind)
+        self._before, self._after = list(before), list(after)
 
     @property
     def symbols(self) -> Symbols:
@@ -253,7 +253,7 @@ class SpacedPieces:
     @property
     def model_bytes(self) -> bytes:
         """Serialisation of the vocabulary and the special tokens around a source."""
-        return json.dumps([self._ids, self._before, self._behind], sort_keys=True).encode()
+        return json.dumps([self._ids, self._before, self._after], sort_keys=True).encode()
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the pieces of a text."""
@@ -261,7 +261,7 @@ class SpacedPieces:
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with the special tokens around them."""
-        return [*self._before, *ids, *self._behind]
+        return [*self._before, *ids, *self._after]
 
     def language_prefix(self, text: str) -> str:
         """Return an empty string: language tokens are ordinary pieces."""

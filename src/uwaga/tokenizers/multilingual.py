@@ -15,7 +15,7 @@ from uwaga.errors import ModelError
 from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200, WMT21
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json, read_vocabulary
 from uwaga.tokenizers.framed import FramedTokeniser, TokenPosition
-from uwaga.tokenizers.pretrained import Sides, TokenIds, build_tokeniser, sentencepiece_file
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, build_tokeniser, sentencepiece_file
 from uwaga.tokenizers.pretrained_files import (
     TOKENIZER_FILE,
     Declared,
@@ -37,7 +37,7 @@ LANGUAGE = re.compile(r"([a-z]{2,3}_[A-Za-z]{2,4})|__([a-z]{2,3})__")
 """``en_XX``, ``eng_Latn`` or ``__en__``."""
 
 
-def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of mBART (Liu et al. 2020): source ``... </s> en_XX``, decoder start ``ro_RO``.
 
     mBART-50 (Tang et al. 2020): source ``en_XX ... </s>``, target ``ro_RO ... </s>``.
@@ -54,10 +54,10 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     positions: tuple[TokenPosition, TokenPosition] = (
         ("before", "before") if is_mbart50 else ("behind", "start")
     )
-    return _sides(codec, ids, declared, folder, MBART50 if is_mbart50 else MBART, positions)
+    return _build_pair(codec, ids, declared, folder, MBART50 if is_mbart50 else MBART, positions)
 
 
-def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of NLLB (Costa-jussà et al. 2022): ``eng_Latn ... </s>``, at first ``... </s>
     eng_Latn``.
     """
@@ -70,10 +70,10 @@ def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     positions: tuple[TokenPosition, TokenPosition] = (
         ("behind", "before") if first_released else ("before", "before")
     )
-    return _sides(codec, ids, declared, folder, NLLB200, positions)
+    return _build_pair(codec, ids, declared, folder, NLLB200, positions)
 
 
-def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of M2M-100 (Fan et al. 2020): ids from ``vocab.json``, ``__en__ ... </s>``."""
     declared = read_declared(folder)
     codes = WMT21 if declared.text("language_codes") == "wmt21" else M2M100
@@ -93,7 +93,7 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     codec = SentencePieceCodec(
         model, numbers, added | declared.numbered, unknown, more=vocabulary, strip=True
     )
-    return _sides(codec, ids, declared, folder, codes, ("before", "before"))
+    return _build_pair(codec, ids, declared, folder, codes, ("before", "before"))
 
 
 def _fairseq_codec(model: SentencePieceModel, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
@@ -121,14 +121,14 @@ def _is_mbart50(folder: Path, declared: Declared, default: bool) -> bool:
     return name.startswith("MBart50")
 
 
-def _sides(
+def _build_pair(
     codec: TokenizersCodec | SentencePieceCodec,
     ids: TokenIds,
     declared: Declared,
     folder: Path,
     codes: Sequence[str],
     positions: tuple[TokenPosition, TokenPosition],
-) -> Sides:
+) -> TokeniserPair:
     special = {**SPECIAL, **declared.named}
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     languages = _languages(codec, codes)
@@ -139,7 +139,7 @@ def _sides(
     start = {number: code for code, number in languages.items()}.get(tokeniser.symbols.start)
     if positions[1] == "start" and start is not None:
         target = target.with_language(start)
-    return Sides(
+    return TokeniserPair(
         _with_declared_language(source, declared, "src_lang"),
         _with_declared_language(target, declared, "tgt_lang"),
     )

@@ -1,8 +1,8 @@
 """Tokenisers of pretrained model families, read from a folder in Hugging Face format.
 
-Each ``read_..._tokeniser`` takes the folder and the vocabulary of its ``config.json``, and returns both
-:class:`Sides`. It reads ``tokenizer.json`` if present, else the older files. All raise ModelError if files
-are missing, damaged, or inconsistent with the weights.
+Each ``read_..._tokeniser`` takes the folder and the vocabulary of its ``config.json``, and returns a
+:class:`TokeniserPair`. It reads ``tokenizer.json`` if present, else the older files. All raise ModelError if
+files are missing, damaged, or inconsistent with the weights.
 """
 
 from __future__ import annotations
@@ -72,41 +72,41 @@ class TokenIds:
 
 
 @dataclass(frozen=True)
-class Sides:
+class TokeniserPair:
     """The tokenisers of source and target; multilingual ones may still need a language."""
 
     source: Subwords
     target: Subwords
 
 
-def read_bart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_bart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of BART (Lewis et al. 2020): byte-level BPE in ``<s> ... </s>``."""
     declared = read_declared(folder)
     codec = _byte_level(folder, declared, BART_SPECIAL)
     special = {**BART_SPECIAL, **declared.named}
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     if (folder / TOKENIZER_FILE).exists():
-        return _same_sides(tokeniser, *codec.add_special_tokens())
+        return _same_pair(tokeniser, *codec.add_special_tokens())
     start = _required_id(codec, special["cls" if "cls" in special else "bos"], folder)
-    return _same_sides(
+    return _same_pair(
         tokeniser, (start,), (_required_id(codec, special["sep" if "sep" in special else "eos"], folder),)
     )
 
 
-def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of GPT-2 (Radford et al. 2019): byte-level BPE, by default without special tokens."""
     declared = read_declared(folder)
     codec = _byte_level(folder, declared, GPT2_SPECIAL)
     special = {**GPT2_SPECIAL, **declared.named}
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
     if (folder / TOKENIZER_FILE).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
-        return _same_sides(tokeniser, *codec.add_special_tokens())
+        return _same_pair(tokeniser, *codec.add_special_tokens())
     prefix = (_required_id(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
     suffix = (_required_id(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
-    return _same_sides(tokeniser, prefix, suffix)
+    return _same_pair(tokeniser, prefix, suffix)
 
 
-def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_bert_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
     declared = read_declared(folder)
     special = {**BERT_SPECIAL, **declared.named}
@@ -120,10 +120,10 @@ def read_bert_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         raise missing_files(folder, TOKENIZER_FILE, "vocab.txt")
     special.setdefault("bos", special["cls"])
     special.setdefault("eos", special["sep"])
-    return _same_sides(build_tokeniser(codec, ids, special, declared, folder), *frame)
+    return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *frame)
 
 
-def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of ProphetNet (Qi et al. 2020): WordPiece, ``... [SEP]``; targets begin with
     ``[SEP]``.
     """
@@ -139,10 +139,10 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     special.setdefault("bos", special["sep"])
     special.setdefault("eos", special["sep"])
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
-    return _same_sides(tokeniser, (), (_required_id(codec, special["sep"], folder),))
+    return _same_pair(tokeniser, (), (_required_id(codec, special["sep"], folder),))
 
 
-def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of T5 (Raffel et al. 2020): SentencePiece, sentinels ``<extra_id_N>``, ``...
     </s>``.
     """
@@ -151,9 +151,7 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _same_sides(
-            build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens()
-        )
+        return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
     size = len(model)
     count = declared.settings.get("extra_ids", T5_SENTINELS)
@@ -167,10 +165,10 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         added[number] = special[role]
     codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unknown)
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
-    return _same_sides(tokeniser, (), (tokeniser.symbols.end,))
+    return _same_pair(tokeniser, (), (tokeniser.symbols.end,))
 
 
-def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
+def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of Pegasus (Zhang et al. 2020): SentencePiece after 103 special tokens, ``...
     </s>``.
     """
@@ -179,9 +177,7 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
         codec = read_tokenizer_json(folder, declared)
-        return _same_sides(
-            build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens()
-        )
+        return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
     offset = declared.settings.get("offset", PEGASUS_OFFSET)
     if type(offset) is not int or not 3 <= offset < ids.vocabulary:
@@ -193,7 +189,7 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     numbers = [-1, -1, *(number + offset for number in range(2, len(model)))]
     codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)
     tokeniser = build_tokeniser(codec, ids, special, declared, folder)
-    return _same_sides(tokeniser, (), (tokeniser.symbols.end,))
+    return _same_pair(tokeniser, (), (tokeniser.symbols.end,))
 
 
 def build_tokeniser(
@@ -250,9 +246,9 @@ def _byte_level(folder: Path, declared: Declared, special: Mapping[str, Special]
     return read_byte_level(vocabulary, merges, declared, special)
 
 
-def _same_sides(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> Sides:
+def _same_pair(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> TokeniserPair:
     shared = replace(tokeniser, prefix=prefix, suffix=suffix)
-    return Sides(shared, shared)
+    return TokeniserPair(shared, shared)
 
 
 def _required_id(codec: Codec, token: Special, folder: Path) -> int:

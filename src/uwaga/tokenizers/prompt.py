@@ -61,7 +61,7 @@ class TranslationPrompt:
         wording = next((text for code, text in self.by_language.items() if code in pair), self.wording)
         return wording.format(**values)
 
-    def around(self, languages: tuple[str, str], template: ChatTemplate | None) -> tuple[str, str]:
+    def render(self, languages: tuple[str, str], template: ChatTemplate | None) -> tuple[str, str]:
         """Return the prompt before and after a text.
 
         Args:

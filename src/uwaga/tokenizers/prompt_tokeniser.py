@@ -53,8 +53,8 @@ class PromptTokeniser:
     def symbols(self) -> Symbols:
         """The special token ids; a target ends where the assistant's message or a text ends."""
         inner = self.inner.symbols
-        others = tuple(token for token in inner.ends if token != self.end)
-        return replace(inner, end=self.end, other_ends=others)
+        other_ends = tuple(token for token in inner.ends if token != self.end)
+        return replace(inner, end=self.end, other_ends=other_ends)
 
     @property
     def vocabulary(self) -> int:
@@ -68,7 +68,7 @@ class PromptTokeniser:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text as part of the prompt, without those of the prompt."""
-        prefix, prefix_length = self._lead
+        prefix, prefix_length = self._shared_prefix
         return self.inner.encode_plain(prefix + text)[prefix_length:]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
@@ -91,7 +91,7 @@ class PromptTokeniser:
     @cached_property
     def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and after a text."""
-        before, after = self._around
+        before, after = self._rendered
         context = "a"
         full_ids, context_ids = self.inner.codec.encode(context + after), self.inner.codec.encode(context)
         start = self.inner.prefix if self.template is None else ()  # else the template spells it
@@ -121,21 +121,21 @@ class PromptTokeniser:
         return replace(symbols, other_ends=(*symbols.other_ends, *without_text), stops=tuple(with_text))
 
     @cached_property
-    def _around(self) -> tuple[str, str]:
+    def _rendered(self) -> tuple[str, str]:
         if self.languages is None:
             raise SettingsError(
                 f"{self.location}: name the languages, with source and target (--from and --to)"
             )
-        return self.prompt.around(self.languages, self.template)
+        return self.prompt.render(self.languages, self.template)
 
     @cached_property
-    def _lead(self) -> tuple[str, int]:
+    def _shared_prefix(self) -> tuple[str, int]:
         """The part of the prompt that may share tokens with the text, and its number of tokens without text.
 
         It begins with the last line break, which no token crosses; spaces before the text become part of the
         text's first token.
         """
-        before, _ = self._around
+        before, _ = self._rendered
         position = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
         prefix = before[max(position, 0) :]
         return prefix, len(self.inner.encode_plain(prefix.rstrip(" ")))

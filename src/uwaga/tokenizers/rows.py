@@ -23,7 +23,7 @@ class RowTokeniser:
         symbols: special token ids; ``end`` is the last token of a row on this side.
         size: rows of the embeddings.
         before: ids before a text, such as its language token.
-        behind: ids after a text, except the last.
+        after: ids after a text, except the last.
         name: the name of the model, for messages.
     """
 
@@ -31,7 +31,7 @@ class RowTokeniser:
     symbols: Symbols
     size: int
     before: tuple[int, ...]
-    behind: tuple[int, ...]
+    after: tuple[int, ...]
     name: str = ""
 
     @classmethod
@@ -54,19 +54,19 @@ class RowTokeniser:
         """
         framed = subwords.add_special_tokens([_TEXT])
         position = framed.index(_TEXT)
-        before, behind = tuple(framed[:position]), tuple(framed[position + 1 :])
+        before, after = tuple(framed[:position]), tuple(framed[position + 1 :])
         symbols = subwords.symbols
         if side == "target":
-            behind = behind[: behind.index(symbols.end)] if symbols.end in behind else behind
+            after = after[: after.index(symbols.end)] if symbols.end in after else after
             before = before if first is None or before[:1] == (first,) else (first, *before)
-        elif behind:
-            symbols, behind = replace(symbols, end=behind[-1]), behind[:-1]
-        return cls(subwords, symbols, size, before, behind, name)
+        elif after:
+            symbols, after = replace(symbols, end=after[-1]), after[:-1]
+        return cls(subwords, symbols, size, before, after, name)
 
     @property
     def added(self) -> int:
         """Number of special tokens in a row, including the last."""
-        return len(self.before) + len(self.behind) + 1
+        return len(self.before) + len(self.after) + 1
 
     @property
     def tags(self) -> Mapping[str, int]:
@@ -78,11 +78,11 @@ class RowTokeniser:
     @property
     def model_bytes(self) -> bytes:
         """Serialisation of everything that determines the rows."""
-        return self.subwords.model_bytes + repr((self.symbols, self.size, self.before, self.behind)).encode()
+        return self.subwords.model_bytes + repr((self.symbols, self.size, self.before, self.after)).encode()
 
     def encode(self, text: str) -> list[int]:
         """Return the row of a text, without its last token."""
-        return [*self.before, *self.subwords.encode(text), *self.behind]
+        return [*self.before, *self.subwords.encode(text), *self.after]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return a row with the end symbol appended."""

@@ -168,7 +168,7 @@ class PieceSampler:
                     ids.extend(piece)
         return ids
 
-    def _spelt(self, character: str) -> tuple[int, ...]:
+    def _spell(self, character: str) -> tuple[int, ...]:
         """Return the ids of a character without a piece."""
         if len(self._bytes) != 256:
             return (self._unknown,)
@@ -209,7 +209,7 @@ class PieceSampler:
                     ids.append((self._ids[piece],))
                 elif end - start == 1:
                     gains.append(sums[start] + self._alpha * self._unknown_score)
-                    ids.append(self._spelt(piece))
+                    ids.append(self._spell(piece))
                 else:
                     continue
                 starts.append(start)
@@ -239,7 +239,7 @@ class PieceSampler:
                 scores[index - 1] = self._merge(symbols[index - 1], symbols[index])
             if index < len(scores):
                 scores[index] = self._merge(symbols[index], symbols[index + 1])
-        return [(self._ids[left],) if left in self._ids else self._spelt(left) for left in symbols]
+        return [(self._ids[left],) if left in self._ids else self._spell(left) for left in symbols]
 
     def _merge(self, left: str, right: str) -> float:
         """Return the score of merging two symbols."""

@@ -176,7 +176,7 @@ def _find_cut_at_full_stop(
     part = token if token.isalpha() else JOINTS.split(token)[-1]
     name = part.lower()
     letter, number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
-    if token.isalpha() and not (letter or number or name in stops.known or name.endswith("str")):
+    if token.isalpha() and not (letter or number or name in stops.abbreviations or name.endswith("str")):
         return stop  # the usual case
     if position - len(token) <= first and (number or letter):
         return None  # of a list item

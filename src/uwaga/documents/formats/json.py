@@ -41,7 +41,7 @@ class JsonText(NamedTuple):
         key_start: start of its key, or in a list of the last key before it.
         parent: the number of its object or list, from 1; 0 for none.
         top: the first key of its path.
-        chosen: whether its key is among those to translate.
+        selected: whether its key is among those to translate.
     """
 
     start: int
@@ -50,7 +50,7 @@ class JsonText(NamedTuple):
     key_start: int
     parent: int
     top: str
-    chosen: bool
+    selected: bool
 
 
 def read_json(source: DocumentSource) -> Reading:
@@ -60,7 +60,7 @@ def read_json(source: DocumentSource) -> Reading:
     language becomes the root of a file whose only root is the source language, as in i18n-js.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    pieces = _pieces(text, source, lambda value: value.chosen, source.options.target)
+    pieces = _pieces(text, source, lambda value: value.selected, source.options.target)
     return Reading(_root_in_target(text, pieces, source), encoding, mark=mark)
 
 
@@ -82,7 +82,7 @@ def read_arb(source: DocumentSource) -> Reading:
     check_json(text, source.name)
     if source.options.target:
         text = _with_locale(text, source.options.target)
-    pieces = _pieces(text, source, lambda value: value.chosen and not value.top.startswith("@"), None)
+    pieces = _pieces(text, source, lambda value: value.selected and not value.top.startswith("@"), None)
     return Reading(pieces, encoding, mark=mark)
 
 
@@ -125,10 +125,10 @@ def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
             stack[-1].key, key_start = str(json.loads(symbol)), token.start()
         elif stack:
             container = stack[-1]
-            selected = container.path.child(container.key).chosen
+            selected = container.path.child(container.key).selected
             yield JsonText(*token.span(), container.key, key_start, container.number, stack[0].key, selected)
         else:
-            yield JsonText(*token.span(), "", 0, 0, "", root.chosen)
+            yield JsonText(*token.span(), "", 0, 0, "", root.selected)
 
 
 class _Container:

@@ -144,11 +144,11 @@ class _TargetWriter:
     ) -> None:
         self._text, self._prefix, self._segment = text, prefix, segment
         self._source, self._target, self._with_tag = source, target, with_tag
-        self._around = before, after
+        self._outer_parts = before, after
 
     def __call__(self, inline: Inline) -> str:
         text, segment, source, target = self._text, self._segment, self._source, self._target
-        body = write_xml(join_parts((*self._around[0], *inline, *self._around[1])))
+        body = write_xml(join_parts((*self._outer_parts[0], *inline, *self._outer_parts[1])))
         prefix = _translated_state(segment.tag(text)) if self._with_tag else ""
         name = f"{self._prefix}target"
         if target is not None:

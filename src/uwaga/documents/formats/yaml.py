@@ -64,7 +64,7 @@ class _Collection:
         self.expects_key = number > 0
         self.key, self.key_start = "", 0
 
-    def below(self) -> KeyPath:
+    def next_path(self) -> KeyPath:
         """Return the path of a mapping or list that is read next."""
         return self.path.child("" if self.expects_key or not self.number else self.key)
 
@@ -162,7 +162,7 @@ class _YamlReader:
         self._mappings += is_mapping
         if parent is not None:
             self._no_plurals.add(parent.number)
-        path = self._keys.root if parent is None else parent.below()
+        path = self._keys.root if parent is None else parent.next_path()
         self._open.append(_Collection(path, self._mappings if is_mapping else 0))
 
     def _read_key(self, event: yaml.ScalarEvent, parent: _Collection) -> None:
@@ -176,7 +176,7 @@ class _YamlReader:
     def _read_value(self, event: yaml.ScalarEvent, parent: _Collection | None) -> Iterator[_Scalar]:
         path = self._keys.root if parent is None else parent.path.child(parent.key)
         tag = event.tag or self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
-        if tag == STRING_TAG and path.chosen:
+        if tag == STRING_TAG and path.selected:
             scalar = _scalar(self._text, event)
             if parent is not None and parent.number:
                 scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)
@@ -244,13 +244,13 @@ def _candidates(scalar: _Scalar, raw: str, text: str) -> Iterator[str]:
         yield "'" + text.replace("'", "''") + "'"
 
 
-def _is_equivalent(attempt: str, text: str, scalar: _Scalar) -> bool:
+def _is_equivalent(candidate: str, text: str, scalar: _Scalar) -> bool:
     """Return True if a scalar is parsed as the same text after writing."""
     try:
-        found = yaml.safe_load(f"{' ' * max(0, scalar.indent - 1)}k: {attempt}\n")
+        document = yaml.safe_load(f"{' ' * max(0, scalar.indent - 1)}k: {candidate}\n")
     except yaml.YAMLError:
         return False
-    value = found.get("k") if isinstance(found, dict) else None
+    value = document.get("k") if isinstance(document, dict) else None
     return isinstance(value, str) and value.rstrip("\n") == text.rstrip("\n")
 
 

@@ -21,7 +21,7 @@ from uwaga.engine.layout import sinusoids
 from uwaga.results.attention import Floats
 from uwaga.settings import TransformerSettings
 from uwaga.tokenizers.multilingual import read_m2m100_tokeniser, read_mbart_tokeniser, read_nllb_tokeniser
-from uwaga.tokenizers.pretrained import Sides, TokenIds, read_bart_tokeniser
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, read_bart_tokeniser
 
 ENCODER = (("attention", "self_attn"), ("attention_norm", "self_attn_layer_norm"))
 DECODER = (
@@ -161,7 +161,7 @@ class Traits:
 
     settings: Mapping[str, Any]
     unsupported: Mapping[str, tuple[object, ...]]
-    tokenisers: Callable[[Path, TokenIds], Sides]
+    tokenisers: Callable[[Path, TokenIds], TokeniserPair]
     activation: str = "gelu"
     scaled: bool = False
     start: int | None = None
@@ -324,5 +324,5 @@ def m2m100_table(settings: TransformerSettings, shared: bool) -> Table:
     return replace(table(settings, shared), constant=constant)
 
 
-def _tokenisers(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], Sides]:
+def _tokenisers(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], TokeniserPair]:
     return read_nllb_tokeniser if is_nllb(folder) else read_m2m100_tokeniser

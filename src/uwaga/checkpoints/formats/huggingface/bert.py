@@ -8,7 +8,7 @@ from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFac
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.settings import EncoderOnlySettings
-from uwaga.tokenizers.pretrained import Sides, TokenIds, read_bert_tokeniser
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, read_bert_tokeniser
 
 UNSUPPORTED = {
     "is_encoder_decoder": (False,),
@@ -73,7 +73,7 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     tensors = _renamed(folder.tensors)
     head = any(name.startswith(HEAD) for name in tensors)
     settings = settings.model_copy(update={"head": head})
-    return FamilyModel(settings, (size, size), Sides(tokeniser, tokeniser), table(settings), tensors)
+    return FamilyModel(settings, (size, size), TokeniserPair(tokeniser, tokeniser), table(settings), tensors)
 
 
 def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:

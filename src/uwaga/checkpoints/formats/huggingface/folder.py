@@ -35,7 +35,7 @@ from uwaga.settings import (
 )
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
-from uwaga.tokenizers.pretrained import Sides
+from uwaga.tokenizers.pretrained import TokeniserPair
 from uwaga.tokenizers.pretrained_files import Declared, read_declared
 from uwaga.tokenizers.prompt import read_chat_template
 
@@ -189,7 +189,7 @@ class FamilyModel:
 
     settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
     sizes: tuple[int, int]
-    sides: Sides
+    sides: TokeniserPair
     table: Table
     tensors: Mapping[str, StoredTensor]
     languages: tuple[str, str] = UNSTATED_LANGUAGES

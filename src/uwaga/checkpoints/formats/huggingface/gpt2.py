@@ -5,7 +5,7 @@ from __future__ import annotations
 from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.settings import DecoderOnlySettings
-from uwaga.tokenizers.pretrained import Sides, TokenIds, read_gpt2_tokeniser
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, read_gpt2_tokeniser
 
 UNSUPPORTED = {
     "is_encoder_decoder": (False,),
@@ -63,7 +63,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
     return FamilyModel(
         settings,
         (size, size),
-        Sides(tokeniser, tokeniser),
+        TokeniserPair(tokeniser, tokeniser),
         table(settings),
         tensors,
         generation_defaults={"max_length": MAX_NEW_TOKENS + 1},

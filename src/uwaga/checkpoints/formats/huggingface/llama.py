@@ -25,7 +25,7 @@ from uwaga.checkpoints.weight_map import Table, View
 from uwaga.errors import ModelError, quoted
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.decoder_families import read_decoder_tokeniser
-from uwaga.tokenizers.pretrained import Sides, TokenIds
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair
 
 MAX_NEW_TOKENS = 256
 """Default maximum of new tokens."""
@@ -242,7 +242,7 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
     return FamilyModel(
         settings,
         (size, size),
-        Sides(tokeniser, tokeniser),
+        TokeniserPair(tokeniser, tokeniser),
         _table(settings, family),
         tensors,
         generation_defaults={"max_length": MAX_NEW_TOKENS + 1},

@@ -27,7 +27,7 @@ from uwaga.tokenizers.marian import (
     MarianTokeniser,
     read_vocabulary,
 )
-from uwaga.tokenizers.pretrained import Sides, TokenIds, read_pegasus_tokeniser
+from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, read_pegasus_tokeniser
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -72,14 +72,14 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
     return FamilyModel(
         settings,
         (source_size, target_size),
-        Sides(source, target),
+        TokeniserPair(source, target),
         table(settings, shared),
         folder.tensors,
         read_languages(path),
     )
 
 
-def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
+def marian_tokenisers(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Return Marian's tokenisers with a shared vocabulary, for a folder of any family."""
     if ids.start is None or ids.end is None or ids.pad is None:
         raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
@@ -88,7 +88,7 @@ def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
         _tokeniser(folder, name, VOCABULARY, piece_ids, ids.start, ids.end, ids.pad)
         for name in (SOURCE, TARGET)
     )
-    return Sides(source, target)
+    return TokeniserPair(source, target)
 
 
 def has_marian_tokenisers(folder: Path) -> bool:
