@@ -83,7 +83,7 @@ def test_archive_member_limit(tmp_path):
     assert_rejected(archive, [read_npz, describe], "members")
     names = [("n" * 60_000 + f"{n}.npy", b"") for n in range(MODEL_FILES.max_directory // 60_000 + 2)]
     assert_rejected(
-        write_zip(tmp_path / "long.npz", names), [read_npz, describe], "a directory of", most=8 << 20
+        write_zip(tmp_path / "long.npz", names), [read_npz, describe], "a directory of", max_memory=8 << 20
     )
 
 
