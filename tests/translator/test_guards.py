@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.checkpoints.score_stats import ScoreStats, measured_stats
+from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
@@ -232,8 +232,8 @@ def test_I11_7_scores_far_below_the_usual_are_doubted():
 
 def test_I11_7_usual_scores_by_hand():
     made = [Hypothesis((1,), 0.0, -float(number), (0.0, 0.0)) for number in range(200)]
-    assert measured_stats(made) == ScoreStats(mean=-199 / 4, low=-197 / 2, sentences=200)
-    assert measured_stats(made[:99]) is None
+    assert summarise_scores(made) == ScoreStats(mean=-199 / 4, low=-197 / 2, sentences=200)
+    assert summarise_scores(made[:99]) is None
 
 
 def test_a_full_stop_is_not_added_to_a_text_without_one():

@@ -7,8 +7,8 @@ import pytest
 
 from uwaga import AsyncTranslator, Translator
 from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
-from uwaga.checkpoints.languages import UNKNOWN
-from uwaga.conversion.shortlist import count_shortlist
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES
+from uwaga.conversion.shortlist import learn_shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.translation import DraftUse
 
@@ -98,7 +98,7 @@ def test_M42_what_cannot_be_a_draft_is_refused_by_name(translator):
 def listed(translator, tmp_path_factory):
     """A file of a shortlist, and the pairs that it was counted from."""
     pairs = [(text, one.text) for text, one in zip(TEXTS[:2], translator.translate(TEXTS[:2]), strict=True)]
-    counted = count_shortlist(translator, pairs, frequent=40, per_word=8)
+    counted = learn_shortlist(translator, pairs, frequent=40, per_word=8)
     path = tmp_path_factory.mktemp("drafts") / "list"
     write_shortlist(path, counted.shortlist, translator.source, translator.target, counted.pairs)
     return path
@@ -138,7 +138,7 @@ def test_M42_a_draft_model_that_cannot_be_is_refused_by_name(translator):
     stated = other(translator, languages=("en", "fr"), known=None)
     with pytest.raises(SettingsError, match="does not translate from en to de: choose another"):
         translator.drafted_by(stated)
-    unstated = other(translator, languages=UNKNOWN, known=None)
+    unstated = other(translator, languages=UNSTATED_LANGUAGES, known=None)
     assert translator.drafted_by(unstated).translate(TEXTS[0]).draft.accepted > 0
     drafted = translator.drafted_by(translator)
     for options in ({"beam": 4}, {"sample": True}, {"mbr": 4}):

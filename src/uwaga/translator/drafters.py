@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from uwaga.checkpoints.languages import UNKNOWN
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES
 from uwaga.decoder import Decoder, Draft
 from uwaga.errors import SettingsError
 from uwaga.languages.codes import same_language
@@ -126,16 +126,16 @@ def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
     A language model is asked to translate between any two.
     """
     if isinstance(drafting.source, PromptTokeniser):
-        return drafting.between(*(None if code in UNKNOWN else code for code in languages))
+        return drafting.between(*(None if code in UNSTATED_LANGUAGES else code for code in languages))
     chosen: list[str | None] = []
     for code, own, known in zip(languages, drafting.languages, drafting.all_languages.pairs, strict=True):
-        if code in UNKNOWN or (own not in UNKNOWN and same_language(own, code)):
+        if code in UNSTATED_LANGUAGES or (own not in UNSTATED_LANGUAGES and same_language(own, code)):
             chosen.append(None)
             continue
         same = next((one for one in known if same_language(one, code)), None)
-        if same is None and (known or own not in UNKNOWN):
+        if same is None and (known or own not in UNSTATED_LANGUAGES):
             raise SettingsError(
-                f"the draft model {drafting.all_languages.where or drafting!r} does not translate from "
+                f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
                 f"{languages[0]} to {languages[1]}: choose another, or leave out draft"
             )
         chosen.append(same)

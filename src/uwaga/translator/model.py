@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, Languages
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Decoder, shared_positions, target_limit
 from uwaga.search import SearchOptions
@@ -45,7 +45,7 @@ class Model:
     source: Subwords
     target: Subwords
     decoding: SearchOptions = field(default_factory=SearchOptions)
-    languages: tuple[str, str] = UNKNOWN
+    languages: tuple[str, str] = UNSTATED_LANGUAGES
     scorer: Scorer | None = None
     text: TextOptions = field(default_factory=TextOptions)
     known: Languages | None = None
@@ -55,7 +55,7 @@ class Model:
     drafter: Drafter | None = None
 
     def __repr__(self) -> str:
-        where = self.all_languages.where
+        where = self.all_languages.location
         return f"{model_origin(where, self.language_pair)}, {summary(self.decoder)}"
 
     @property
@@ -86,7 +86,7 @@ class Model:
                 has.
         """
         known = self.all_languages
-        if source is None and target is None and not known.needs():
+        if source is None and target is None and not known.requires_language():
             return self
         direction = known.direction(source, target)
         start = self.decoding.start if direction.start is None else direction.start
@@ -96,7 +96,7 @@ class Model:
             target=direction.target,
             decoding=replace(self.decoding, first=direction.first, start=start),
             languages=direction.languages,
-            known=known.chosen(source, target),
+            known=known.with_default(source, target),
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
@@ -200,7 +200,7 @@ def model_origin(where: str, pair: LanguagePair) -> str:
     If no pair has been chosen, the number of languages is given.
     """
     name = repr("bundled" if where and Path(where) == BUNDLED else where)
-    if tuple(pair) != UNKNOWN:
+    if tuple(pair) != UNSTATED_LANGUAGES:
         return f"{name}, {pair[0]} → {pair[1]}"
     if pair.sources or pair.targets:
         return f"{name}, {len(pair.sources)} → {len(pair.targets)} languages"
