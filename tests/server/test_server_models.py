@@ -152,7 +152,7 @@ def test_concurrent_requests_load_a_model_once(bundled: Translator):
 
 def test_cancelled_request_does_not_cancel_loading(bundled: Translator):
     may_load = threading.Event()
-    service, loaded = make_service(bundled, served_model("a", "en", "de"), begin=lambda: may_load.wait(30))
+    service, loaded = make_service(bundled, served_model("a", "en", "de"), on_load=lambda: may_load.wait(30))
 
     async def work() -> None:
         for _ in range(3):
