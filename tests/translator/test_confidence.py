@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
-from uwaga.results.confidence import END, in_text, word_spans, words_of
+from uwaga.results.confidence import END, split_words, word_spans, words_from_tokens
 from uwaga.results.translation import Translation
 
 TEXTS = ["I want to buy a car.", "The dog sees the cat. Where is the station?", "", "12", "One\n\ntwo three"]
@@ -86,7 +86,7 @@ def test_entropies_come_with_words_and_estimates_where_asked_for(translator):
 def test_what_was_copied_has_no_words(translator):
     copied = translator.translate("12")
     assert (copied.words, copied.confidence) == ((), None)
-    assert in_text(copied.text, copied.words) == [("12", None)]
+    assert split_words(copied.text, copied.words) == [("12", None)]
 
 
 def test_json(translator):
@@ -111,8 +111,8 @@ def test_words_cover_the_pieces_in_order(pieces):
 
 @given(PIECES, st.text(max_size=20))
 def test_a_text_is_cut_without_loss(pieces, text):
-    words = words_of(text, pieces, [-0.1] * len(pieces))
-    assert "".join(part for part, _ in in_text(text, words)) == text
+    words = words_from_tokens(text, pieces, [-0.1] * len(pieces))
+    assert "".join(part for part, _ in split_words(text, words)) == text
 
 
 def test_a_given_target_has_words_too(translator):

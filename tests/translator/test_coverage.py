@@ -7,7 +7,7 @@ import pytest
 
 import uwaga
 from uwaga.errors import SettingsError
-from uwaga.results.coverage import differing_numbers, joined_coverage
+from uwaga.results.coverage import combine_coverage, differing_numbers
 from uwaga.results.translation import Coverage
 from uwaga.translator import coverage
 from uwaga.translator.coverage import is_omitted
@@ -93,7 +93,7 @@ def test_omissions_are_found_between_tags_in_each_sentence_and_by_each_model_of_
     assert two.coverage.omitted == ("Monday",)
     second = replace(bundled.model, languages=("src", "tgt"), known=None)
     chain = uwaga.Translator(bundled.model, second).translate(LOST, coverage=True)
-    assert chain.coverage == joined_coverage(step.coverage for step in chain.steps)
+    assert chain.coverage == combine_coverage(step.coverage for step in chain.steps)
     assert "Monday" in chain.coverage.omitted
 
 

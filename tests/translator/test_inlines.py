@@ -8,7 +8,7 @@ import pytest
 
 from uwaga.errors import TextTooLongError
 from uwaga.markup import Inline, Tag
-from uwaga.markup.placeholders import kept_placeholders
+from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.translator import Model, Request, Translator
 
@@ -97,7 +97,7 @@ PLACEHOLDERS: tuple[Inline, ...] = (
 @pytest.mark.parametrize("pivot", [False, True])
 def test_every_placeholder_survives(translator: Translator, pivot: bool) -> None:
     way = translator.then(swapped(translator)) if pivot else translator
-    usual = kept_placeholders(True)
+    usual = resolve_placeholders(True)
     assert usual is not None
     for inline, one in zip(
         PLACEHOLDERS, way.run_inlines(PLACEHOLDERS, Request("", search={"nbest": 2})), strict=True

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from chained_models import chained
+from pivot_models import chained_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +17,8 @@ from uwaga.terms import Glossary
 from uwaga.translator import Model, Request
 from uwaga.translator.split import share_out
 
-FIRST, SECOND, THIRD = chained("pt", "en", 1), chained("en", "de", 2), chained("de", "pt", 3)
-SHORT = chained("en", "de", 2, longest=8)
+FIRST, SECOND, THIRD = chained_model("pt", "en", 1), chained_model("en", "de", 2), chained_model("de", "pt", 3)
+SHORT = chained_model("en", "de", 2, max_length=8)
 TEXTS = [
     "I want to buy a car.",
     "",
@@ -48,7 +48,7 @@ def held(glossary: Glossary, text: str, translation: uwaga.Translation, whole: b
 
 @pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
 def test_terms_of_the_text_are_in_the_last_translation(chain):
-    pivot, glossary = chain[0].then(*chain[1:]), Glossary.of(TERMS)
+    pivot, glossary = chain[0].then(*chain[1:]), Glossary.from_argument(TERMS)
     found = pivot.translate(TEXTS, glossary=TERMS)
     for text, made in zip(TEXTS, found, strict=True):
         held(glossary, text, made, whole=chain[-1] is not SHORT)
@@ -67,7 +67,7 @@ def test_terms_of_the_text_are_in_the_last_translation(chain):
     st.sampled_from(CHAINS),
 )
 def test_any_terms_of_any_text_are_in_its_translation(texts, terms, chain):
-    glossary = Glossary.of(terms)
+    glossary = Glossary.from_argument(terms)
     for text, made in zip(
         texts, chain[0].then(*chain[1:]).translate(texts, glossary=terms, max_length=39), strict=True
     ):
@@ -112,7 +112,7 @@ def test_a_sentence_of_which_nothing_was_made_keeps_its_terms():
     pivot = silent.then(SECOND)
     assert pivot.translate(TEXTS[0]).text == ""
     made = pivot.translate(TEXTS[0], glossary=TERMS, alignment=True)
-    held(Glossary.of(TERMS), TEXTS[0], made)
+    held(Glossary.from_argument(TERMS), TEXTS[0], made)
 
 
 def test_streams_hold_the_terms_too():
