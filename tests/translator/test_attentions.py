@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from precision import close_for
+from precision import tolerance
 from recurrent_variants import VARIANTS
 
 import uwaga
@@ -72,7 +72,7 @@ def test_recording_changes_no_bit_of_a_translation(bundled, engine, way):
             assert found.attentions.cross.shape == (2, 4, rows, columns)
             assert found.attention.shape == mean.attention.shape == (rows, columns)
             if engine == "torch":
-                np.testing.assert_allclose(found.attention, mean.attention, **close_for(1.0))
+                np.testing.assert_allclose(found.attention, mean.attention, **tolerance(1.0))
             else:
                 assert np.array_equal(found.attention, mean.attention)
 
@@ -84,13 +84,13 @@ def test_M10_all_32_matrices_of_the_bundled_model_are_torchs(bundled):
         assert sum(table.shape[0] * table.shape[1] for table in tables(ours)) == 32
         for one, other in zip(tables(ours), tables(theirs), strict=True):
             assert np.abs(one - other).max() < 1e-4
-            np.testing.assert_allclose(one.sum(-1), 1.0, **close_for(1.0))
+            np.testing.assert_allclose(one.sum(-1), 1.0, **tolerance(1.0))
 
 
 @pytest.mark.parametrize("engine", ["float32", "torch"])
 def test_the_mean_of_the_last_layers_heads_is_the_attention(bundled, engine):
     led = bundled[engine].attend(TEXTS[0], "Ich will ein Auto kaufen.")
-    np.testing.assert_allclose(led.attentions.cross[-1].mean(axis=0), led.attention, **close_for(1.0))
+    np.testing.assert_allclose(led.attentions.cross[-1].mean(axis=0), led.attention, **tolerance(1.0))
     assert np.array_equal(select_head(led.attentions.cross, -1, None), led.attention)
 
 
@@ -133,11 +133,11 @@ def test_M13_to_M15_recurrent_models_have_one_head_across(name):
     for led in (model.translate(tiny.ENGLISH[0], attention="all"), model.attend(*pair())):
         assert led.attentions.encoder is led.attentions.decoder is None
         assert led.attentions.cross.shape[:2] == (1, 1)
-        np.testing.assert_allclose(led.attentions.cross.sum(-1), 1.0, **close_for(1.0))
+        np.testing.assert_allclose(led.attentions.cross.sum(-1), 1.0, **tolerance(1.0))
         assert np.array_equal(led.attentions.cross[0, 0], led.attention)
     averaged = model.translate(tiny.ENGLISH[0], attention=True).attention
     np.testing.assert_allclose(
-        model.translate(tiny.ENGLISH[0], attention="all").attention, averaged, **close_for(1.0)
+        model.translate(tiny.ENGLISH[0], attention="all").attention, averaged, **tolerance(1.0)
     )
 
 

@@ -68,7 +68,7 @@ def test_how_weights_lie_in_memory_reaches_the_models(machine):
 def test_an_adapter_says_which_model_it_is_of(machine):
     place = install(machine, "one", "qaa", "qab")
     install(machine, "large", "qaa", "qab", width=32)
-    tiny.write_adapter_of(place, machine / "adapter")
+    tiny.write_random_adapter(place, machine / "adapter")
     expected = uwaga.load(adapter=machine / "adapter").translate(TEXTS)
     assert expected != uwaga.load(place).translate(TEXTS)
     by_languages = uwaga.load(source="qaa", target="qab", adapter=machine / "adapter")
@@ -111,11 +111,11 @@ def test_a_language_to_go_through_may_be_named(machine):
 
 def test_a_model_that_translates_twice_is_loaded_once(machine):
     pytest.importorskip("transformers")
-    from fairseq_folders import whole
+    from fairseq_folders import model_folder
 
     place = machine / "argos-translate" / "packages" / "many"
     place.parent.mkdir(parents=True)
-    whole(place, "m2m100")
+    model_folder(place, "m2m100")
     direct = uwaga.load(source="fr", target="ro")
     assert isinstance(direct, uwaga.Translator) and direct.languages == ("fr", "ro")
     expected = uwaga.load(place, source="fr", target="ro")

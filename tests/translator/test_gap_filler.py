@@ -6,7 +6,7 @@ import numpy as np
 import pretrained_tokenisers
 import pytest
 import torch
-from precision import close_for
+from precision import tolerance
 from typer.testing import CliRunner
 
 import uwaga
@@ -24,7 +24,7 @@ TEXTS = [
 
 def make(folder, kind, **changes):
     """A random model with a tokeniser of its own, saved by transformers."""
-    case = pretrained_tokenisers.older("bert")
+    case = pretrained_tokenisers.older_format("bert")
     case.peer.save_pretrained(folder)
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 30}
     torch.manual_seed(2)
@@ -69,7 +69,7 @@ def test_M17_words_equal_transformers(peer, filler):
             best = chances[row, place].topk(7)
             assert [one.token for one in gap] == tokeniser.convert_ids_to_tokens(best.indices.tolist())
             wanted = best.values.numpy()
-            np.testing.assert_allclose([one.probability for one in gap], wanted, **close_for(wanted))
+            np.testing.assert_allclose([one.probability for one in gap], wanted, **tolerance(wanted))
 
 
 def test_a_text_is_filled_the_same_alone_and_in_any_batch(filler):
@@ -100,8 +100,8 @@ def test_M17_states_equal_transformers(peer, filler):
         with torch.no_grad():
             wanted = model.bert(**batch).last_hidden_state[0].numpy()
         assert list(found.tokens) == tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist())
-        np.testing.assert_allclose(found.states, wanted, **close_for(wanted))
-        np.testing.assert_allclose(filler.encode(text).states, wanted, **close_for(wanted))
+        np.testing.assert_allclose(found.states, wanted, **tolerance(wanted))
+        np.testing.assert_allclose(filler.encode(text).states, wanted, **tolerance(wanted))
 
 
 def check_matrices(filler, model, tokeniser, texts):
@@ -113,7 +113,7 @@ def check_matrices(filler, model, tokeniser, texts):
         wanted = torch.cat(made).numpy()  # (layers, heads, query, key)
         assert found.text == text and found.tokens == filler.encode(text).tokens
         np.testing.assert_allclose(found.attentions.encoder, wanted, atol=1e-4)
-        np.testing.assert_allclose(found.attentions.encoder.sum(-1), 1.0, **close_for(1.0))
+        np.testing.assert_allclose(found.attentions.encoder.sum(-1), 1.0, **tolerance(1.0))
         assert found.attentions.decoder is found.attentions.cross is None
 
 

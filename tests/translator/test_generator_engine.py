@@ -12,9 +12,9 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
-from loaded import edit, load_torch
+from torch_models import edit_config, load_torch
 from marian_folders import make as make_marian
-from precision import close_for
+from precision import tolerance
 from safetensors.torch import load_file, save_file
 from test_text_generator import PROMPTS, peer, run  # noqa: F401 (peer is a fixture)
 from typer.testing import CliRunner
@@ -140,9 +140,9 @@ VARIANTS = {
 
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
-@pytest.mark.parametrize("variant", [*VARIANTS, *gpt2_folders.VERSIONS, "pytorch_model.bin"])
+@pytest.mark.parametrize("variant", [*VARIANTS, *gpt2_folders.VARIANTS, "pytorch_model.bin"])
 def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
-    gpt2_folders.make(tmp_path / "made", **gpt2_folders.VERSIONS.get(variant, {}))
+    gpt2_folders.make(tmp_path / "made", **gpt2_folders.VARIANTS.get(variant, {}))
     change = VARIANTS.get(variant, lambda values: None)
     folder = changed(tmp_path / "made", tmp_path / "m", change)
     if variant == "pytorch_model.bin":
@@ -154,14 +154,14 @@ def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
         model.step(np.zeros(len(prompts), int), model.start(model.encode(prompts), 1), WHOLE).log_probs
         for model in (ours, theirs)
     )
-    np.testing.assert_allclose(found, wanted, **close_for(wanted))
+    np.testing.assert_allclose(found, wanted, **tolerance(wanted))
 
 
 @pytest.mark.usefixtures("numbers")
-@pytest.mark.parametrize("message", gpt2_folders.BAD)
+@pytest.mark.parametrize("message", gpt2_folders.UNSUPPORTED)
 def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
     gpt2_folders.make(tmp_path / "bad")
-    edit(tmp_path / "bad", **gpt2_folders.BAD[message])
+    edit_config(tmp_path / "bad", **gpt2_folders.UNSUPPORTED[message])
     with pytest.raises(ModelError, match=message):
         uwaga.TextGenerator.load(tmp_path / "bad", device="cpu")
 

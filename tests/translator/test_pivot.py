@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import tiny_models as tiny
-from chained_models import chained
+from pivot_models import chained_model
 
 from uwaga import Request
 from uwaga.errors import SettingsError, TextTooLongError
@@ -30,8 +30,8 @@ TEXT = (
 )
 
 
-FIRST, SECOND, THIRD = chained("pt", "en", 1), chained("en", "de", 2), chained("de", "pt", 3)
-SHORT = chained("en", "de", 2, longest=8)
+FIRST, SECOND, THIRD = chained_model("pt", "en", 1), chained_model("en", "de", 2), chained_model("de", "pt", 3)
+SHORT = chained_model("en", "de", 2, max_length=8)
 CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
 
 
@@ -86,9 +86,9 @@ def test_a_text_is_taken_apart_once_and_put_together_once(chain, text):
 
 def test_spaces_between_sentences_are_the_last_languages():
     text = "Where is the station? It is not far."
-    middle = chained("pt", "zh", 1)
-    spaced = middle.then(chained("zh", "en", 2)).translate(text, split="sentences")
-    first, second = by_hand((middle, chained("zh", "en", 2)), split_sentences(text, "pt"))
+    middle = chained_model("pt", "zh", 1)
+    spaced = middle.then(chained_model("zh", "en", 2)).translate(text, split="sentences")
+    first, second = by_hand((middle, chained_model("zh", "en", 2)), split_sentences(text, "pt"))
     assert spaced.text == " ".join(one.text for one in second)
     assert spaced.steps[0].text == "".join(one.text for one in first)
 
@@ -162,7 +162,7 @@ def test_a_text_that_fails_does_not_hold_up_the_others(on_error):
 
 
 def test_warnings_of_both_steps_say_which():
-    pivot = chained("ru", "el", 1).then(chained("el", "de", 2))
+    pivot = chained_model("ru", "el", 1).then(chained_model("el", "de", 2))
     found = pivot.translate(TEXTS[0])
     strange = [one for one in found.warnings if one.startswith(UNLIKE)]
     assert [one.partition(" (in")[2] for one in strange] == [" the step ru → el)", " the step el → de)"]

@@ -8,7 +8,7 @@ import numpy as np
 import pretrained_tokenisers
 import pytest
 import torch
-from precision import close_for
+from precision import tolerance
 from typer.testing import CliRunner
 
 import uwaga
@@ -24,7 +24,7 @@ PROMPTS = ["Where is the", "", "A dog\nsees", " two  blanks ", "Ünï 你好 �
 def peer(tmp_path_factory):
     """A random model with a tokeniser of its own, saved by transformers, and both of it in transformers."""
     folder = tmp_path_factory.mktemp("gpt2") / "model"
-    case = pretrained_tokenisers.newer("gpt2")
+    case = pretrained_tokenisers.newer_format("gpt2")
     case.peer.save_pretrained(folder)
     end = case.peer.eos_token_id
     sizes = {"n_positions": 64, "n_embd": 24, "n_layer": 2, "n_head": 3}
@@ -64,7 +64,7 @@ def test_M18_texts_equal_transformers(peer, generator):
     alone = [generator.generate(text, beam=4) for text in PROMPTS]
     assert [one.text for one in alone] == wanted
     scores = [one.score for one in found]
-    np.testing.assert_allclose([one.score for one in alone], scores, **close_for(scores))
+    np.testing.assert_allclose([one.score for one in alone], scores, **tolerance(scores))
 
 
 @pytest.mark.numerical
@@ -224,5 +224,5 @@ def test_entropies_are_those_of_transformers(peer, generator):
         logits = model(torch.tensor([whole])).logits[0, len(prompt) - 1 :]
     log_probs = torch.log_softmax(logits.double(), dim=1)
     wanted = -(log_probs.exp() * log_probs).sum(dim=1)[: len(made.token_scores)].numpy()
-    np.testing.assert_allclose(made.entropies, wanted, **close_for(wanted, np.float32))
+    np.testing.assert_allclose(made.entropies, wanted, **tolerance(wanted, np.float32))
     assert made.to_dict()["entropies"] == pytest.approx(list(made.entropies), abs=1e-6)

@@ -10,7 +10,7 @@ import tiny_models as tiny
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from precision import close_for
+from precision import tolerance
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
@@ -55,9 +55,9 @@ def folder(tmp_path_factory):
 
 def same(one, other):
     assert (one.text, one.tokens, one.truncated) == (other.text, other.tokens, other.truncated)
-    np.testing.assert_allclose(one.token_scores, other.token_scores, **close_for(other.token_scores))
+    np.testing.assert_allclose(one.token_scores, other.token_scores, **tolerance(other.token_scores))
     sums = [other.score, other.log_prob]
-    np.testing.assert_allclose([one.score, one.log_prob], sums, **close_for(sums))
+    np.testing.assert_allclose([one.score, one.log_prob], sums, **tolerance(sums))
     assert len(one.alternatives) == len(other.alternatives)
     for left, right in zip(one.alternatives, other.alternatives, strict=True):
         same(left, right)
@@ -154,7 +154,7 @@ def test_M1_attention_has_a_row_per_score_and_a_column_per_source_token(translat
             len(translation.token_scores),
             len(translation.source_tokens) + 1,
         )
-        np.testing.assert_allclose(translation.attention.sum(axis=1), 1.0, **close_for(1.0))
+        np.testing.assert_allclose(translation.attention.sum(axis=1), 1.0, **tolerance(1.0))
     assert translator.translate("Hi").attention is None
 
 

@@ -6,7 +6,7 @@ from uwaga.translator import Request
 
 transformers = pytest.importorskip("transformers")
 
-from fairseq_folders import PAIRS, whole
+from fairseq_folders import PAIRS, model_folder
 
 import uwaga
 from uwaga.errors import SettingsError
@@ -23,7 +23,7 @@ OTHERS = {
 @pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("kind", PAIRS)
 def test_a_call_chooses_as_loading_does(tmp_path, kind, engine):
-    whole(tmp_path / "m", kind)
+    model_folder(tmp_path / "m", kind)
     free = uwaga.load(tmp_path / "m", engine=engine, device="cpu")
     for source, target in (PAIRS[kind], OTHERS[kind]):
         fixed = uwaga.load(tmp_path / "m", engine=engine, device="cpu", source=source, target=target)
@@ -44,7 +44,7 @@ def test_a_call_chooses_as_loading_does(tmp_path, kind, engine):
 
 
 def test_what_is_known_is_listed_and_what_must_be_chosen_is_said(tmp_path):
-    whole(tmp_path / "m", "m2m100")
+    model_folder(tmp_path / "m", "m2m100")
     translator = uwaga.load(tmp_path / "m", device="cpu")
     assert {"en", "de", "fr"} <= set(translator.languages.sources) == set(translator.languages.targets)
     for call in (

@@ -7,7 +7,7 @@ import pytest
 import tiny_models as tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from precision import close_for
+from precision import tolerance
 
 from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
@@ -41,10 +41,10 @@ def test_a_line_beyond_the_limit_is_translated_by_sentences():
     for part in parts:  # the blocks of the diagonal, and nothing beside them
         rows, columns = part.attention.shape
         block = whole.attention[row : row + rows, column : column + columns]
-        np.testing.assert_allclose(block, part.attention, **close_for(part.attention))
+        np.testing.assert_allclose(block, part.attention, **tolerance(part.attention))
         row, column = row + rows, column + columns
     assert whole.attention.shape == (row, column)
-    np.testing.assert_allclose(whole.attention.sum(axis=1), 1.0, **close_for(1.0))
+    np.testing.assert_allclose(whole.attention.sum(axis=1), 1.0, **tolerance(1.0))
 
 
 def test_tokens_of_sentences_stand_apart():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from precision import close_for
+from precision import tolerance
 from typer.testing import CliRunner
 
 import uwaga
@@ -49,7 +49,7 @@ def test_M26_M35_a_translation_does_not_depend_on_its_batch(folder, options):
     for text, found in zip(TEXTS, together, strict=True):
         alone = translator.translate(text, **options)
         assert (alone.text, alone.tokens, alone.truncated) == (found.text, found.tokens, found.truncated)
-        np.testing.assert_allclose(alone.token_scores, found.token_scores, **close_for(found.token_scores))
+        np.testing.assert_allclose(alone.token_scores, found.token_scores, **tolerance(found.token_scores))
 
 
 def test_M26_M35_teacher_forcing_gives_the_scores_of_the_steps(folder):
@@ -59,7 +59,7 @@ def test_M26_M35_teacher_forcing_gives_the_scores_of_the_steps(folder):
     together = in_batches(parallel_scorer(model), sources, targets, 200)
     stepped = in_batches(step_scorer(model), sources, targets, 200)
     for one, other in zip(together, stepped, strict=True):
-        np.testing.assert_allclose(one, other, **close_for(other))
+        np.testing.assert_allclose(one, other, **tolerance(other))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -73,7 +73,7 @@ def test_M26_M35_cross_attention_is_still_there_to_see(folder, tmp_path):
     translator = uwaga.load(folder, engine="torch", device="cpu")
     found = translator.translate(TEXTS[0], attention=True)
     assert found.attention.shape == (len(found.token_scores), len(found.source_tokens) + 1)
-    np.testing.assert_allclose(found.attention.sum(1), 1.0, **close_for(1.0))
+    np.testing.assert_allclose(found.attention.sum(1), 1.0, **tolerance(1.0))
     done = RUN.invoke(app, ["attend", TEXTS[0], "--model", str(folder)])
     assert done.exit_code == 0, done.output
 

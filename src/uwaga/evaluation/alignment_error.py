@@ -13,7 +13,7 @@ from uwaga.errors import DataError
 
 Link = tuple[int, int]
 """(source word, target word), counted from 0."""
-Line = TypeVar("Chosen")
+Line = TypeVar("Line")
 CHECKSUM_DIGITS = 16
 """Number of hexadecimal digits of the SHA-256 of a pair's texts."""
 
