@@ -32,8 +32,8 @@ MODULES = (
     "uwaga.checkpoints.formats.uwaga.int8",
     "uwaga.checkpoints.formats.uwaga.read",
     "uwaga.tokenizers.chat",
-    "uwaga.translator.generate",
-    "uwaga.translator.grow",
+    "uwaga.generation.generator",
+    "uwaga.translator.stream",
     "uwaga.translator.loading",
     "uwaga.translator.score",
 )

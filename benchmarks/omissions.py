@@ -20,12 +20,11 @@ from typing import Literal
 import uwaga
 from uwaga.results.translation import Coverage, Hypothesis, Translation
 from uwaga.translator.align import with_alignments
-from uwaga.translator.assemble import assemble
-from uwaga.translator.coverage import with_coverage
+from uwaga.translator.layers.assemble import assemble
+from uwaga.translator.layers.coverage import add_coverage
 from uwaga.translator.plan import make_plan
 from uwaga.translator.request import Request
-from uwaga.translator.search_sentences import SearchedPassage
-from uwaga.translator.split import Passage, Sentence
+from uwaga.translator.text import Passage, Sentence
 
 CONTENT = 4
 """Fewest letters of a content word."""
@@ -40,18 +39,18 @@ def check(
     request = Request("", search={"coverage": examined})
     plan = make_plan(translator.models, translator.languages, request, ())
     [stage], model = plan.stages, translator.model
-    searched = []
+    passages = []
     sources, targets = model.pair_ids([(source, target) for source, target, _ in pairs])
     for (source, _, _), ids, tokens in zip(pairs, sources, targets, strict=True):
-        hypotheses = [[Hypothesis(tokens[:-1], 0.0, 0.0, ())]]
-        [aligned] = with_alignments(
-            model.decoder, model.alignment_head, [ids], hypotheses, model.decoding.start
+        lists = [[Hypothesis(tokens[:-1], 0.0, 0.0, ())]]
+        [hypotheses] = with_alignments(
+            model.decoder, model.alignment_head, [ids], lists, model.decoding.start
         )
-        sentence = Sentence(ids, "", place=(0, len(source)), text=source)
-        searched.append(SearchedPassage(Passage("", (sentence,), text=source), [aligned], [None]))
-    covered = with_coverage(stage, [assemble(stage, hypotheses) for hypotheses in searched], searched)
-    coverages = [result.translation.coverage for result in covered]
-    return [coverage for coverage in coverages if coverage is not None]
+        sentence = Sentence(ids, "", span=(0, len(source)), text=source, hypotheses=hypotheses)
+        passages.append(Passage("", [sentence], text=source))
+        assemble(stage, passages[-1])
+    add_coverage(stage, passages)
+    return [passage.result.coverage for passage in passages if passage.result.coverage is not None]
 
 
 def linked(translation: Translation, word: int) -> list[int]:

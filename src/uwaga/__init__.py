@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from uwaga.errors import UwagaError
@@ -10,19 +11,9 @@ from uwaga.results.translation import Hypothesis, Translation, WordAlignment
 
 if TYPE_CHECKING:
     from uwaga.compat.pipelines import pipeline
-    from uwaga.translator import (
-        AttendedText,
-        Continuation,
-        Encoding,
-        Filling,
-        MaskFiller,
-        Model,
-        Request,
-        Score,
-        TextGenerator,
-        Translator,
-        load,
-    )
+    from uwaga.generation import Continuation, Encoding, Filling, MaskFiller, TextGenerator
+    from uwaga.loading import load
+    from uwaga.translator import AttendedText, Model, Request, Score, Translator
     from uwaga.translator.asynchronous import AsyncTranslator
 
 __version__ = "0.1.0"
@@ -47,23 +38,21 @@ __all__ = [
     "load",
     "pipeline",
 ]
+LAZY_NAMES = {
+    "uwaga.translator": ("AttendedText", "Model", "Request", "Score", "Translator"),
+    "uwaga.translator.asynchronous": ("AsyncTranslator",),
+    "uwaga.generation": ("Continuation", "Encoding", "Filling", "MaskFiller", "TextGenerator"),
+    "uwaga.loading": ("load",),
+    "uwaga.compat.pipelines": ("pipeline",),
+}
+"""Names that are imported when they are used, so that ``import uwaga`` costs nothing."""
 
 
 def __getattr__(name: str) -> object:
-    """Import the translator on first use, so that ``import uwaga`` is fast."""
-    if name == "AsyncTranslator":  # imported separately, since it needs asyncio
-        from uwaga.translator.asynchronous import AsyncTranslator
-
-        return AsyncTranslator
-    if name == "pipeline":
-        from uwaga.compat.pipelines import pipeline
-
-        return pipeline
-    if name in __all__:
-        from uwaga import translator
-
-        return getattr(translator, name)
-    raise AttributeError(f"module 'uwaga' has no attribute {name!r}")
+    module = next((module for module, names in LAZY_NAMES.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module 'uwaga' has no attribute {name!r}")
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -45,39 +45,42 @@ from uwaga.documents.formats.odt import _pieces as odt_pieces
 from uwaga.documents.runs import WORD, paragraphs
 from uwaga.errors import UwagaError
 from uwaga.languages.detection import detect_language
-from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup import Inline, Tag
 from uwaga.markup.formats import Format, read_fragment
 from uwaga.markup.inline import join_parts
-from uwaga.markup.insert_tags import insert_tags
 from uwaga.markup.placeholders import resolve_placeholders
-from uwaga.markup.strip_tags import strip_tags
-from uwaga.markup.symbols import choose_symbols, insert_symbols, missing_symbols, realign, replace_symbols
 from uwaga.markup.units import Piece, write_unit
-from uwaga.results.translation import Hypothesis, WordAlignment
+from uwaga.results.translation import Hypothesis, Translation, WordAlignment
 from uwaga.server.dialects.deepl.texts import join_lines, restore_formatting
 from uwaga.terms import Glossary
-from uwaga.translator import Translator, align, search_sentences
-from uwaga.translator import substitute as substitution
+from uwaga.translator import Translator, align
 from uwaga.translator.checks import unlike_language
-from uwaga.translator.read import Messages, with_placeholders
+from uwaga.translator.layers import search as sentence_search
+from uwaga.translator.layers import terms as term_layer
+from uwaga.translator.layers.messages import Messages
+from uwaga.translator.layers.placeholders import Placeholders, with_placeholders
+from uwaga.translator.layers.tags import Tags
+from uwaga.translator.text import Text
 
 PLACEHOLDERS_ = resolve_placeholders(True)
 
 
+class Copies:
+    """The innermost layer: the translation of a text is the text itself."""
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        for text in texts:
+            spans = tuple(word_spans(text.words))
+            alignment = WordAlignment(spans, spans, tuple((word, word) for word in range(len(spans))))
+            text.translation = Translation(text.words, 0.0, (), (), source=text.words, alignment=alignment)
+
+
 def process(inline: Inline) -> Inline:
     """Process a text like a translation, except for the search: the translation is the text itself."""
-    [inline] = with_placeholders([inline], PLACEHOLDERS_)
-    inline = Messages(PLACEHOLDERS_).take_apart(inline, "text")
-    with_symbols, symbols = insert_symbols(inline, choose_symbols(inline, 0))
-    stripped = strip_tags(with_symbols)
-    spans = tuple(word_spans(stripped.text))
-    alignment = WordAlignment(spans, spans, tuple((i, i) for i in range(len(spans))))
-    missing_symbols(symbols, stripped.text)
-    placed = insert_tags(stripped, stripped.text, alignment, [symbol.text for symbol in symbols])
-    restored = replace_symbols(placed, symbols)
-    texts = stripped.text, plain_text(restored)
-    realign(alignment, (stripped.text, plain_text(inline)), texts, symbols, [])
-    return restored
+    assert PLACEHOLDERS_ is not None
+    text = Text(with_placeholders(inline, PLACEHOLDERS_), "text")
+    Messages(Placeholders(Tags(Copies(), True), True), PLACEHOLDERS_).translate([text])
+    return text.written()[0]
 
 
 def process_for_document(inline: Inline) -> Inline:
@@ -149,9 +152,9 @@ def with_diagonal_alignments(decoder, head, sources, lists, start=None):
 
 @pytest.fixture
 def _copying(monkeypatch):
-    monkeypatch.setattr(search_sentences, "search", copying_search)
+    monkeypatch.setattr(sentence_search, "search", copying_search)
     monkeypatch.setattr(align, "with_alignments", with_diagonal_alignments)
-    monkeypatch.setattr(substitution, "search", copying_search)
+    monkeypatch.setattr(term_layer, "search", copying_search)
     monkeypatch.setattr(align, "token_alignments", diagonal_alignments)
 
 

@@ -10,7 +10,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.coverage import combine_coverage, differing_numbers
 from uwaga.results.translation import Coverage
 from uwaga.translator import coverage
-from uwaga.translator.coverage import is_omitted
+from uwaga.translator.layers.coverage import is_omitted
 
 LOST = "The meeting starts at 9:30 on Monday."
 

@@ -4,7 +4,8 @@ from uwaga import load
 from uwaga.checkpoints.languages import LanguagePair
 from uwaga.errors import SettingsError
 from uwaga.languages.detection import UNDETERMINED, detect_language
-from uwaga.translator.plan import ALREADY, known_source
+from uwaga.translator.layers.untranslated import ALREADY
+from uwaga.translator.plan import known_source
 
 ENGLISH = "The weather is nice today, and we will walk along the river to the old town."
 TEXTS = {

@@ -12,11 +12,11 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
-from torch_models import edit_config, load_torch
 from marian_folders import make as make_marian
 from precision import tolerance
 from safetensors.torch import load_file, save_file
 from test_text_generator import PROMPTS, peer, run  # noqa: F401 (peer is a fixture)
+from torch_models import edit_config, load_torch
 from typer.testing import CliRunner
 
 import uwaga

@@ -15,8 +15,9 @@ from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.translator import Model, Request, Translator, checks
-from uwaga.translator.search_sentences import WIDENINGS
+from uwaga.translator.layers.search import WIDENINGS
 from uwaga.translator.split import cut_to_fit
+from uwaga.translator.text import Sentence
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -194,8 +195,9 @@ def test_I11_7_loops_are_found_by_comparing_everything(tokens):
 
 def test_I11_7_a_translation_that_loops_is_marked():
     looping = Hypothesis((5, 6) * 10, -1.0, -20.0, (-1.0,) * 21)
-    assert "repeats itself" in checks.quality_warnings([(1, 2, 3)], [looping], None)[0]
-    assert checks.quality_warnings([(7, 8) * 10], [looping], None) == []  # as its source does
+    plain, repeated = (Sentence(ids, "", hypotheses=[looping]) for ids in ((1, 2, 3), (7, 8) * 10))
+    assert "repeats itself" in checks.quality_warnings([plain], None)[0]
+    assert checks.quality_warnings([repeated], None) == []  # as its source does
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from uwaga.markup import Inline, Tag
 from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.translator import Model, Request, Translator
+from uwaga.translator.layers import placeholders
 
 B, E = Tag("open", "<b>"), Tag("close", "</b>")
 TEXTS: tuple[Inline, ...] = (
@@ -67,7 +68,7 @@ def test_texts_without_tags_are_not_aligned(translator: Translator, monkeypatch:
     def refuse(*_: object) -> None:
         raise AssertionError("aligned")
 
-    monkeypatch.setattr("uwaga.translator.align.with_alignments", refuse)
+    monkeypatch.setattr("uwaga.translator.layers.alignment.add_alignments", refuse)
     plain = [("A dog.",), (B, "Two dogs.", E)]
     made = translator.run_inlines(plain, Request(""))
     assert made[1].inline == (B, translator.translate("Two dogs.").text, E)
@@ -132,7 +133,7 @@ def test_without_placeholders_the_bits_are_the_same(translator: Translator) -> N
 def test_what_no_symbol_keeps_is_put_back_with_a_warning(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uwaga.translator.write.missing", lambda symbols, text: list(range(len(symbols))))
+    monkeypatch.setattr(placeholders, "missing_symbols", lambda symbols, _: list(range(len(symbols))))
     [one] = translator.run_inlines([("A dog of {owner} runs.",)], Request(""))
     assert "{owner}" in one.translation.text
     assert "'{owner}'" in one.translation.warnings[0]

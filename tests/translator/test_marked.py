@@ -58,7 +58,7 @@ def test_plain_texts_take_the_plain_path(translator: Translator, monkeypatch: py
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("taken apart")
 
-    monkeypatch.setattr("uwaga.translator.translate.translate_inlines", refuse)
+    monkeypatch.setattr("uwaga.translator.layers.formats.write", refuse)
     assert translator.translate(texts) == plain
     assert list(translator.run([Request(texts[0])])) == plain[:1]
 

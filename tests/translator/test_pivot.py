@@ -30,7 +30,8 @@ TEXT = (
 )
 
 
-FIRST, SECOND, THIRD = chained_model("pt", "en", 1), chained_model("en", "de", 2), chained_model("de", "pt", 3)
+FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
+THIRD = chained_model("de", "pt", 3)
 SHORT = chained_model("en", "de", 2, max_length=8)
 CHAINS = [(FIRST, SECOND), (FIRST, SECOND, THIRD)]
 

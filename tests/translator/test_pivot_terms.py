@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from pivot_models import chained_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pivot_models import chained_model
 
 import uwaga
 from uwaga import Translator
@@ -17,7 +17,8 @@ from uwaga.terms import Glossary
 from uwaga.translator import Model, Request
 from uwaga.translator.split import share_out
 
-FIRST, SECOND, THIRD = chained_model("pt", "en", 1), chained_model("en", "de", 2), chained_model("de", "pt", 3)
+FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
+THIRD = chained_model("de", "pt", 3)
 SHORT = chained_model("en", "de", 2, max_length=8)
 TEXTS = [
     "I want to buy a car.",

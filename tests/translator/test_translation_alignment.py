@@ -16,14 +16,14 @@ import uwaga
 from uwaga.alignment.words import split_words, word_spans
 from uwaga.engine import model as engine_model
 from uwaga.errors import DataError, SettingsError
-from uwaga.inspection.head_selection import head_errors, aligner_links
+from uwaga.inspection.head_selection import aligner_links, head_errors
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
 from uwaga.results.translation import Translation
 from uwaga.settings import AlignmentHead
 from uwaga.translator import Model, Request, Translator
+from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import make_plan
-from uwaga.translator.translate import translate_passages
 
 pytestmark = pytest.mark.numerical
 
@@ -104,7 +104,8 @@ def test_pieces_say_where_each_sentence_comes_from(bundled):
     text = "He left. We are going home now!\n12.5 %"
     plan = make_plan(translator.models, translator.languages, Request(text, search={"alignment": True}), ())
     [stage] = plan.stages
-    [found] = translate_passages(stage, [stage.split_text(text, "the text")], [""], "raise")
+    found = stage.split_text(text, "the text")
+    translate_passages(stage, [found])
     assert len(found.pieces) == len(found.sentences) == 3
     assert [one.copied for one in found.pieces] == [False, False, True]
     for one in found.pieces:
@@ -113,7 +114,7 @@ def test_pieces_say_where_each_sentence_comes_from(bundled):
         assert one.copied or one.source[-1] is None
         assert None not in one.target
     places = [span for one in found.pieces for span in one.target]
-    assert "".join(found.translation.text[a:b] for a, b in places) == "".join(found.translation.text.split())
+    assert "".join(found.result.text[a:b] for a, b in places) == "".join(found.result.text.split())
     assert found.pieces[2].source == ((32, 34), (34, 35), (35, 36), (37, 38))
 
 

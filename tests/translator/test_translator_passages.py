@@ -13,7 +13,7 @@ from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.translator import Model, Translator
-from uwaga.translator.assemble import best_ways
+from uwaga.translator.layers.assemble import best_combinations
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -107,8 +107,7 @@ def test_alternatives_of_a_passage_are_the_best_combinations():
     ),
     st.integers(1, 5),
 )
-def test_best_ways_equal_all_ways_sorted(lists, nbest):
-    found = [[Hypothesis((), score, score, ()) for score in scores] for scores in lists]
-    ways = best_ways(found, nbest)
-    every = sorted((sum(way) for way in itertools.product(*lists)), reverse=True)[:nbest]
-    assert [sum(one.score for one in way) for way in ways] == pytest.approx(every)
+def test_best_combinations_equal_all_combinations_sorted(lists, nbest):
+    hypotheses = [[Hypothesis((), score, score, ()) for score in scores] for scores in lists]
+    totals = [sum(each.score for each in best) for best in best_combinations(hypotheses, nbest)]
+    assert totals == pytest.approx(sorted(map(sum, itertools.product(*lists)), reverse=True)[:nbest])

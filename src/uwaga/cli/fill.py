@@ -12,7 +12,7 @@ from uwaga.cli.option_groups import Group, option_groups
 from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
-    from uwaga.translator import Filling
+    from uwaga.generation import Filling
 
 Model = Annotated[
     str,
@@ -57,7 +57,7 @@ def fill(
     from uwaga.cli.meter import meter
 
     chunks = input_chunks(text, input_)
-    from uwaga.translator import MaskFiller
+    from uwaga.generation import MaskFiller
 
     filler = MaskFiller.load(model, device=load.device, dtype=load.dtype, threads=load.threads)
     unit = "text" if text else "line"

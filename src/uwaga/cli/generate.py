@@ -16,8 +16,8 @@ from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk
+    from uwaga.generation import Continuation, TextGenerator
     from uwaga.tokenizers.chat_template import Message
-    from uwaga.translator import Continuation, TextGenerator
 
 Model = Annotated[
     str,
@@ -107,7 +107,7 @@ def generate(
     if stream:
         options.check_streaming(as_json, search)
     chunks = input_chunks(prompt, input_)
-    from uwaga.translator import TextGenerator
+    from uwaga.generation import TextGenerator
 
     generator = TextGenerator.load(model, **vars(load))
     search_options = generator.decoding.for_stream(search) if stream else generator.options(**search)

@@ -18,7 +18,8 @@ from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.library.hub import find_model
 
 if TYPE_CHECKING:
-    from uwaga.translator import Continuation, MaskFiller, TextGenerator, Translator
+    from uwaga.generation import Continuation, MaskFiller, TextGenerator
+    from uwaga.translator import Translator
 
 Record = dict[str, Any]
 
@@ -352,7 +353,7 @@ class TextGenerationPipeline(Pipeline):
     arguments = frozenset({"return_full_text", "prefix"})
 
     def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
-        from uwaga.translator import TextGenerator
+        from uwaga.generation import TextGenerator
 
         assert model is not None
         self.model: TextGenerator = TextGenerator.load(model, **loading)
@@ -415,7 +416,7 @@ class FillMaskPipeline(Pipeline):
     arguments = frozenset({"top_k", "targets"})
 
     def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
-        from uwaga.translator import MaskFiller
+        from uwaga.generation import MaskFiller
 
         assert model is not None
         self.model: MaskFiller = MaskFiller.load(model, **loading)

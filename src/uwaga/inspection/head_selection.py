@@ -35,7 +35,7 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.results.attention import Floats, select_head
 from uwaga.settings import AlignmentHead, LinkModel, WordLexicon
 from uwaga.translator import Translator
-from uwaga.translator.align import TOGETHER, token_alignments
+from uwaga.translator.align import BATCH_SENTENCES, token_alignments
 from uwaga.translator.attention import all_attentions
 
 Links = AbstractSet[tuple[int, int]]
@@ -209,8 +209,8 @@ def combine_heads(
     evidence: list[Evidence] = []
     answers: list[tuple[Evidence, Evidence]] = []
     untrained = best.model_copy(update={"links": link_model})
-    for start in range(0, len(pairs), TOGETHER):
-        part = slice(start, start + TOGETHER)
+    for start in range(0, len(pairs), BATCH_SENTENCES):
+        part = slice(start, start + BATCH_SENTENCES)
         batch_evidence = _evidence(translator, untrained, pairs[part], words)
         for pair_evidence, links in zip(batch_evidence, gold[part], strict=True):
             if pair_evidence.size:

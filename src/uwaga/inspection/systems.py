@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import SettingsError
+from uwaga.generation import MaskFiller, TextGenerator
 from uwaga.inspection.matrices import Alignment, Selection, align, matrices
-from uwaga.translator import MaskFiller, Request, TextGenerator, Translator, load
+from uwaga.loading import load
+from uwaga.translator import Request, Translator
 
 Models = Mapping[str, str | Path | None]
 """Model folders or Hugging Face names by display name; None is the bundled model."""

@@ -28,7 +28,7 @@ from uwaga.search.constraints import check_sources, start_token, starts_with_fir
 from uwaga.settings import TransformerSettings
 from uwaga.settings.options import check_integer
 from uwaga.translator import Translator
-from uwaga.translator.search_sentences import sentence_text
+from uwaga.translator.layers.search import sentence_text
 from uwaga.translator.split import within
 
 MAX_CANDIDATES = 64

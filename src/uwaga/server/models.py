@@ -15,9 +15,10 @@ from typing import Protocol, cast
 
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.library.routes import RouteStep
+from uwaga.loading import load
 from uwaga.server.api_errors import MODEL_UNAVAILABLE, ApiError, in_thread
 from uwaga.server.served_models import Route, ServedModel
-from uwaga.translator import Translator, load
+from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
 
 LOG = logging.getLogger("uwaga.server")

@@ -24,8 +24,8 @@ from uwaga.server.models import ModelPool
 from uwaga.server.served_models import Route, ServedLanguages, ServedModel
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
-from uwaga.translator.plan import ALREADY
-from uwaga.translator.request import failed
+from uwaga.translator.layers.failures import failed
+from uwaga.translator.layers.untranslated import ALREADY
 
 FULL_COLLECTION_THRESHOLD = 1 << 30
 """Threshold of full garbage collections, which stop all threads for 50 to 90 ms during long translations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from typing import get_args
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import DataError, quoted
-from uwaga.results.translation import GlossaryMode, Hypothesis, TermUse, Translation
+from uwaga.results.translation import GlossaryMode, TermUse
 from uwaga.search.phrases import Phrase, Phrases
 from uwaga.settings.options import check_choice
 from uwaga.terms.glossary import Glossary, Match
@@ -165,32 +165,6 @@ def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
     """Return a hash of a glossary's terms and mode."""
     contents = repr((glossary.terms, glossary.ignore_case, None if mode == "forced" else BONUS))
     return hashlib.sha256(contents.encode()).hexdigest()
-
-
-def add_term_uses(
-    translation: Translation,
-    terms: Sequence[SentenceTerms | None],
-    hypotheses: Sequence[Hypothesis],
-    texts: Sequence[str],
-) -> Translation:
-    """Add the use of the sentences' terms to a translation, and a warning for each missing term.
-
-    Args:
-        translation: a translation of several sentences.
-        terms: the terms of each sentence, or None.
-        hypotheses: the best hypothesis of each sentence.
-        texts: these hypotheses as text.
-    """
-    uses = [
-        use
-        for sentence_terms, hypothesis, text in zip(terms, hypotheses, texts, strict=True)
-        if sentence_terms is not None
-        for use in sentence_terms.find_uses(hypothesis.tokens, text)
-    ]
-    missing = dict.fromkeys(
-        f"the term {use.source!r} was not translated as {use.target!r}" for use in uses if not use.applied
-    )
-    return replace(translation, terms=tuple(uses), warnings=(*translation.warnings, *missing))
 
 
 def word_continuations(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
-"""Requests in, translations out: translators, text generators and mask fillers.
+"""Requests in, translations out.
 
 The names of the stub ``__init__.pyi`` are imported when they are used: translating starts without the code
-that continues texts, fills gaps or scores.
+that scores or shows attention.
 """
 
 from uwaga.files.lazy_names import lazy_names

@@ -1,21 +1,6 @@
-__all__ = [
-    "AttendedText",
-    "Continuation",
-    "Encoding",
-    "Filling",
-    "MaskFiller",
-    "Model",
-    "Request",
-    "Score",
-    "TextGenerator",
-    "Translator",
-    "load",
-]
+__all__ = ["AttendedText", "Model", "Request", "Score", "Translator"]
 
 from uwaga.translator.attention import AttendedText
-from uwaga.translator.fill import Encoding, Filling, MaskFiller
-from uwaga.translator.generate import Continuation, TextGenerator
-from uwaga.translator.load_translator import load
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request
 from uwaga.translator.score import Score

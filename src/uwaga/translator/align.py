@@ -19,9 +19,9 @@ from uwaga.settings import AlignmentHead, LinkModel, link_model
 from uwaga.settings.options import check_choice
 from uwaga.tokenizers.subwords import Subwords
 
-TOGETHER = 32
+BATCH_SENTENCES = 32
 """Sentences of which the attention of all heads is held together."""
-LAST_BUT_ONE = -2
+DEFAULT_LAYER = -2
 """A layer, counted from the last as :attr:`uwaga.decoder.Decoder.cross_attention` does."""
 
 
@@ -41,14 +41,18 @@ def with_alignments(
         lists: hypotheses of each source.
         start: token that decoding started from, None for the decoder's own.
     """
-    flat = [(source, one.tokens) for source, ways in zip(sources, lists, strict=True) for one in ways]
+    flat = [
+        (source, hypothesis.tokens)
+        for source, hypotheses in zip(sources, lists, strict=True)
+        for hypothesis in hypotheses
+    ]
     sides = [source for source, _ in flat], [tokens for _, tokens in flat]
-    made = iter(token_alignments(decoder, head, *sides, start))
-    return [[_aligned(one, *next(made)) for one in ways] for ways in lists]
+    alignments = iter(token_alignments(decoder, head, *sides, start))
+    return [[_aligned(hypothesis, *next(alignments)) for hypothesis in hypotheses] for hypotheses in lists]
 
 
-def _aligned(one: Hypothesis, weights: Floats, maps: Floats | None) -> Hypothesis:
-    return replace(one, alignment=weights, link_maps=maps)
+def _aligned(hypothesis: Hypothesis, weights: Floats, maps: Floats | None) -> Hypothesis:
+    return replace(hypothesis, alignment=weights, link_maps=maps)
 
 
 def token_alignments(
@@ -72,26 +76,29 @@ def token_alignments(
         raise SettingsError("this model has no attention to a source that could align words")
     first = decoder.symbols.start if start is None else start
     longest = [target_limit(decoder, len(source)) for source in sources]
-    fed = [[first, *tokens] for tokens in targets]
-    layer = LAST_BUT_ONE if head is None else head.layer - 1
+    inputs = [[first, *tokens] for tokens in targets]
+    layer = DEFAULT_LAYER if head is None else head.layer - 1
     number = None if head is None or head.head is None else head.head - 1
     reading = head is not None and head.step == "reading"
-    together = link_model(head)
-    if together is not None and decoder.cross_attentions is not None:
-        found: list[tuple[Floats, Floats | None]] = []
-        led = [row[:most] for row, most in zip(fed, longest, strict=True)]
-        for at in range(0, len(fed), TOGETHER):
-            part = slice(at, at + TOGETHER)
-            seen = decoder.cross_attentions(sources[part], led[part])
-            for cross, tokens in zip(seen, targets[part], strict=True):
+    link_settings = link_model(head)
+    if link_settings is not None and decoder.cross_attentions is not None:
+        alignments: list[tuple[Floats, Floats | None]] = []
+        limited = [row[:limit] for row, limit in zip(inputs, longest, strict=True)]
+        for first_row in range(0, len(inputs), BATCH_SENTENCES):
+            part = slice(first_row, first_row + BATCH_SENTENCES)
+            attentions = decoder.cross_attentions(sources[part], limited[part])
+            for cross, tokens in zip(attentions, targets[part], strict=True):
                 weights = _rows(select_head(cross, layer, number), len(tokens), reading)
-                found.append((weights, _link_maps(cross, together, len(tokens))))
-        return found
+                alignments.append((weights, _link_maps(cross, link_settings, len(tokens))))
+        return alignments
     if not reading:
-        fed = [row[: max(len(row) - 1, 1)] for row in fed]
-    fed = [row[:most] for row, most in zip(fed, longest, strict=True)]
-    made = decoder.cross_attention(sources, fed, layer, number) if fed else []
-    return [(_rows(weights, len(own), reading), None) for weights, own in zip(made, targets, strict=True)]
+        inputs = [row[: max(len(row) - 1, 1)] for row in inputs]
+    inputs = [row[:limit] for row, limit in zip(inputs, longest, strict=True)]
+    matrices = decoder.cross_attention(sources, inputs, layer, number) if inputs else []
+    return [
+        (_rows(weights, len(tokens), reading), None)
+        for weights, tokens in zip(matrices, targets, strict=True)
+    ]
 
 
 def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
@@ -118,7 +125,7 @@ def align_pairs(
     head: AlignmentHead | None,
     pairs: Sequence[tuple[str, str]],
     ids: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
-    sides: tuple[Subwords, Subwords],
+    tokenisers: tuple[Subwords, Subwords],
     start: int | None,
     words: WordKind,
 ) -> list[WordAlignment]:
@@ -129,18 +136,18 @@ def align_pairs(
         head: whose attention aligns; None as for :func:`token_alignments`.
         pairs: the texts.
         ids: their tokens, end symbols included.
-        sides: the tokenisers of both sides.
+        tokenisers: the tokenisers of both sides.
         start: token that decoding starts from, None for the decoder's own.
         words: the units that links refer to.
     """
     check_choice("words", words, get_args(WordKind))
     targets = [row[:-1] for row in ids[1]]
-    made = token_alignments(decoder, head, ids[0], targets, start)
-    found = []
-    together = link_model(head)
-    for pair, read, written, (weights, maps) in zip(pairs, ids[0], targets, made, strict=True):
-        spans = piece_spans(pair[0], read, sides[0]), piece_spans(pair[1], written, sides[1])
+    matrices = token_alignments(decoder, head, ids[0], targets, start)
+    alignments = []
+    link_settings = link_model(head)
+    for pair, read, written, (weights, maps) in zip(pairs, ids[0], targets, matrices, strict=True):
+        spans = piece_spans(pair[0], read, tokenisers[0]), piece_spans(pair[1], written, tokenisers[1])
         pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights, maps=maps)
         cut = word_spans(pair[0], words), word_spans(pair[1], words)
-        found.append(align_words([pieces], *cut, pair, together))
-    return found
+        alignments.append(align_words([pieces], *cut, pair, link_settings))
+    return alignments

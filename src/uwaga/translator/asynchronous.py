@@ -17,8 +17,9 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext
 from uwaga.scheduling.fair_queue import FairWorkers
+from uwaga.settings.load_options import LoadOptions
 from uwaga.settings.options import check_integer
-from uwaga.translator.load_translator import load
+from uwaga.translator.choose_models import choose_for
 from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
 
@@ -31,7 +32,7 @@ Outcome = Literal["done", "failed", "cancelled", "late"]
 """How a request ended: answered; with an error; taken back; past its deadline."""
 
 Arguments = TypeVarTuple("Arguments")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 class Observer(Protocol):
@@ -84,7 +85,8 @@ class AsyncTranslator:
         check_integer("workers", workers, 1, MOST_WORKERS)
         loaded: object = translator
         if translator is None or isinstance(translator, str | Path):
-            loaded = load(translator) if translator is not None else load()
+            options = LoadOptions()
+            loaded = choose_for(translator, options).load(options)
         if not isinstance(loaded, Translator):
             raise SettingsError(f"translator must be one, or a model's name, not {quoted(loaded)}")
         self.translator = loaded
@@ -110,7 +112,7 @@ class AsyncTranslator:
     @property
     def counters(self) -> tuple[int, int, int]:
         """Decoding steps, rows of all steps, and finished sentences, over all models."""
-        each = [(0, 0, 0), *(one.counters for one in self._models.batches)]
+        each = [(0, 0, 0), *(batch.counters for batch in self._models.batches)]
         steps, rows, sentences = (sum(column) for column in zip(*each, strict=True))
         return steps, rows, sentences
 
@@ -151,8 +153,8 @@ class AsyncTranslator:
             CancelledRequestError: the translator was closed.
             TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
         """
-        made = await self.run(build_requests(text, options), client=client, deadline=deadline)
-        return made[0] if isinstance(text, str) else made
+        translations = await self.run(build_requests(text, options), client=client, deadline=deadline)
+        return translations[0] if isinstance(text, str) else translations
 
     async def retranslate(
         self,
@@ -195,12 +197,12 @@ class AsyncTranslator:
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        given = list(requests)
+        listed = list(requests)
 
         def work(translator: Translator) -> list[Translation]:
-            return list(translator.run(given, window=max(len(given), 1)))
+            return list(translator.run(listed, window=max(len(listed), 1)))
 
-        characters = sum(len(one.text) for one in given if isinstance(one.text, str))
+        characters = sum(len(request.text) for request in listed if isinstance(request.text, str))
         return await self.call(work, client=client, deadline=deadline, long=characters >= LONG)
 
     def stream(
@@ -228,24 +230,24 @@ class AsyncTranslator:
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
-        def put(piece: str | None) -> None:
+        def send(piece: str | None) -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
         def work(translator: Translator) -> None:
             for piece in translator.run_stream(request):
-                put(piece)
+                send(piece)
 
         task = asyncio.ensure_future(
             self.call(work, client=client, deadline=deadline, long=len(request.text) >= LONG)
         )
 
-        def ended(task: asyncio.Task[None]) -> None:
+        def stop(task: asyncio.Task[None]) -> None:
             pieces.put_nowait(None)
             if not task.cancelled():
                 task.exception()  # marks it as retrieved, even if no reader is left
 
-        task.add_done_callback(ended)
+        task.add_done_callback(stop)
         try:
             while (piece := await pieces.get()) is not None:
                 yield piece
@@ -255,12 +257,12 @@ class AsyncTranslator:
 
     async def call(
         self,
-        function: Callable[[Any, Unpack[Arguments]], Made],
+        function: Callable[[Any, Unpack[Arguments]], Value],
         *args: *Arguments,
         client: str = "",
         deadline: float | None = None,
         long: bool = False,
-    ) -> Made:
+    ) -> Value:
         """Call a function in a thread, with a translator whose searches belong to this request.
 
         For work other than translating texts: documents, alignment, scores.
@@ -281,36 +283,36 @@ class AsyncTranslator:
         if self._closed:
             raise CancelledRequestError("the translator was closed")
         request = CallContext(client, deadline, long)
-        outcome: Future[Made] = Future()
-        began = time.monotonic()
-        job = partial(self._work, request, outcome, began, lambda translator: function(translator, *args))
+        outcome: Future[Value] = Future()
+        start = time.monotonic()
+        job = partial(self._work, request, outcome, start, lambda translator: function(translator, *args))
         self._workers.put(client, job)
         self._requests.add(request)
         if self.observer is not None:
             self.observer.queued(client)
-        how: Outcome = "cancelled"
+        status: Outcome = "cancelled"
         try:
-            made = await asyncio.wait_for(asyncio.wrap_future(outcome), deadline)
-            how = "done"
-            return made
+            result = await asyncio.wait_for(asyncio.wrap_future(outcome), deadline)
+            status = "done"
+            return result
         except TimeoutError:
-            how = "late"
+            status = "late"
             raise request.deadline_error() from None
         except DeadlineError:
-            how = "late"
+            status = "late"
             raise
         except CancelledRequestError:
             raise
         except Exception:
-            how = "failed"
+            status = "failed"
             raise
         finally:
             self._requests.discard(request)
-            if how != "done":
+            if status != "done":
                 request.cancel()
                 self._workers.remove(client, job)
             if self.observer is not None:
-                self.observer.done(client, time.monotonic() - began, how)
+                self.observer.done(client, time.monotonic() - start, status)
             del outcome, job  # as in :meth:`_work`
 
     async def close(self, drain: bool = True) -> None:
@@ -339,20 +341,20 @@ class AsyncTranslator:
         await self.close(drain=kind is None)
 
     def _work(
-        self, request: CallContext, outcome: Future[Made], began: float, function: Callable[[Any], Made]
+        self, request: CallContext, outcome: Future[Value], start: float, function: Callable[[Any], Value]
     ) -> None:
         if self.observer is not None:
-            self.observer.entered(request.client, time.monotonic() - began)
+            self.observer.entered(request.client, time.monotonic() - start)
         try:
             request.check()
             with request.active():
-                made = function(self.translator.searched_by(self._models.decoder_for(request)))
+                result = function(self.translator.searched_by(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
                 outcome.set_exception(_for_a_task(error))
         else:
             with suppress(InvalidStateError):
-                outcome.set_result(made)
+                outcome.set_result(result)
         finally:
             del outcome  # it holds the error, whose traceback holds this frame
 

@@ -36,8 +36,10 @@ class AttendedText(JsonRecord):
         """Return the HTML that a notebook shows: lines between tokens, heat maps, every head."""
         from uwaga.results.views import attention_view
 
-        alone = self.attentions.encoder is None  # a decoder, which has no source
-        return attention_view(self.attentions, () if alone else self.tokens, self.tokens if alone else ())
+        is_decoder = self.attentions.encoder is None  # a decoder, which has no source
+        return attention_view(
+            self.attentions, () if is_decoder else self.tokens, self.tokens if is_decoder else ()
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values."""
@@ -62,21 +64,27 @@ def with_attentions(
         SettingsError: the decoder is an ensemble.
     """
     first = decoder.symbols.start if start is None else start
-    flat = [(source, one) for source, ways in zip(sources, lists, strict=True) for one in ways]
-    fed = [[first, *one.tokens][: max(len(one.token_scores), 1)] for _, one in flat]
-    made = iter(all_attentions(decoder, [source for source, _ in flat], fed))
-    return [[_seen(one, next(made)) for one in ways] for ways in lists]
+    flat = [
+        (source, hypothesis)
+        for source, hypotheses in zip(sources, lists, strict=True)
+        for hypothesis in hypotheses
+    ]
+    inputs = [[first, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)] for _, hypothesis in flat]
+    attentions = iter(all_attentions(decoder, [source for source, _ in flat], inputs))
+    return [
+        [_with_attentions(hypothesis, next(attentions)) for hypothesis in hypotheses] for hypotheses in lists
+    ]
 
 
-def recorder(decoder: Decoder, *, whole: bool) -> Decoder:
+def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
     """Return the decoder for a search whose attention will be recorded, all of it or cross-attention alone.
 
     Raises:
         SettingsError: the decoder is an ensemble, and all are asked for.
     """
-    if whole and decoder.attentions is None:
+    if all_matrices and decoder.attentions is None:
         raise no_attentions()
-    return decoder if decoder.recording is None else decoder.recording(whole)
+    return decoder if decoder.recording is None else decoder.recording(all_matrices)
 
 
 def no_attentions() -> SettingsError:
@@ -88,7 +96,7 @@ def no_attentions() -> SettingsError:
 
 
 def all_attentions(
-    decoder: Decoder, sources: Sequence[Sequence[int]], fed: Sequence[Sequence[int]]
+    decoder: Decoder, sources: Sequence[Sequence[int]], inputs: Sequence[Sequence[int]]
 ) -> list[Attentions]:
     """Return :attr:`uwaga.decoder.Decoder.attentions` of any number of sentences.
 
@@ -97,7 +105,7 @@ def all_attentions(
     """
     if decoder.attentions is None:
         raise no_attentions()
-    return decoder.attentions(sources, fed) if sources else []
+    return decoder.attentions(sources, inputs) if sources else []
 
 
 def force_recorded(
@@ -106,16 +114,22 @@ def force_recorded(
     """Force a target as :func:`uwaga.translator.score.force` does, with ``attentions`` if the decoder has
     them.
     """
-    led = force(decoder, source, target, start)
-    return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
+    hypothesis = force(decoder, source, target, start)
+    return (
+        hypothesis
+        if decoder.attentions is None
+        else with_attentions(decoder, [source], [[hypothesis]], start)[0][0]
+    )
 
 
-def _seen(one: Hypothesis, found: Attentions) -> Hypothesis:
-    if not one.token_scores:  # a limit allowed no step, but the pass needs one
-        found = Attentions(found.encoder, _stepless(found.decoder, 2), _stepless(found.cross, 1))
+def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothesis:
+    if not hypothesis.token_scores:  # a limit allowed no step, but the pass needs one
+        attentions = Attentions(
+            attentions.encoder, _stepless(attentions.decoder, 2), _stepless(attentions.cross, 1)
+        )
     # the mean over the last layer's heads: the same bits as of the steps of a search
-    mean = None if found.cross is None else select_head(found.cross, -1, None)
-    return replace(one, attention=mean, attentions=found or None)
+    mean = None if attentions.cross is None else select_head(attentions.cross, -1, None)
+    return replace(hypothesis, attention=mean, attentions=attentions or None)
 
 
 def _stepless(table: Floats | None, axes: int) -> Floats | None:

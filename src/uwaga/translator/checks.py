@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
 from uwaga.results.translation import Hypothesis
+from uwaga.translator.text import Sentence
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
 UNNAMED = frozenset({"", "src", "tgt", "und"})
@@ -51,22 +52,22 @@ def is_bare(text: str) -> bool:
 
 def without_stop(text: str) -> str:
     """Return a translation without the full stop or the exclamation mark that its source lacks."""
-    bare = text.rstrip()
-    last = bare[:-1].rpartition(" ")[2]
-    return bare[:-1] if bare[-1:] in STOPS and last.isalpha() and len(last) >= SHORTEST else text
+    stripped = text.rstrip()
+    last = stripped[:-1].rpartition(" ")[2]
+    return stripped[:-1] if stripped[-1:] in STOPS and last.isalpha() and len(last) >= SHORTEST else text
 
 
 def unlike_language(text: str, language: str) -> str | None:
     """Return a warning if most letters of a text are not in a script of the language, else None."""
-    wanted = language_scripts(language)
-    if wanted is None or (wanted == LATIN and text.isascii()):
+    expected = language_scripts(language)
+    if expected is None or (expected == LATIN and text.isascii()):
         return None
-    found = [script for script in map(character_script, text) if script]
-    strange = [script for script in found if script not in wanted]
-    if 2 * len(strange) <= len(found):
+    scripts = [script for script in map(character_script, text) if script]
+    strange = [script for script in scripts if script not in expected]
+    if 2 * len(strange) <= len(scripts):
         return None
-    most = max(sorted(set(strange)), key=strange.count)
-    return f"{UNLIKE}: letters of {most.title()}, where its source language is {language!r}"
+    commonest = max(sorted(set(strange)), key=strange.count)
+    return f"{UNLIKE}: letters of {commonest.title()}, where its source language is {language!r}"
 
 
 def loops(tokens: Sequence[int]) -> bool:
@@ -88,26 +89,23 @@ def _longest_run(tokens: Sequence[int], period: int) -> int:
     return longest
 
 
-def quality_warnings(
-    sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis], stats: ScoreStats | None
-) -> list[str]:
+def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) -> list[str]:
     """Return warnings about the translations of a text's sentences, without duplicates.
 
     Args:
-        sources: tokens of each sentence.
-        hypotheses: its translation.
+        sentences: the sentences that were searched.
         stats: what the model's scores usually are.
     """
-    found = []
-    if any(loops(one.tokens) and not loops(ids) for ids, one in zip(sources, hypotheses, strict=True)):
-        found.append("the translation repeats itself again and again; no_repeat_ngram 3 would forbid it")
-    means = [mean_score(one) for one in hypotheses if one.token_scores]
+    warnings, best = [], [sentence.hypotheses[0] for sentence in sentences]
+    if any(loops(sentence.hypotheses[0].tokens) and not loops(sentence.ids) for sentence in sentences):
+        warnings.append("the translation repeats itself again and again; no_repeat_ngram 3 would forbid it")
+    means = [mean_score(hypothesis) for hypothesis in best if hypothesis.token_scores]
     if stats is not None and means and min(means) < stats.low:
-        found.append(
+        warnings.append(
             f"{UNLIKE}: {min(means):.2f} per token, where its translations usually have {stats.mean:.2f} "
             f"and 99 of 100 at least {stats.low:.2f}"
         )
-    return found
+    return warnings
 
 
 def mean_score(hypothesis: Hypothesis) -> float:

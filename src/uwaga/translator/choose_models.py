@@ -50,89 +50,89 @@ class ChosenModels:
     def bundled(self) -> bool:
         """True if the bundled model alone translates."""
         if self.legs:
-            return all(leg.model.kind == "bundled" for leg in self.legs)
+            return all(step.model.kind == "bundled" for step in self.legs)
         return self.names in ((), ("bundled",))
 
     def locations(self) -> list[tuple[str, Path]]:
         """Return the name and location of each model."""
         if self.legs:
-            return [(leg.model.name, Path(leg.model.path)) for leg in self.legs]
+            return [(step.model.name, Path(step.model.path)) for step in self.legs]
         return [(name, find_model(name)) for name in self.names or ("bundled",)]
 
     def __str__(self) -> str:
         if not self.legs:
             return ", ".join(self.names or ("bundled",))
-        codes = (self.legs[0].source, *(leg.target for leg in self.legs))
-        return f"{' → '.join(codes)} by {', '.join(leg.model.name for leg in self.legs)}"
+        codes = (self.legs[0].source, *(step.target for step in self.legs))
+        return f"{' → '.join(codes)} by {', '.join(step.model.name for step in self.legs)}"
 
-    def load(self, wanted: LoadOptions) -> Translator:
+    def load(self, options: LoadOptions) -> Translator:
         """Load the translator; a model that occurs twice in the chain is loaded once.
 
         Args:
-            wanted: how to load every model; its languages apply only to models given by name.
+            options: how to load every model; its languages apply only to models given by name.
 
         Raises:
             ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.Translator.load`; or
                 a shortlist is given for several models.
         """
         if not self.legs:
-            return Translator(load_named(self.names or None, wanted))
-        if len(self.legs) > 1 and wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
+            return Translator(load_named(self.names or None, options))
+        if len(self.legs) > 1 and options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
             raise SettingsError(
                 f"a shortlist works with a single model, but this is a chain of {len(self.legs)}: {self}; "
                 "omit it, or name the model"
             )
-        if len(self.legs) > 1 and wanted.draft is not None and str(wanted.draft) != DRAFT_SHORTLIST:
+        if len(self.legs) > 1 and options.draft is not None and str(options.draft) != DRAFT_SHORTLIST:
             raise SettingsError(
                 f"a draft model works with a single model, but this is a chain of {len(self.legs)}: {self}; "
                 "omit it, or name the model"
             )
         loaded: dict[str, Translator] = {}
         steps = []
-        for leg, checkpoint in zip(self.legs, self.checkpoints, strict=True):
-            if leg.model.path not in loaded:
-                own = replace(wanted, source=leg.source, target=leg.target)
-                loaded[leg.model.path] = Translator(load_model(checkpoint, own))
-            steps.append(loaded[leg.model.path].between(leg.source, leg.target))
+        for step, checkpoint in zip(self.legs, self.checkpoints, strict=True):
+            if step.model.path not in loaded:
+                step_options = replace(options, source=step.source, target=step.target)
+                loaded[step.model.path] = Translator(load_model(checkpoint, step_options))
+            steps.append(loaded[step.model.path].between(step.source, step.target))
         return steps[0].then(*steps[1:])
 
 
 def choose_for(
     name: str | Path | Sequence[str | Path] | None,
-    wanted: LoadOptions,
+    options: LoadOptions,
     via: str | Sequence[str] | None = None,
 ) -> ChosenModels:
     """Choose models: those given by name, by themselves or by an adapter, or else by a pair of languages.
 
     Args:
         name: see :meth:`uwaga.translator.Translator.load`; or a pair of languages such as ``en-pt``.
-        wanted: load options; without a name, their two languages choose the models.
+        options: load options; without a name, their two languages choose the models.
         via: see :func:`choose_models`.
 
     Raises:
         ModelError, SettingsError: as :func:`choose_models`; or the arguments conflict.
     """
     named = [] if name is None else model_names([name] if isinstance(name, (str, Path)) else name)
-    languages = (wanted.source, wanted.target)
+    languages = (options.source, options.target)
     pair = language_pair(named[0]) if len(named) == 1 else None
-    if pair is not None and wanted.adapter is not None:
+    if pair is not None and options.adapter is not None:
         raise SettingsError(
             f"{named[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
             "because the adapter states its model, or name that model"
         )
     if pair is not None and languages == (None, None):
-        return choose_models(*pair, via, wanted.memory)
+        return choose_models(*pair, via, options.memory)
     if pair is not None:
         raise SettingsError(f"{named[0]!r} already names both languages: omit the others")
     source, target = languages
-    free = not named and wanted.adapter is None  # an adapter names its model
+    free = not named and options.adapter is None  # an adapter names its model
     if free and source is not None and target is not None:
-        return choose_models(source, target, via, wanted.memory)
+        return choose_models(source, target, via, options.memory)
     if free and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
         raise SettingsError("via chooses among installed models: give both languages and no model")
-    return ChosenModels(tuple(named) if free or named else (str(named_by(wanted.adapter, None)),))
+    return ChosenModels(tuple(named) if free or named else (str(named_by(options.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
@@ -149,7 +149,7 @@ def language_pair(name: object) -> tuple[str, str] | None:
     if not isinstance(name, str) or os.path.lexists(name):
         return None
     parts = name.split("-")
-    pairs = [("-".join(parts[:at]), "-".join(parts[at:])) for at in range(1, len(parts))]
+    pairs = [("-".join(parts[:index]), "-".join(parts[index:])) for index in range(1, len(parts))]
     pair = next((pair for pair in pairs if all(map(CODE.fullmatch, pair))), None)
     if pair is None:
         return None
@@ -181,11 +181,11 @@ def choose_models(
     """
     if not isinstance(via, str | Sequence | None):
         raise SettingsError(f"via must be a language code or a list of them, not {quoted(via)}")
-    between = [via] if isinstance(via, str) else list(via or ())
-    for code in (source, target, *between):
+    intermediate = [via] if isinstance(via, str) else list(via or ())
+    for code in (source, target, *intermediate):
         if not isinstance(code, str) or not ANY_CODE.fullmatch(code):
             raise SettingsError(f"{quoted(code)} is not a language code such as 'en' or 'pt_BR'")
-    if same_language(source, target) and not between:
+    if same_language(source, target) and not intermediate:
         raise SettingsError(
             f"{source} and {target} are the same language; choose another, or give a pivot language (--via)"
         )
@@ -194,52 +194,58 @@ def choose_models(
 
     models = installed_models((), environment)
     usable = list(models)
-    while route := find_route(source, target, usable, between):
-        read = [(leg, read_model(Path(leg.model.path), memory=memory)) for leg in route]
-        false = [leg for leg, checkpoint in read if not _does(checkpoint, leg)]
+    while route := find_route(source, target, usable, intermediate):
+        read = [(step, read_model(Path(step.model.path), memory=memory)) for step in route]
+        false = [step for step, checkpoint in read if not _does(checkpoint, step)]
         if not false:
             return ChosenModels((), route, tuple(checkpoint for _, checkpoint in read))
-        usable = [one for one in usable if one not in [leg.model for leg in false]]
-    raise _nothing((source, *between, target), models)
+        usable = [model for model in usable if model not in [step.model for step in false]]
+    raise _not_installed((source, *intermediate, target), models)
 
 
-def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
+def _does(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
     """Return True if a model's files support the languages of its description."""
     if checkpoint.task != "translate":
         return False
-    origin, stated = leg.model.origin, checkpoint.languages.stated
-    if origin is not None and origin.source_languages and stated == UNSTATED_LANGUAGES:
+    origin, languages = step.model.origin, checkpoint.languages.stated
+    if origin is not None and origin.source_languages and languages == UNSTATED_LANGUAGES:
         return True  # the catalogue states what its files omit
-    return checkpoint.languages.supports(leg.source, leg.target)
+    return checkpoint.languages.supports(step.source, step.target)
 
 
-def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
+def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
     """Return the error for languages without models, with what to install."""
     from uwaga.library.routes import PIVOT
 
-    source, *between, target = codes
-    way = f" via {', '.join(between)}" if between else ", and no chain of models does"
-    missing = _missing(codes, models) if between else [(source, target)]
+    source, *intermediate, target = codes
+    detail = f" via {', '.join(intermediate)}" if intermediate else ", and no chain of models does"
+    missing = _missing(codes, models) if intermediate else [(source, target)]
     fetched = _download(missing)
-    if not between and not any(same_language(code, PIVOT) for code in codes):
+    if not intermediate and not any(same_language(code, PIVOT) for code in codes):
         missing = _missing((source, PIVOT, target), models)
         fetched += f", or to pivot through {PIVOT} {_download(missing)}"
     notes = [
-        f"no installed model translates {source} to {target}{way}",
+        f"no installed model translates {source} to {target}{detail}",
         f"download a model with {fetched}, or name your own (--model)",
     ]
-    known = sorted({f"{one[0]} to {other[0]}" for one, other in map(_pair, models) if one and other})
-    if known:
-        more = f" and {len(known) - MOST_SHOWN} more" if known[MOST_SHOWN:] else ""
-        notes.append(f"installed: {', '.join(known[:MOST_SHOWN])}{more}")
-    broken = [one for one in models if one.damaged]
+    available = sorted(
+        {
+            f"{source_code[0]} to {target_code[0]}"
+            for source_code, target_code in map(_pair, models)
+            if source_code and target_code
+        }
+    )
+    if available:
+        more = f" and {len(available) - MOST_SHOWN} more" if available[MOST_SHOWN:] else ""
+        notes.append(f"installed: {', '.join(available[:MOST_SHOWN])}{more}")
+    broken = [model for model in models if model.damaged]
     if broken:
         notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")
     return NotInstalledError("; ".join(notes), tuple("-".join(pair) for pair in missing))
 
 
 def _download(pairs: Sequence[tuple[str, str]]) -> str:
-    return " and ".join(f"`uwaga models download {one}-{other}`" for one, other in pairs)
+    return " and ".join(f"`uwaga models download {source_code}-{other}`" for source_code, other in pairs)
 
 
 def _pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -253,4 +259,4 @@ def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tup
 
     parts = list(pairwise(codes))
     direct = [len(find_route(*part, models) or ()) == 1 for part in parts]
-    return [part for part, there in zip(parts, direct, strict=True) if not there] or parts
+    return [part for part, has_model in zip(parts, direct, strict=True) if not has_model] or parts

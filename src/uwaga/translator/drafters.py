@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES
 from uwaga.decoder import Decoder, Draft
@@ -16,38 +15,36 @@ from uwaga.languages.codes import same_language
 from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.prompt_tokeniser import PromptTokeniser
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.layers.drafts import text_draft
 from uwaga.translator.model import Drafter, Model
+from uwaga.translator.pipeline import translate_requests
 from uwaga.translator.plan import make_plan
 from uwaga.translator.request import build_requests
-from uwaga.translator.search_sentences import text_draft
-from uwaga.translator.translate import translate_requests
+from uwaga.translator.text import Sentence, set_hypotheses
 
-if TYPE_CHECKING:
-    from uwaga.translator.split import Sentence
-
-MOST_LISTED = 4
-"""Most sentences in a search for which a shortlist drafts: with more, its drafts cost more than they save."""
+MAX_DRAFTED = 4
+"""Sentences of a search for which a shortlist drafts: with more, its drafts cost more than they save."""
 
 
 @dataclass(frozen=True)
 class ListedDrafter:
-    """Drafts of the model itself with a shortlist, for searches of at most :data:`MOST_LISTED` sentences."""
+    """Drafts of the model itself with a shortlist, for searches of at most :data:`MAX_DRAFTED` sentences."""
 
     decoder: Decoder
 
-    def drafts(
-        self,
-        model: Model,
-        sentences: Sequence[Sentence],
-        prefixes: Sequence[Sequence[int]],
-        options: SearchOptions,
-    ) -> Sequence[Draft | None]:
-        """See :meth:`uwaga.translator.model.Drafter.drafts`."""
-        if len(sentences) > MOST_LISTED:
-            return [None] * len(sentences)
-        plain = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
-        found = search(self.decoder, [one.ids for one in sentences], plain, prefixes=prefixes)
-        return [Draft(nbest[0].tokens) for nbest in found]
+    def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
+        """See :meth:`uwaga.translator.model.Drafter.draft`."""
+        if len(sentences) <= MAX_DRAFTED:
+            plain = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
+            sources, prefixes = (
+                [sentence.ids for sentence in sentences],
+                [sentence.prefix for sentence in sentences],
+            )
+            lists = search(self.decoder, sources, plain, prefixes=prefixes)
+            set_hypotheses(sentences, lists)
+            for sentence in sentences:
+                sentence.draft = Draft(sentence.hypotheses[0].tokens)
+        return None
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:
         """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
@@ -60,23 +57,16 @@ class TextDrafter:
 
     model: Model
 
-    def drafts(
-        self,
-        model: Model,
-        sentences: Sequence[Sentence],
-        prefixes: Sequence[Sequence[int]],
-        options: SearchOptions,
-    ) -> Sequence[Draft | None]:
-        """See :meth:`uwaga.translator.model.Drafter.drafts`."""
+    def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
+        """See :meth:`uwaga.translator.model.Drafter.draft`."""
         drafting = for_languages(self.model, model.languages)
-        wanted = {"beam": 1, "nbest": 1, "sample": False, "placeholders": False}
+        greedy = {"beam": 1, "nbest": 1, "sample": False, "placeholders": False}
         texts = [sentence.text for sentence in sentences]
-        requests = build_requests(texts, {**wanted, "split": "sentences", "on_error": "return"})
-        if not requests:
-            return []
+        requests = build_requests(texts, {**greedy, "split": "sentences", "on_error": "return"})
         plan = make_plan([drafting], drafting.language_pair, requests[0], texts)
-        made = translate_requests(plan, requests)
-        return [text_draft(model, one.text) if one.text else None for one in made]
+        for sentence, translation in zip(sentences, translate_requests(plan, requests), strict=True):
+            sentence.draft = text_draft(model, translation.text) if translation.text else None
+        return None
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> TextDrafter:
         """See :meth:`uwaga.translator.model.Drafter.searched_by`."""
@@ -89,14 +79,8 @@ class BlockDrafter:
 
     decoder: Decoder
 
-    def drafts(
-        self,
-        model: Model,
-        sentences: Sequence[Sentence],
-        prefixes: Sequence[Sequence[int]],
-        options: SearchOptions,
-    ) -> Decoder:
-        """See :meth:`uwaga.translator.model.Drafter.drafts`."""
+    def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
+        """See :meth:`uwaga.translator.model.Drafter.draft`."""
         return self.decoder
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> BlockDrafter:
@@ -114,7 +98,7 @@ def drafter_of(model: Model, drafting: Model) -> Drafter:
     vocabulary, else by its translations.
     """
     for_languages(drafting, model.languages)
-    continuing = [isinstance(one.source, PromptTokeniser) for one in (model, drafting)]
+    continuing = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
     if all(continuing) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
         return BlockDrafter(drafting.decoder)
     return TextDrafter(drafting)
@@ -127,16 +111,18 @@ def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
     """
     if isinstance(drafting.source, PromptTokeniser):
         return drafting.between(*(None if code in UNSTATED_LANGUAGES else code for code in languages))
-    chosen: list[str | None] = []
-    for code, own, known in zip(languages, drafting.languages, drafting.all_languages.pairs, strict=True):
-        if code in UNSTATED_LANGUAGES or (own not in UNSTATED_LANGUAGES and same_language(own, code)):
-            chosen.append(None)
+    pair: list[str | None] = []
+    for code, current, available in zip(
+        languages, drafting.languages, drafting.all_languages.pairs, strict=True
+    ):
+        if code in UNSTATED_LANGUAGES or (current not in UNSTATED_LANGUAGES and same_language(current, code)):
+            pair.append(None)
             continue
-        same = next((one for one in known if same_language(one, code)), None)
-        if same is None and (known or own not in UNSTATED_LANGUAGES):
+        same = next((candidate for candidate in available if same_language(candidate, code)), None)
+        if same is None and (available or current not in UNSTATED_LANGUAGES):
             raise SettingsError(
                 f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
                 f"{languages[0]} to {languages[1]}: choose another, or leave out draft"
             )
-        chosen.append(same)
-    return drafting.between(*chosen)
+        pair.append(same)
+    return drafting.between(*pair)

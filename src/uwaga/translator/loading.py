@@ -38,8 +38,8 @@ GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device files of which there is one where torch may find a GPU."""
 
 Named = TypeVar("Named")
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Parameters = ParamSpec("Parameters")
+Value = TypeVar("Value")
 CALLS = ("encode", "start", "step", "_verify", "features", "logits", "forward")
 """What loaded models are asked for."""
 Name = str | Path | None | Checkpoint
@@ -48,15 +48,15 @@ Name = str | Path | None | Checkpoint
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
     """Return the names of the models of an ensemble."""
-    found = (
+    listed = (
         list(names) if isinstance(names, Iterable) and not isinstance(names, (bytes, Mapping)) else [names]
     )
-    for name in found:
+    for name in listed:
         if not isinstance(name, (str, Path)):
             raise SettingsError(
                 f"name must be a model folder, a name, or several of them, not {quoted(names)}"
             )
-    return [str(name) for name in found]
+    return [str(name) for name in listed]
 
 
 def named_by(adapter: str | Path | None, name: Named) -> Named | str:
@@ -100,8 +100,8 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
         return
     kind, runner = MODEL_KINDS[checkpoint.task]
     packed = checkpoint.packed
-    what = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
-    raise ModelError(f"{checkpoint.path}: {what} is {kind}, which {runner} run")
+    description = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
+    raise ModelError(f"{checkpoint.path}: {description} is {kind}, which {runner} run")
 
 
 def prompted(checkpoint: Checkpoint) -> Checkpoint:
@@ -116,7 +116,7 @@ def prompted(checkpoint: Checkpoint) -> Checkpoint:
     from uwaga.tokenizers.prompt import BASE_PROMPT, find_prompt
 
     prompt = find_prompt(BASE_PROMPT if checkpoint.chat is None else checkpoint.chat.family)
-    source = PromptTokeniser(inner, checkpoint.chat, prompt, where := str(checkpoint.path))
+    source = PromptTokeniser(inner, checkpoint.chat, prompt, origin := str(checkpoint.path))
     symbols = source.answer_symbols()
     target = replace(inner, prefix=(), suffix=(source.end,), symbols=symbols, stop=prompt.stop)
     return replace(
@@ -124,103 +124,102 @@ def prompted(checkpoint: Checkpoint) -> Checkpoint:
         source=source,
         target=target,
         symbols=symbols,
-        languages=Languages(source, target, card=checkpoint.card, location=where),
+        languages=Languages(source, target, card=checkpoint.card, location=origin),
         decoding=SearchOptions(beam=1, max_length=None),
         text=TextOptions(),
     )
 
 
-def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptions) -> Model:
+def load_named(name: str | Path | Sequence[str | Path] | None, options: LoadOptions) -> Model:
     """Load one model, or an ensemble of several; raises as :meth:`Translator.load`."""
     if name is None or isinstance(name, (str, Path)):
-        return load_model(name, wanted)
+        return load_model(name, options)
     names = model_names(name)
     if len(names) < 2:
-        return load_model(names[0] if names else None, wanted)
-    return _together(names, wanted)
+        return load_model(names[0] if names else None, options)
+    return _ensemble(names, options)
 
 
-def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
+def _ensemble(names: Sequence[str], options: LoadOptions) -> Model:
     from uwaga.models.ensemble import Ensemble
 
-    asked, wanted = wanted, replace(wanted, draft=None)
-    members = [load_model(name, wanted) for name in names]
+    members = [load_model(name, replace(options, draft=None)) for name in names]
     first = members[0]
     for name, member in zip(names, members, strict=True):
-        for side, ours, theirs in (
-            ("source", first.source, member.source),
-            ("target", first.target, member.target),
+        for side, tokeniser, expected in (
+            ("source", member.source, first.source),
+            ("target", member.target, first.target),
         ):
-            if ours.model_bytes != theirs.model_bytes:
+            if tokeniser.model_bytes != expected.model_bytes:
                 raise SettingsError(
                     f"{name}: its {side} tokeniser is not that of {names[0]}; "
                     "the models of an ensemble must share their vocabularies"
                 )
     ensemble = Ensemble([member.decoder for member in members], names)
-    return with_draft(first.with_decoder(ensemble), asked)
+    return with_draft(first.with_decoder(ensemble), options)
 
 
-def load_model(name: Name, wanted: LoadOptions) -> Model:
+def load_model(name: Name, options: LoadOptions) -> Model:
     """Load one translation model with its scorer and its drafts; raises as :meth:`Translator.load`."""
-    if str(wanted.draft) != DRAFT_SHORTLIST:
-        return with_draft(_model(name, wanted), wanted)
-    listed = _model(name, replace(wanted, draft=None))
-    if not isinstance(listed.decoder, NativeModel) or listed.decoder.shortlist is None:
+    if str(options.draft) != DRAFT_SHORTLIST:
+        return with_draft(_model(name, options), options)
+    shortlisted = _model(name, replace(options, draft=None))
+    if not isinstance(shortlisted.decoder, NativeModel) or shortlisted.decoder.shortlist is None:
         raise SettingsError(
             "draft shortlist needs the native engine and a shortlist: name its file with shortlist, or leave "
             "out draft"
         )
     from uwaga.translator.drafters import ListedDrafter
 
-    whole = replace(listed, decoder=listed.decoder.without_shortlist(), scorer=None)
-    return whole.drafted_by(ListedDrafter(listed.decoder))
+    complete = replace(shortlisted, decoder=shortlisted.decoder.without_shortlist(), scorer=None)
+    return complete.drafted_by(ListedDrafter(shortlisted.decoder))
 
 
-def with_draft(model: Model, wanted: LoadOptions) -> Model:
+def with_draft(model: Model, options: LoadOptions) -> Model:
     """Return a model with the drafts of the model that ``wanted`` names, if any."""
-    if wanted.draft is None:
+    if options.draft is None:
         return model
-    if str(wanted.draft) == DRAFT_SHORTLIST:
+    if str(options.draft) == DRAFT_SHORTLIST:
         raise SettingsError("draft shortlist is for a single model on the native engine: leave out draft")
     from uwaga.translator.drafters import drafter_of
 
-    own = LoadOptions(
-        device=wanted.device, threads=wanted.threads, engine=wanted.engine, memory=wanted.memory
+    draft_options = LoadOptions(
+        device=options.device, threads=options.threads, engine=options.engine, memory=options.memory
     )
-    return model.drafted_by(drafter_of(model, _model(wanted.draft, own)))
+    return model.drafted_by(drafter_of(model, _model(options.draft, draft_options)))
 
 
-def _model(name: Name, wanted: LoadOptions) -> Model:
+def _model(name: Name, options: LoadOptions) -> Model:
     """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
-    checkpoint = prompted(read_model(name, None, wanted.memory, wanted.adapter))
+    checkpoint = prompted(read_model(name, None, options.memory, options.adapter))
     check_task(checkpoint, "translate")
-    languages = checkpoint.languages.with_default(wanted.source, wanted.target)
-    stated = languages.stated
+    languages = checkpoint.languages.with_default(options.source, options.target)
+    pair = languages.stated
     if not languages.requires_language():  # or else each call chooses
         direction = languages.direction()
-        checkpoint, stated = checkpoint.for_direction(direction), direction.languages
-    if _natively(checkpoint, wanted):
-        decoder: Decoder = _native(checkpoint, wanted)
+        checkpoint, pair = checkpoint.for_direction(direction), direction.languages
+    if _natively(checkpoint, options):
+        decoder: Decoder = _native(checkpoint, options)
         scorer = None  # step by step
-    elif wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
+    elif options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
     else:
         from uwaga.translator.score import parallel_scorer
 
-        model = cast("Seq2Seq", _on_torch(checkpoint, wanted))
+        model = cast("Seq2Seq", _on_torch(checkpoint, options))
         decoder, scorer = model, parallel_scorer(model)
     return Model(
         decoder,
         checkpoint.source,
         checkpoint.target,
         _batched(checkpoint.decoding, decoder),
-        stated,
+        pair,
         scorer,
         checkpoint.text,
         languages,
         checkpoint.score_stats,
         checkpoint.alignment_head,
-        None if wanted.adapter is not None else checkpoint.path,
+        None if options.adapter is not None else checkpoint.path,
     )
 
 
@@ -228,81 +227,81 @@ def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     """Return options with smaller batches for a model with a shortlist; larger ones only take memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
-    most = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
-    return replace(options, batch_tokens=min(options.batch_tokens, most))
+    max_tokens = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
+    return replace(options, batch_tokens=min(options.batch_tokens, max_tokens))
 
 
 def load_generator(
-    name: Name, wanted: LoadOptions
+    name: Name, options: LoadOptions
 ) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None, Decoder | None]:
     """Load a decoder-only model with its tokeniser, search options, chat template and drafting model.
 
     With drafts its search is greedy, unless a call says otherwise.
     """
-    decoder, target, decoding, chat = _generator(name, wanted)
-    if wanted.draft is None:
+    decoder, target, decoding, chat = _generator(name, options)
+    if options.draft is None:
         return decoder, target, decoding, chat, None
     from uwaga.translator.drafters import share_vocabulary
 
-    drafter, own, *_ = _generator(wanted.draft, replace(wanted, draft=None, dtype="auto"))
-    if not share_vocabulary(decoder, target, drafter, own):
+    drafter, tokeniser_of_drafter, *_ = _generator(options.draft, replace(options, draft=None, dtype="auto"))
+    if not share_vocabulary(decoder, target, drafter, tokeniser_of_drafter):
         raise SettingsError(
-            f"the draft model {wanted.draft} has another vocabulary than {name}: continuing texts "
+            f"the draft model {options.draft} has another vocabulary than {name}: continuing texts "
             "needs a draft model of the same vocabulary"
         )
     return decoder, target, replace(decoding, beam=1, nbest=1, sample=False), chat, drafter
 
 
 def _generator(
-    name: Name, wanted: LoadOptions
+    name: Name, options: LoadOptions
 ) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None]:
     """Load a decoder-only model alone; see :func:`load_generator`."""
-    checkpoint = read_model(name, "generate", wanted.memory)
+    checkpoint = read_model(name, "generate", options.memory)
     decoder: Decoder
-    if _natively(checkpoint, wanted):
-        decoder = _native(checkpoint, wanted)
+    if _natively(checkpoint, options):
+        decoder = _native(checkpoint, options)
     else:
-        decoder = cast("Seq2Seq", _on_torch(checkpoint, wanted))
+        decoder = cast("Seq2Seq", _on_torch(checkpoint, options))
     return decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat
 
 
-def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
+def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
     """Load an encoder-only model with its tokeniser."""
-    checkpoint = read_model(name, "fill", wanted.memory)
+    checkpoint = read_model(name, "fill", options.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
-    return cast("MaskedEncoder", _on_torch(checkpoint, wanted)), checkpoint.source
+    return cast("MaskedEncoder", _on_torch(checkpoint, options)), checkpoint.source
 
 
-def _natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
+def _natively(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     """Return True if the native engine is to run a model."""
-    if wanted.engine == "torch" or (wanted.engine == "auto" and not _runs_natively(checkpoint, wanted)):
+    if options.engine == "torch" or (options.engine == "auto" and not _runs_natively(checkpoint, options)):
         return False
-    if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
-        what = f"dtype {wanted.dtype}" if wanted.dtype == "float16" else f"device {wanted.device!r}"
+    if options.device not in ("auto", "cpu") or options.dtype == "float16":
+        description = f"dtype {options.dtype}" if options.dtype == "float16" else f"device {options.device!r}"
         raise SettingsError(
-            f"the native engine runs on the CPU in float32, bfloat16, int8 or int4, not {what}"
+            f"the native engine runs on the CPU in float32, bfloat16, int8 or int4, not {description}"
         )
     return True
 
 
-def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
+def _runs_natively(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     """Return True if ``engine="auto"`` means the native engine for this model."""
-    if wanted.dtype in QUANTISED or checkpoint.packed is not None or wanted.shortlist is not None:
-        return wanted.device in ("auto", "cpu")
-    if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
+    if options.dtype in QUANTISED or checkpoint.packed is not None or options.shortlist is not None:
+        return options.device in ("auto", "cpu")
+    if options.dtype == "float16" or options.device not in ("auto", "cpu"):
         return False
-    return runs_on_engine(checkpoint) and not (wanted.device == "auto" and has_gpu())
+    return runs_on_engine(checkpoint) and not (options.device == "auto" and has_gpu())
 
 
-def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
-    precision: Any = None if wanted.dtype == "auto" else wanted.dtype
-    engine = to_engine(checkpoint, precision, wanted.threads)
+def _native(checkpoint: Checkpoint, options: LoadOptions) -> Decoder:
+    precision: Any = None if options.dtype == "auto" else options.dtype
+    engine = to_engine(checkpoint, precision, options.threads)
     trim_heap()  # reading leaves some MB of holes
-    if str(wanted.shortlist) == NO_SHORTLIST:
+    if str(options.shortlist) == NO_SHORTLIST:
         return engine
-    if wanted.shortlist is None:
+    if options.shortlist is None:
         return engine if checkpoint.shortlist is None else engine.with_shortlist(checkpoint.shortlist())
-    return limited(engine, checkpoint.source, checkpoint.target, Path(wanted.shortlist))
+    return limited(engine, checkpoint.source, checkpoint.target, Path(options.shortlist))
 
 
 def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
@@ -324,7 +323,7 @@ def native_of(decoder: Decoder) -> NativeModel:
     return decoder
 
 
-def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEncoder:
+def _on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedEncoder:
     """Load the model in torch on the device asked for."""
     try:
         import torch
@@ -332,17 +331,17 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
         raise MissingExtraError(
             f"{checkpoint.path}: running this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
-    if wanted.dtype in QUANTISED or checkpoint.packed is not None:
+    if options.dtype in QUANTISED or checkpoint.packed is not None:
         raise SettingsError(
             "int8 and int4 are the native engine's: leave the engine at auto and the device at auto or cpu"
         )
-    device = _device(wanted.device, torch.cuda.is_available(), torch.cuda.device_count())
+    device = _device(options.device, torch.cuda.is_available(), torch.cuda.device_count())
     from uwaga.checkpoints.to_torch import to_torch
 
-    dtype: Any = "float32" if wanted.dtype == "auto" else wanted.dtype
+    dtype: Any = "float32" if options.dtype == "auto" else options.dtype
     model = to_torch(checkpoint, device, dtype)
-    if wanted.threads:
-        with_threads(model, wanted.threads)
+    if options.threads:
+        with_threads(model, options.threads)
     return model
 
 
@@ -350,7 +349,7 @@ def has_gpu() -> bool:
     """Return True if torch has a GPU. Importing torch takes a second, so it is imported only if a GPU may
     exist.
     """
-    if not any(os.path.exists(place) for place in GPUS):  # noqa: PTH110
+    if not any(os.path.exists(device) for device in GPUS):  # noqa: PTH110
         return False
     try:
         import torch
@@ -393,11 +392,11 @@ def with_threads(model: Module, threads: int) -> None:
         with_threads(head, threads)
 
 
-def _limited(call: Callable[Given, Made], threads: int) -> Callable[Given, Made]:
+def _limited(call: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
     import torch
 
     @wraps(call)
-    def limited(*args: Given.args, **named: Given.kwargs) -> Made:
+    def limited(*args: Parameters.args, **named: Parameters.kwargs) -> Value:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:

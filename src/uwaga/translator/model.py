@@ -12,11 +12,11 @@ from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, Langua
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Decoder, shared_positions, target_limit
 from uwaga.search import SearchOptions
-from uwaga.search.search import Drafts
 from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.split import Segmenter, Sentence, within
+from uwaga.translator.split import Segmenter, within
+from uwaga.translator.text import Sentence
 
 if TYPE_CHECKING:
     from uwaga.translator.score import Scorer
@@ -55,8 +55,8 @@ class Model:
     drafter: Drafter | None = None
 
     def __repr__(self) -> str:
-        where = self.all_languages.location
-        return f"{model_origin(where, self.language_pair)}, {summary(self.decoder)}"
+        origin = self.all_languages.location
+        return f"{model_origin(origin, self.language_pair)}, {summary(self.decoder)}"
 
     @property
     def all_languages(self) -> Languages:
@@ -85,10 +85,10 @@ class Model:
             SettingsError: the model lacks the language, or needs one that has not been chosen; lists those it
                 has.
         """
-        known = self.all_languages
-        if source is None and target is None and not known.requires_language():
+        available = self.all_languages
+        if source is None and target is None and not available.requires_language():
             return self
-        direction = known.direction(source, target)
+        direction = available.direction(source, target)
         start = self.decoding.start if direction.start is None else direction.start
         return replace(
             self,
@@ -96,7 +96,7 @@ class Model:
             target=direction.target,
             decoding=replace(self.decoding, first=direction.first, start=start),
             languages=direction.languages,
-            known=known.with_default(source, target),
+            known=available.with_default(source, target),
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
@@ -123,9 +123,9 @@ class Model:
 
     def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:
         """Return what splits texts for this model; ``terms`` finds the spans that no split may fall in."""
-        most, shared = self.decoder.max_source, shared_positions(self.decoder)
-        limit = most if shared is None else shared - shared // 2  # the target needs about as many
-        return Segmenter(self.source, limit, self.languages, self.text, terms, most)
+        max_source, shared = self.decoder.max_source, shared_positions(self.decoder)
+        limit = max_source if shared is None else shared - shared // 2  # the target needs about as many
+        return Segmenter(self.source, limit, self.languages, self.text, terms, max_source)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1
@@ -154,20 +154,16 @@ class Model:
 class Drafter(Protocol):
     """Source of drafts for the targets of a model."""
 
-    def drafts(
-        self,
-        model: Model,
-        sentences: Sequence[Sentence],
-        prefixes: Sequence[Sequence[int]],
-        options: SearchOptions,
-    ) -> Drafts:
-        """Return the draft of each sentence, None for none; or a smaller model of the same vocabulary.
+    def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
+        """Set the draft of each sentence, None for none.
 
         Args:
-            model: the model that checks them.
-            sentences: its inputs.
-            prefixes: the tokens that each target begins with.
+            model: the model that verifies them.
+            sentences: its inputs, one or more.
             options: of its search.
+
+        Returns:
+            a smaller model of the same vocabulary that drafts during the search instead; else None.
 
         Raises:
             SettingsError: the drafting model translates between other languages.
@@ -194,12 +190,12 @@ def summary(decoder: object) -> str:
     return decoder.described if isinstance(decoder, Summarised) else type(decoder).__name__
 
 
-def model_origin(where: str, pair: LanguagePair) -> str:
+def model_origin(location: str, pair: LanguagePair) -> str:
     """Describe a model's folder (``bundled`` for the one that comes with uwaga) and its languages.
 
     If no pair has been chosen, the number of languages is given.
     """
-    name = repr("bundled" if where and Path(where) == BUNDLED else where)
+    name = repr("bundled" if location and Path(location) == BUNDLED else location)
     if tuple(pair) != UNSTATED_LANGUAGES:
         return f"{name}, {pair[0]} → {pair[1]}"
     if pair.sources or pair.targets:

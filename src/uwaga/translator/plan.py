@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
-from uwaga.errors import DataError, SettingsError
+from uwaga.errors import SettingsError
 from uwaga.languages.codes import same_language
 from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
@@ -15,17 +15,15 @@ from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
-from uwaga.translator.split import Passage, Segmenter, TranslatedPassage
+from uwaga.translator.split import Segmenter
+from uwaga.translator.text import Passage
 
 if TYPE_CHECKING:
+    from uwaga.decoder import Decoder
     from uwaga.terms.apply import TermFinder
 
 
 MOST_SHOWN = 8
-
-
-ALREADY = "the text is already in the target language"
-"""The warning of a text that is left alone."""
 
 
 class Sources(NamedTuple):
@@ -53,24 +51,24 @@ def known_source(
     if not languages.sources:
         raise SettingsError("source 'auto' needs a model that states its languages; name the language")
     target = target or (None if languages[1] == UNSTATED_LANGUAGES[1] else languages[1])
-    alone = frozenset(text for text in while_active(texts) if is_done(text, languages.sources, target))
-    rest = [text for text in texts if text not in alone]
-    if not rest:
-        return Sources(languages.sources[0], alone)
-    found = detect_language(rest, languages.sources, target)
-    if target is not None and same_language(target, found.language):
+    untranslated = frozenset(text for text in while_active(texts) if is_done(text, languages.sources, target))
+    remaining = [text for text in texts if text not in untranslated]
+    if not remaining:
+        return Sources(languages.sources[0], untranslated)
+    detected = detect_language(remaining, languages.sources, target)
+    if target is not None and same_language(target, detected.language):
         return Sources(languages.sources[0], frozenset(texts))
     for code in languages.sources:
-        if same_language(code, found.language):
-            return Sources(code, alone)
-    if found.language == UNDETERMINED:
+        if same_language(code, detected.language):
+            return Sources(code, untranslated)
+    if detected.language == UNDETERMINED:
         raise SettingsError("the language of the text cannot be detected; name it")
-    some = ", ".join(languages.sources[:MOST_SHOWN]) + (
+    listed = ", ".join(languages.sources[:MOST_SHOWN]) + (
         ", ..." if len(languages.sources) > MOST_SHOWN else ""
     )
     raise SettingsError(
-        f"the text is in {found.language!r} (probability {found.probability:.2f}), and this model translates "
-        f"from {some}: choose a model for it, or name the language if that is wrong"
+        f"the text is in {detected.language!r} (probability {detected.probability:.2f}), and this model "
+        f"translates from {listed}: choose a model for it, or name the language if that is wrong"
     )
 
 
@@ -91,7 +89,8 @@ LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
 class Stage:
     """One model of a chain, prepared for the requests of a call.
 
-    ``terms`` finds the terms of a glossary in its sentences; None without a glossary.
+    ``terms`` finds the terms of a glossary in its sentences; None without a glossary. Warnings of the stages
+    of a chain name its languages (``is_step``).
     """
 
     model: Model
@@ -99,69 +98,62 @@ class Stage:
     segmenter: Segmenter
     split: Split
     terms: TermFinder | None = None
+    is_step: bool = False
 
-    def split_text(self, text: object, name: str) -> Passage:
+    @property
+    def search_decoder(self) -> Decoder:
+        """The model as search sees it; it records the attention that the options ask for."""
+        records_all = self.options.attention == "all"
+        if not records_all and not self.options.alignment:
+            return self.model.decoder
+        from uwaga.translator.attention import recorder
+
+        return recorder(self.model.decoder, all_matrices=records_all)
+
+    @property
+    def takes_drafts(self) -> bool:
+        """True if the search is for a single best translation."""
+        return self.options.nbest == 1 and not self.options.sample
+
+    def aligned(self) -> Stage:
+        """Return the same stage with ``alignment``."""
+        return replace(self, options=replace(self.options, alignment=True))
+
+    def split_text(self, text: str, name: str) -> Passage:
         """Split a text into sentences, as the first model of a chain does."""
-        if not isinstance(text, str):
-            raise DataError(f"{name} is not a string but {type(text).__name__}")
         return self.segmenter.cut(text, self.split, name)
 
-    def split_translated(self, before: TranslatedPassage, name: str) -> Passage:
-        """Split what the model before this one has made of a text, at the same sentences."""
-        split: Split = "never" if self.split == "never" else "auto"
-        sentences = before.sentences
+    def split_translated(self, passage: Passage, name: str) -> Passage:
+        """Split the translation of a passage by the model before this one, at the same sentences."""
         if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
-            origins = [one.first_text for one in before.passage.sentences]
-            sentences = tuple(map(self._or_origin, sentences, origins))
-        return self.segmenter.cut_translated(before.passage, sentences, before.translation.text, split, name)
+            for sentence in passage.sentences:
+                is_empty = not self.segmenter.ids(sentence.translation)
+                if is_empty and self.terms.find_terms(sentence.first_text) is not None:
+                    sentence.translation = sentence.first_text
+        return self.segmenter.cut_translated(passage, "never" if self.split == "never" else "auto", name)
 
-    def _or_origin(self, sentence: str, origin: str) -> str:
-        """Return the sentence; or its origin if the sentence is empty to read and the origin holds terms."""
-        assert self.terms is not None
-        return sentence if self.segmenter.ids(sentence) or self.terms.find_terms(origin) is None else origin
+    def in_step(self, warning: str) -> str:
+        """Return a warning; in a chain, with the languages of the model that it concerns."""
+        return f"{warning} (in the step {' → '.join(self.model.languages)})" if self.is_step else warning
 
 
 @dataclass(frozen=True)
 class Plan:
     """How requests that share all fields but their text are translated.
 
-    ``request`` is one of them, ``ignored`` its ``ignore_tags`` in lower case. The texts ``untranslated`` are
-    left alone, because their detected language is the target.
+    ``request`` is one of them. The texts ``untranslated`` are copied, because their detected language is the
+    target.
     """
 
     request: Request
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
-    ignored: frozenset[str]
     untranslated: frozenset[str] = frozenset()
 
     @property
-    def aligns(self) -> bool:
+    def can_align(self) -> bool:
         """True if every model can align words."""
         return all(stage.model.aligns for stage in self.stages)
-
-    @property
-    def align_words(self) -> Plan:
-        """The same plan with ``alignment``."""
-        stages = [replace(one, options=replace(one.options, alignment=True)) for one in self.stages]
-        return replace(self, stages=tuple(stages))
-
-    def is_plain(self, text: object) -> bool:
-        """True if a text has nothing to read and write: no format, and no placeholder in it."""
-        if self.request.format != "text":
-            return False
-        if self.placeholders is None or not isinstance(text, str):
-            return True
-        return all(isinstance(part, str) for part in self.placeholders.split(text))
-
-    def called(self, name: str, number: int) -> str:
-        """Return the name, in messages, of the text that the model with this number reads."""
-        return name if number == 0 else f"{name} in {self.stages[number].model.languages[0]}"
-
-    def in_step(self, warning: str, number: int) -> str:
-        """Return a warning, with the model that it concerns if there are several."""
-        pair = " → ".join(self.stages[number].model.languages)
-        return warning if len(self.stages) == 1 else f"{warning} (in the step {pair})"
 
 
 def make_plan(
@@ -199,44 +191,43 @@ def make_plan(
             for model in models
         ]
     stages = []
-    for number, (model, chosen) in enumerate(zip(models, options, strict=True)):
+    for number, (model, model_options) in enumerate(zip(models, options, strict=True)):
         terms = finders[number] if finders else None
-        chosen = replace(chosen, alignment=True) if chosen.coverage else chosen
-        if model.drafter is not None and (chosen.beam != 1 or chosen.sample):
+        model_options = replace(model_options, alignment=True) if model_options.coverage else model_options
+        if model.drafter is not None and (model_options.beam != 1 or model_options.sample):
             raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
-        stages.append(Stage(model, chosen, segmenter, request.split, terms))
-    ignored = frozenset(name.lower() for name in request.ignore_tags)
-    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), ignored, untranslated)
+        stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
+    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), untranslated)
 
 
 def search_options(
-    defaults: Sequence[SearchOptions], asked: SearchOptions | SearchOverrides, streaming: bool = False
+    defaults: Sequence[SearchOptions], requested: SearchOptions | SearchOverrides, streaming: bool = False
 ) -> tuple[SearchOptions, ...]:
     """Return the search options of every model of a chain.
 
     Args:
         defaults: the models' own.
-        asked: the options of a request; those in :data:`LAST_ONLY` are for the last model.
+        requested: the options of a request; those in :data:`LAST_ONLY` are for the last model.
         streaming: return options of a single hypothesis.
     """
-    if isinstance(asked, SearchOptions):
+    if isinstance(requested, SearchOptions):
         if len(defaults) > 1:
             raise SettingsError(
                 "whole SearchOptions are for a single model: give several models options by their names"
             )
         if streaming:
-            asked.check_streams()
-        return (asked,)
+            requested.check_streams()
+        return (requested,)
 
     def changed(options: SearchOptions, overrides: SearchOverrides) -> SearchOptions:
         return options.for_stream(overrides) if streaming else options.changed(overrides)
 
     *earlier, last = defaults
-    of_last = changed(last, asked)  # checks every name
+    of_last = changed(last, requested)  # checks every name
     if not earlier:
         return (of_last,)
-    shared = {name: one for name, one in asked.items() if name not in LAST_ONLY}
+    shared = {name: value for name, value in requested.items() if name not in LAST_ONLY}
     if of_last.sample and of_last.seed is not None:
         shared["seed"] = of_last.seed
-    return (*(replace(changed(one, shared), nbest=1) for one in earlier), of_last)
+    return (*(replace(changed(model_options, shared), nbest=1) for model_options in earlier), of_last)

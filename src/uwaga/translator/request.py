@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from uwaga.errors import DataError, SettingsError, UwagaError, quoted
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.markup.formats import Format
-from uwaga.results.translation import GlossaryMode, Translation
+from uwaga.results.translation import GlossaryMode
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.options import check_integer, option, option_fields
 
@@ -24,7 +24,7 @@ OnError = Literal["raise", "return", "copy"]
 """How a text that cannot be translated is handled: raise; return its error; return its error and a copy."""
 
 
-OF_ONE_TEXT = frozenset({"text", "prefix", "draft", "name"})
+TEXT_FIELDS = frozenset({"text", "prefix", "draft", "name"})
 """Fields in which requests that are translated together may differ."""
 
 
@@ -124,7 +124,7 @@ class Request:
     @property
     def shared(self) -> tuple[object, ...]:
         """Every field but those of the one text: requests that agree in them are translated together."""
-        return tuple(value for name, value in vars(self).items() if name not in OF_ONE_TEXT)
+        return tuple(value for name, value in vars(self).items() if name not in TEXT_FIELDS)
 
     def check(self) -> None:
         """Refuse impossible values, except of the search and the languages, which depend on the model.
@@ -173,39 +173,39 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
         DataError: ``text`` is neither a text nor several.
         SettingsError: an unknown name; there are not as many prefixes as texts, or one is not a string.
     """
-    alone = isinstance(text, str)
-    texts = [text] if isinstance(text, str) else listed(text)
+    is_single = isinstance(text, str)
+    texts = [text] if isinstance(text, str) else as_list(text)
     search = {name: value for name, value in options.items() if name not in REQUEST_FIELDS}
     if unknown := search.keys() - SearchOptions.__dataclass_fields__.keys():
         raise unknown_option(min(unknown))
-    given = {name: value for name, value in options.items() if name in REQUEST_FIELDS}
-    prefixes = listed_prefixes(given.pop("prefix", None), len(texts))
-    drafts = listed_prefixes(given.pop("draft", None), len(texts), "draft")
+    fields = {name: value for name, value in options.items() if name in REQUEST_FIELDS}
+    prefixes = listed_prefixes(fields.pop("prefix", None), len(texts))
+    drafts = listed_prefixes(fields.pop("draft", None), len(texts), "draft")
     if any(drafts) and search.get("beam") is None:
         search |= {"beam": 1, "nbest": search.get("nbest") or 1}
-    common = {name: one for name, one in given.items() if one is not None or name in STRICT}
+    common = {name: value for name, value in fields.items() if value is not None or name in STRICT}
     return [
         Request(
-            one,
+            content,
             prefix=prefix,
             draft=draft,
             search=search,
-            name="the text" if alone else f"text {number}",
+            name="the text" if is_single else f"text {number}",
             **common,
         )
-        for number, (one, prefix, draft) in enumerate(zip(texts, prefixes, drafts, strict=True), start=1)
+        for number, (content, prefix, draft) in enumerate(zip(texts, prefixes, drafts, strict=True), start=1)
     ]
 
 
 def unknown_option(name: str) -> SettingsError:
     """Return the error for an option of this name, with the nearest one that exists."""
-    known = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+    names = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {matches[0]!r}?" if matches else f"known here: {', '.join(names)}"
     return SettingsError(f"unknown decoding option {name!r}; {hint}")
 
 
-def listed(texts: Iterable[str]) -> list[str]:
+def as_list(texts: Iterable[str]) -> list[str]:
     """Return several texts as a list.
 
     Raises:
@@ -231,17 +231,11 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
         return [prefix or ""] * count
     if not isinstance(prefix, Iterable):
         raise SettingsError(f"{called} must be text, or one for each text, not {quoted(prefix)}")
-    given = list(prefix)
-    for each in given:
-        if not isinstance(each, str):
-            raise SettingsError(f"{called} must be text, or one for each text, not {quoted(each)}")
-    if len(given) != count:
-        many = "prefixes" if called == "prefix" else f"{called}s"
-        raise SettingsError(f"{len(given)} {many} for {count} texts: give one for all or one each")
-    return given
-
-
-def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
-    """Return what takes the place of a translation that failed: the error, and with ``copy`` the text."""
-    copied = text if on_error == "copy" and isinstance(text, str) else ""
-    return Translation(copied, 0.0, (), (), error=error)
+    prefixes = list(prefix)
+    for value in prefixes:
+        if not isinstance(value, str):
+            raise SettingsError(f"{called} must be text, or one for each text, not {quoted(value)}")
+    if len(prefixes) != count:
+        noun = "prefixes" if called == "prefix" else f"{called}s"
+        raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all or one each")
+    return prefixes

@@ -58,17 +58,17 @@ def forced_steps(
     """
     order = np.array(sorted(range(len(targets)), key=lambda index: -len(targets[index])), dtype=np.int64)
     lengths = np.array([len(targets[index]) for index in order])  # (sentences,) falling
-    wanted: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
+    padded: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
     for row, index in enumerate(order):
-        wanted[row, : lengths[row]] = targets[index]
+        padded[row, : lengths[row]] = targets[index]
     state = decoder.start(decoder.encode([sources[index] for index in order]), 1)
     first = decoder.symbols.start if start is None else start
     tokens: Ids = np.full(len(order), first, dtype=np.int64)  # (running,)
-    for position in range(wanted.shape[1]):
+    for position in range(padded.shape[1]):
         running = int((lengths > position).sum())
         if running < len(tokens):
             state, tokens = state.select(np.arange(running)), tokens[:running]
-        forced = wanted[:running, position]
+        forced = padded[:running, position]
         step = decoder.step(tokens, state, Choice(count=1, forced=forced, attention=attention))
         if attention and step.attention is None:
             raise no_attention()
@@ -180,8 +180,8 @@ class Score(JsonRecord):
 
 def as_score(
     texts: tuple[str, str],
-    given: Sequence[int],
-    wanted: Sequence[int],
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
     scores: Sequence[float],
     source: Subwords,
     target: Subwords,
@@ -189,7 +189,7 @@ def as_score(
     """Return the score of a pair of texts from the token ids of both sides and the target's log-
     probabilities.
     """
-    pieces, source_pieces = tuple(target.pieces(wanted[:-1])), tuple(source.pieces(given[:-1]))
+    pieces, source_pieces = tuple(target.pieces(target_ids[:-1])), tuple(source.pieces(source_ids[:-1]))
     return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
 
 
@@ -251,11 +251,11 @@ def parallel_scorer(model: Seq2Seq) -> Scorer:
         lengths = torch.tensor([len(target) for target in targets], device=model.device)
         real = torch.arange(features.shape[1], device=model.device) < lengths[:, None]  # (sentences, target)
         rows = features[real]  # (tokens, width)
-        wanted = torch.tensor([token for target in targets for token in target], device=model.device)
+        expected = torch.tensor([token for target in targets for token in target], device=model.device)
         scores = []
         for row in range(0, len(rows), ROWS):
             log_probs = torch.log_softmax(model.logits(rows[row : row + ROWS]), dim=-1)
-            scores.append(log_probs.gather(1, wanted[row : row + ROWS, None])[:, 0])  # (rows,)
+            scores.append(log_probs.gather(1, expected[row : row + ROWS, None])[:, 0])  # (rows,)
         flat = iter(torch.cat(scores).tolist())
         return [list(islice(flat, len(target))) for target in targets]
 

@@ -6,14 +6,14 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from uwaga.errors import TextTooLongError, quoted
 from uwaga.languages.codes import base_language
-from uwaga.results.translation import Span, Translation
+from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
@@ -21,10 +21,7 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import is_capitalised
 from uwaga.translator.checks import is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
-
-if TYPE_CHECKING:
-    from uwaga.alignment.piece_alignment import PieceAlignment
-
+from uwaga.translator.text import Passage, Sentence
 
 CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
 """After the punctuation of a clause; where a script puts spaces, one must follow."""
@@ -59,32 +56,32 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 
 
 def share_out(
-    text: str, sizes: Sequence[int], whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
+    text: str, sizes: Sequence[int], unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
 ) -> list[str]:
     """Split a text into parts of about the relative lengths ``sizes``; joined, they are the text.
 
     Args:
         text: the text.
         sizes: one for each part; none for no part at all.
-        whole: returns the spans of the text that no split may fall in.
+        unsplittable: returns the spans of the text that no split may fall in.
     """
     if len(sizes) < 2:
         return [text] * len(sizes)
-    inside = _inside(whole(text)) if whole else ()
-    cuts = [one.start() for one in WORD.finditer(text)]
-    allowed = [0, *(at for at in cuts if at not in inside), len(text)]
+    forbidden = _inner_positions(unsplittable(text)) if unsplittable else ()
+    cuts = [match.start() for match in WORD.finditer(text)]
+    allowed = [0, *(cut for cut in cuts if cut not in forbidden), len(text)]
     bounds, total = [0], sum(sizes)
     for size in accumulate(sizes[:-1]):
-        wanted = len(text) * size / total
-        at = bisect_left(allowed, wanted)
-        _, nearest = min((abs(place - wanted), place) for place in allowed[max(at - 1, 0) : at + 1])
+        ideal = len(text) * size / total
+        index = bisect_left(allowed, ideal)
+        _, nearest = min((abs(cut - ideal), cut) for cut in allowed[max(index - 1, 0) : index + 1])
         bounds.append(nearest)
     return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
 
 
-def _inside(spans: Iterable[Span]) -> set[int]:
+def _inner_positions(spans: Iterable[Span]) -> set[int]:
     """Return the places inside spans, their ends not counted."""
-    return {at for start, end in spans for at in range(start + 1, end)}
+    return {position for start, end in spans for position in range(start + 1, end)}
 
 
 def _pieces(
@@ -103,7 +100,7 @@ def _pieces(
 
 
 def _fitting(
-    units: Sequence[str], limit: int, wanted: int, count: Callable[[str], int]
+    units: Sequence[str], limit: int, group_tokens: int, count: Callable[[str], int]
 ) -> Iterator[tuple[str, int]]:
     """Yield units joined as far as they fit, with their tokens; others in groups of ``wanted``.
 
@@ -119,15 +116,17 @@ def _fitting(
         raise TextTooLongError(
             f"{quoted(text)} alone has {tokens} tokens, but the model accepts at most {limit}"
         )
-    groups = min(len(units), -(-tokens // wanted))
+    groups = min(len(units), -(-tokens // group_tokens))
     bounds = [len(units) * number // groups for number in range(groups + 1)]
     for first, last in pairwise(bounds):
-        yield from _fitting(units[first:last], limit, wanted, count)
+        yield from _fitting(units[first:last], limit, group_tokens, count)
 
 
 def _characters(text: str) -> list[str]:
     """Return the characters of a text, combining marks with their letters."""
-    starts = [at for at in range(1, len(text)) if not _belongs(text[at - 1], text[at])]
+    starts = [
+        position for position in range(1, len(text)) if not _belongs(text[position - 1], text[position])
+    ]
     return [text[first:last] for first, last in pairwise([0, *starts, len(text)])]
 
 
@@ -138,14 +137,14 @@ def _belongs(before: str, character: str) -> bool:
 def _even(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Return ranges of pieces of at most ``limit`` tokens: as few as possible, then as even as possible."""
     best = _packed(sizes, limit)
-    least, most = 0, limit
-    while least < most:
-        middle = (least + most) // 2
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high) // 2
         tried = _packed(sizes, middle)
         if len(tried) <= len(best) and max(sizes) <= middle:
-            best, most = tried, middle
+            best, high = tried, middle
         else:
-            least = middle + 1
+            low = middle + 1
     return best
 
 
@@ -172,60 +171,6 @@ INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """One input of the model.
-
-    ``ids`` are its tokens, end symbol included; ``after`` separates its translation from the next. ``copy``
-    is its translation if that is the text itself, else None. ``bare``: it ends a line, and no mark ends it,
-    so that none is to end its translation. ``glued``: the sentence was split inside a word
-    that continues in the next part. ``place`` is its span in the text, ``text`` the text of the span;
-    ``origin`` is the first model's input for it in a chain, None for the first model.
-    """
-
-    ids: tuple[int, ...]
-    after: str
-    copy: str | None = None
-    glued: bool = False
-    bare: bool = False
-    place: Span = (0, 0)
-    text: str = ""
-    origin: str | None = None
-
-    @property
-    def first_text(self) -> str:
-        """The first model's input for the sentence, in which the terms of a glossary are found."""
-        return self.text if self.origin is None else self.origin
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A ``text`` split into sentences.
-
-    ``before`` are the line breaks before the first sentence; ``warnings`` report unusual input, and sentences
-    that had to be split.
-    """
-
-    before: str
-    sentences: tuple[Sentence, ...]
-    warnings: tuple[str, ...] = ()
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class TranslatedPassage:
-    """A translation, the passage that it translates, and the translation of each sentence.
-
-    ``pieces`` align the pieces of each sentence with those of its translation, if the options ask for
-    ``alignment``.
-    """
-
-    translation: Translation
-    passage: Passage
-    sentences: tuple[str, ...]
-    pieces: tuple[PieceAlignment, ...] = ()
-
-
-@dataclass(frozen=True)
 class Segmenter:
     """Splits texts into sentences for one model.
 
@@ -239,8 +184,8 @@ class Segmenter:
     limit: int | None
     languages: tuple[str, str]
     options: TextOptions
-    whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
-    most: int | None = None
+    unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
+    max_unsplit: int | None = None
 
     def cut(self, text: str, split: Split, name: str) -> Passage:
         """Split a text into sentences.
@@ -263,36 +208,34 @@ class Segmenter:
         before, sentences = _joined("", lines)
         return Passage(before, sentences, tuple(warnings), text)
 
-    def cut_translated(
-        self, passage: Passage, sentences: Sequence[str], text: str, split: Split, name: str
-    ) -> Passage:
+    def cut_translated(self, passage: Passage, split: Split, name: str) -> Passage:
         """Split another model's translation of a passage at the passage's sentences.
 
-        What stood between its sentences stays. One is cut as a line is (see :meth:`cut`), so that it becomes
-        several only where this model cannot take it whole.
+        The text between the sentences is kept. A sentence is cut as a line is (see :meth:`cut`), so that it
+        becomes several only where this model cannot take all of it.
 
         Args:
-            passage: the text that was translated.
-            sentences: the translation of each of its sentences.
-            text: the whole translation.
+            passage: the translated text; its sentences have their ``translation``.
             split: ``auto`` or ``never``.
             name: the name of the text, for error messages.
         """
+        text = passage.result.text
         warnings, lines, line = self._doubts(text), list[tuple[list[Sentence], str]](), list[Sentence]()
         start = len(passage.before)
-        for number, (sentence, translated) in enumerate(zip(passage.sentences, sentences, strict=True), 1):
-            added = list(self._line(translated, start, split, name, warnings))
-            start += len(translated) + len(sentence.after)
-            shares = share_out(sentence.first_text, [len(one.text) for one in added], self.whole)
-            added = [replace(one, origin=share) for one, share in zip(added, shares, strict=True)]
-            if added and sentence.glued:
-                added[-1] = replace(added[-1], after="", glued=True)
+        for number, sentence in enumerate(passage.sentences, start=1):
+            added = list(self._line(sentence.translation, start, split, name, warnings))
+            start += len(sentence.translation) + len(sentence.after)
+            shares = share_out(sentence.first_text, [len(part.text) for part in added], self.unsplittable)
+            for part, share in zip(added, shares, strict=True):
+                part.origin = share
+            if added and sentence.is_glued:
+                added[-1].after, added[-1].is_glued = "", True
             line += added
-            if number == len(sentences) or LINE_BREAK.search(sentence.after):
+            if number == len(passage.sentences) or LINE_BREAK.search(sentence.after):
                 lines.append((line, sentence.after))
                 line = []
-        before, cut = _joined(passage.before, lines)
-        return Passage(before, cut, tuple(warnings), text)
+        before, sentences = _joined(passage.before, lines)
+        return Passage(before, sentences, tuple(warnings), text)
 
     def ids(self, line: str) -> tuple[int, ...]:
         """Return the tokens of a line or sentence, end symbol included; none if there is nothing to read."""
@@ -308,31 +251,33 @@ class Segmenter:
         self, line: str, start: int, split: Split, name: str, warnings: list[str]
     ) -> Iterator[Sentence]:
         """Yield the sentences of a line that begins at a position of the text."""
-        whole = self.ids(line)
-        if not whole:
+        line_ids = self.ids(line)
+        if not line_ids:
             return
         bounds = [bound for bound in (self.limit, self.options.split_above or None) if bound is not None]
-        fits = len(whole) <= min(bounds, default=len(whole))
+        fits = len(line_ids) <= min(bounds, default=len(line_ids))
         if split == "never":
             yield self._sentence(
-                within(whole, self.most or self.limit, name, f"sentence {_shortened(line)!r}"), line, start
+                within(line_ids, self.max_unsplit or self.limit, name, f"sentence {_shortened(line)!r}"),
+                line,
+                start,
             )
             return
         if split == "auto" and fits:
-            yield self._sentence(whole, line, start)
+            yield self._sentence(line_ids, line, start)
             return
-        lead = self.source.language_prefix(line.strip())
+        language_prefix = self.source.language_prefix(line.strip())
         stop = start
         for number, part in enumerate(while_active(self._split(line))):
             start, stop = stop, stop + len(part)
-            before = "" if number == 0 else lead
-            ids = whole if part == line else self.ids(before + part)
+            before = "" if number == 0 else language_prefix
+            ids = line_ids if part == line else self.ids(before + part)
             if self.limit is None or len(ids) <= self.limit:
                 if ids:
                     yield self._sentence(ids, part, start)
                 continue
-            rest = part if number else part.strip().removeprefix(lead.strip())
-            parts = list(self._cut(rest, start + part.index(rest), lead, self.limit))
+            text = part if number else part.strip().removeprefix(language_prefix.strip())
+            parts = list(self._cut(text, start + part.index(text), language_prefix, self.limit))
             warnings.append(
                 f"the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, the model "
                 f"accepts at most {self.limit}: it was translated in {len(parts)} parts"
@@ -344,38 +289,40 @@ class Segmenter:
         from uwaga.tokenizers.sentences import split_sentences  # not before it is needed
 
         parts = split_sentences(line, self.languages[0])
-        if self.whole is None or len(parts) < 2:
+        if self.unsplittable is None or len(parts) < 2:
             return parts
-        inside = _inside(self.whole(line))
-        joined, at = [parts[0]], len(parts[0])
+        forbidden = _inner_positions(self.unsplittable(line))
+        joined, position = [parts[0]], len(parts[0])
         for part in parts[1:]:
-            if at in inside:
+            if position in forbidden:
                 joined[-1] += part
             else:
                 joined.append(part)
-            at += len(part)
+            position += len(part)
         return joined
 
-    def _cut(self, sentence: str, start: int, lead: str, limit: int) -> Iterator[Sentence]:
-        """Yield the parts of a sentence that is too long, each with the language's ``lead`` before it."""
-        framing = max(len(self.ids(lead)), len(self.source.add_special_tokens([])))
+    def _cut(self, sentence: str, start: int, language_prefix: str, limit: int) -> Iterator[Sentence]:
+        """Yield the parts of a sentence that is too long, each with the ``language_prefix`` before it."""
+        framing = max(len(self.ids(language_prefix)), len(self.source.add_special_tokens([])))
         if framing >= limit:
             raise TextTooLongError(f"the model accepts at most {limit} tokens, too few for any text")
 
         @cache
         def ids(part: str) -> tuple[int, ...]:
-            return self.ids(lead + part)
+            return self.ids(language_prefix + part)
 
         def count(part: str) -> int:
             return max(0, len(ids(part)) - framing)
 
-        every = cut_to_fit(sentence, limit - framing, count)
-        starts = accumulate(map(len, every), initial=start)
-        placed = [(part, at) for part, at in zip(every, starts, strict=False) if count(part)]
-        for (part, at), (following, _) in zip(placed, [*placed[1:], (" ", 0)], strict=True):
-            apart = part[-1:].isspace() or following[:1].isspace()
-            whole = self._sentence(ids(part), part, at)
-            yield whole if apart else replace(whole, after="", glued=True)
+        texts = cut_to_fit(sentence, limit - framing, count)
+        starts = accumulate(map(len, texts), initial=start)
+        parts = [(part, offset) for part, offset in zip(texts, starts, strict=False) if count(part)]
+        for (part, offset), (following, _) in pairwise([*parts, (" ", 0)]):
+            is_separate = part[-1:].isspace() or following[:1].isspace()
+            piece = self._sentence(ids(part), part, offset)
+            if not is_separate:
+                piece.after, piece.is_glued = "", True
+            yield piece
 
     def _doubts(self, text: str) -> list[str]:
         strange = unlike_language(text, self.languages[0]) if translates(self.languages) else None
@@ -384,14 +331,14 @@ class Segmenter:
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copied = translates(self.languages) and is_copied(part)
         copy = BLANKS.sub(" ", part.strip()) if copied else None
-        return Sentence(ids, self._space(), copy, place=(start, start + len(part)), text=part)
+        return Sentence(ids, self._space(), copy, span=(start, start + len(part)), text=part)
 
     def _space(self) -> str:
         """Return the separator between two sentences of the target language."""
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
-def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, tuple[Sentence, ...]]:
+def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
     """Return the line breaks before the first sentence, and the sentences with those after their lines.
 
     Args:
@@ -405,8 +352,7 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
         """Set the line breaks after the last sentence, and return those before the first."""
         if not sentences:
             return _breaks(breaks)
-        if sentences[-1].after != (after := _breaks(breaks)):
-            sentences[-1] = replace(sentences[-1], after=after)
+        sentences[-1].after = _breaks(breaks)
         return before
 
     for added, line_break in lines:
@@ -414,10 +360,10 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
             before = end()
             sentences += added
             if is_bare(added[-1].text):
-                sentences[-1] = replace(added[-1], bare=True)
+                added[-1].is_bare = True
             breaks = []
         breaks.append(line_break)
-    return end(), tuple(sentences)
+    return end(), sentences
 
 
 def _breaks(breaks: Iterable[str]) -> str:
@@ -433,23 +379,6 @@ def _breaks(breaks: Iterable[str]) -> str:
 def _shortened(text: str) -> str:
     text = text.strip()
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def prefix_ids(
-    passages: Sequence[Passage], prefixes: Sequence[str], target: Subwords
-) -> list[list[list[int]]]:
-    """Return the tokens of the prefix of every sentence of every passage.
-
-    Args:
-        passages: the texts, split into sentences.
-        prefixes: one each; of a text in several sentences it is the first one's.
-        target: tokeniser of the target side.
-    """
-    tokens = [target.encode(begun) if (begun := each.strip()) else [] for each in prefixes]
-    return [
-        [start if number == 0 else [] for number in range(len(passage.sentences))]
-        for passage, start in zip(passages, tokens, strict=True)
-    ]
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:

@@ -20,15 +20,15 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
+from uwaga.translator.pipeline import translate_inlines, translate_requests
 from uwaga.translator.plan import Plan, make_plan, search_options
 from uwaga.translator.request import Request, Split, build_requests
-from uwaga.translator.translate import stream_request, translate_inlines, translate_requests
 
 if TYPE_CHECKING:
     from uwaga.alignment.words import WordKind
     from uwaga.results.translation import WordAlignment
     from uwaga.translator.score import Score, Scorer
-    from uwaga.translator.write import TranslatedInline
+    from uwaga.translator.text import TranslatedInline
 
 WINDOW = 1024
 """Requests translated together: enough to sort into even batches."""
@@ -41,8 +41,7 @@ class Translator:
     split into sentences once, each sentence goes through all models, and the last translations are joined.
 
     A translator holds no state between calls: threads may share it. The translation of a text does not depend
-    on
-    the texts translated with it: its tokens are the same, and its scores agree to 1e-5.
+    on the texts translated with it: its tokens are the same, and its scores agree to 1e-5.
 
     Args:
         *models: one or more. Each translates from the language that the one before it translates to.
@@ -55,10 +54,14 @@ class Translator:
     def __init__(self, *models: Model) -> None:
         if not models:
             raise SettingsError("a translator needs a model")
-        self.models = models if len(models) == 1 else tuple(model.between() for model in models)
-        for number, (one, following) in enumerate(pairwise(self.models), start=1):
-            target, source = one.languages[1], following.languages[0]
-            if target != UNSTATED_LANGUAGES[1] and source != UNSTATED_LANGUAGES[0] and not same_language(target, source):
+        self.models = models if len(models) == 1 else tuple(each.between() for each in models)
+        for number, (model, following) in enumerate(pairwise(self.models), start=1):
+            target, source = model.languages[1], following.languages[0]
+            if (
+                target != UNSTATED_LANGUAGES[1]
+                and source != UNSTATED_LANGUAGES[0]
+                and not same_language(target, source)
+            ):
                 raise SettingsError(
                     f"model {number} translates to {target} and the next one from {source}: they do not "
                     "follow each other"
@@ -146,7 +149,7 @@ class Translator:
         Raises:
             SettingsError: they do not follow each other, or one needs a language that has not been chosen.
         """
-        return Translator(*self.models, *(model for one in following for model in one.models))
+        return Translator(*self.models, *(model for translator in following for model in translator.models))
 
     def between(self, source: str | None = None, target: str | None = None) -> Translator:
         """Return the translator for one pair of the model's languages; the weights are shared.
@@ -255,8 +258,8 @@ class Translator:
             DataError: a text is not valid Unicode, or not of its format; or the glossary is damaged.
         """
         requests = build_requests(text, options)
-        made = list(self.run(requests, window=max(len(requests), 1)))
-        return made[0] if isinstance(text, str) else made
+        translations = list(self.run(requests, window=max(len(requests), 1)))
+        return translations[0] if isinstance(text, str) else translations
 
     def run(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[Translation]:
         """Translate requests, in constant memory; yield their translations in order.
@@ -269,25 +272,19 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        rest = iter(requests)
+        remaining = iter(requests)
         plan: Plan | None = None
-        while part := list(islice(rest, window)):
-            groups: list[list[int]] = []
-            for at, request in enumerate(part):
-                of = next((one for one in groups if part[one[0]].shared == request.shared), None)
-                if of is None:
-                    groups.append([at])
-                else:
-                    of.append(at)
-            made: dict[int, Translation] = {}
-            for group in groups:
-                alike = [part[at] for at in group]
-                if plan is None or alike[0].shared != plan.request.shared or alike[0].source == AUTO:
-                    texts = [one.text for one in alike]
-                    plan = make_plan(self.models, self.languages, alike[0], texts)
-                made |= zip(group, translate_requests(plan, alike), strict=True)
-            for at in range(len(part)):
-                yield made[at]
+        while batch := list(islice(remaining, window)):
+            translations: dict[int, Translation] = {}
+            for indices in _groups(batch):
+                group = [batch[index] for index in indices]
+                first = group[0]
+                if plan is None or first.shared != plan.request.shared or first.source == AUTO:
+                    texts = [request.text for request in group]
+                    plan = make_plan(self.models, self.languages, first, texts)
+                translations |= zip(indices, translate_requests(plan, group), strict=True)
+            for index in range(len(batch)):
+                yield translations[index]
 
     def retranslate(
         self, text: str, previous: str | Translation, *, bias: float = 0.0, mask: int = 0, **options: Any
@@ -338,6 +335,8 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
         """
+        from uwaga.translator.stream import stream_request
+
         plan = make_plan(self.models, self.languages, request, [request.text], streaming=True)
         return stream_request(plan, request)
 
@@ -360,7 +359,7 @@ class Translator:
         """
         plan = make_plan(self.models, self.languages, request, [plain_text(inline) for inline in inlines])
         called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else names
-        return translate_inlines(plan, inlines, [request.prefix] * len(inlines), called)
+        return translate_inlines(plan, inlines, called)
 
     def prepare(self, request: Request, streaming: bool = False) -> Request:
         """Check a request before its texts are known; return it with its glossary read and its seed chosen.
@@ -392,11 +391,11 @@ class Translator:
         search = {name: str(value) for name, value in asdict(last).items() if name != "batch_tokens"}
         if earlier:
             search["earlier"] = str(tuple(map(asdict, earlier)))
-        kept = resolve_placeholders(request.placeholders)
+        placeholders = resolve_placeholders(request.placeholders)
         settings: dict[str, Any] = {
             "model": repr(self),
             "search": search,
-            "placeholders": "none" if kept is None else kept.pattern.pattern,
+            "placeholders": "none" if placeholders is None else placeholders.pattern.pattern,
             "split": request.split,
         }
         if request.glossary:
@@ -423,7 +422,8 @@ class Translator:
             split: as of :class:`uwaga.translator.request.Request`.
         """
         plan = make_plan(self.models, self.languages, Request(text, split=split), [text])
-        return tuple(plan.in_step(one, 0) for one in plan.stages[0].split_text(text, "the text").warnings)
+        first = plan.stages[0]
+        return tuple(map(first.in_step, first.split_text(text, "the text").warnings))
 
     def score(
         self,
@@ -483,9 +483,9 @@ class Translator:
         from uwaga.translator.align import align_pairs
 
         model, pairs = self.model.between(source, target), list(pairs)
-        ids, sides = model.pair_ids(pairs, first), (model.source, model.target)
+        ids, tokenisers = model.pair_ids(pairs, first), (model.source, model.target)
         start = model.decoding.start
-        return align_pairs(model.decoder, model.alignment_head, pairs, ids, sides, start, words)
+        return align_pairs(model.decoder, model.alignment_head, pairs, ids, tokenisers, start, words)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1
@@ -544,9 +544,9 @@ class Translator:
         from uwaga.library.publish import check_name, push
 
         check_name(name)
-        with TemporaryDirectory(prefix="uwaga-") as place:
-            self._save(Path(place) / "model", name, card)
-            return push(Path(place) / "model", name, private, token, commit_message)
+        with TemporaryDirectory(prefix="uwaga-") as temporary:
+            self._save(Path(temporary) / "model", name, card)
+            return push(Path(temporary) / "model", name, private, token, commit_message)
 
     def _save(self, folder: Path, name: str, card: dict[str, Any]) -> None:
         from uwaga.library.model_card import CardFields
@@ -569,21 +569,36 @@ class Translator:
             TextTooLongError: a side is longer than the model accepts.
             DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
         """
-        from uwaga.translator.assemble import join_sentences
         from uwaga.translator.attention import force_recorded
+        from uwaga.translator.layers.assemble import join_sentences
         from uwaga.translator.score import no_attention
-        from uwaga.translator.split import Passage, Sentence
+        from uwaga.translator.text import Passage, Sentence
 
         model = self.model.between()
         if not model.segmenter().ids(source):
             raise DataError("there is nothing to read in the text, so nothing to attend to")
         if target is None:
-            every = model.decoder.attentions is not None
-            best = Translator(model).translate(source, attention="all" if every else True, sample=False)
+            has_attentions = model.decoder.attentions is not None
+            best = Translator(model).translate(
+                source, attention="all" if has_attentions else True, sample=False
+            )
             if best.attention is None:
                 raise no_attention()
             return best
         [ids], [forced] = model.pair_ids([(source, target)])
-        found = force_recorded(model.decoder, ids, forced, model.decoding.start)
-        passage = Passage("", (Sentence(ids, "", place=(0, len(source))),), text=source)
-        return join_sentences(passage, [[found]], 1, model.source, model.target)
+        hypothesis = force_recorded(model.decoder, ids, forced, model.decoding.start)
+        sentence = Sentence(ids, "", span=(0, len(source)), hypotheses=[hypothesis])
+        return join_sentences(Passage("", [sentence], text=source), 1, model.source, model.target)
+
+
+def _groups(requests: Sequence[Request]) -> list[list[int]]:
+    """Return the indices of requests that are translated together, in the order of their first."""
+    groups: list[list[int]] = []
+    for index, request in enumerate(requests):
+        for group in groups:
+            if requests[group[0]].shared == request.shared:
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+    return groups

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from uwaga.models.masked import MaskedEncoder
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 MASK = "[MASK]"
-INSIDE = "##"
+CONTINUATION_MARK = "##"
 """The prefix of a piece that continues a word."""
 
 BATCH_TOKENS = 4096
@@ -141,7 +141,7 @@ class MaskFiller:
         if mask is None:
             raise ModelError(f"{self.tokeniser.name}: the tokeniser has no {MASK}")
         ids = [self._ids(text, name) for text, name in zip(texts, names, strict=True)]
-        positions = [[at for at, token in enumerate(row) if token == mask] for row in ids]
+        positions = [[position for position, token in enumerate(row) if token == mask] for row in ids]
         for gaps, name in zip(positions, names, strict=True):
             if not gaps:
                 raise DataError(f"{name} has no {MASK}: put one where a word is to be found")
@@ -164,7 +164,7 @@ class MaskFiller:
             DataError: a text is not valid Unicode.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
+        ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         encodings = [
             Encoding(tuple(self.tokeniser.pieces(row)), states.float().cpu().numpy())
             for row, states in zip(ids, self._in_batches(self.model.encode, ids), strict=True)
@@ -191,17 +191,17 @@ class MaskFiller:
             DataError: a text is not valid Unicode.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
+        ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         attentions = self._in_batches(self.model.attentions, ids)
         attended = [
-            AttendedText(one, tuple(self.tokeniser.pieces(row)), seen)
-            for one, row, seen in zip(texts, ids, attentions, strict=True)
+            AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
+            for text, row, matrices in zip(texts, ids, attentions, strict=True)
         ]
         return attended[0] if isinstance(text, str) else attended
 
     def _in_batches(
-        self, function: Callable[[list[list[int]]], list[Made]], ids: Sequence[list[int]]
-    ) -> list[Made]:
+        self, function: Callable[[list[list[int]]], list[Value]], ids: Sequence[list[int]]
+    ) -> list[Value]:
         """Call a function of the model with texts of similar length together."""
         return map_batches(
             lambda indices: function([ids[index] for index in indices]), list(map(len, ids)), BATCH_TOKENS
@@ -237,6 +237,6 @@ def _filled(text: str, gap: int, piece: str) -> str:
     """Return the text with a piece in one of its gaps; a piece that continues a word is joined to it."""
     parts = text.split(MASK)
     before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
-    if piece.startswith(INSIDE):
-        before, piece = before.rstrip(), piece.removeprefix(INSIDE)
+    if piece.startswith(CONTINUATION_MARK):
+        before, piece = before.rstrip(), piece.removeprefix(CONTINUATION_MARK)
     return before + piece + after

@@ -18,8 +18,8 @@ from uwaga.tokenizers.chat_template import ChatTemplate, Message
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
-from uwaga.translator.grow import grow
 from uwaga.translator.model import summary
+from uwaga.translator.stream import grow
 
 Chat = Sequence[Message]
 """Messages, each a mapping with the ``role`` ``system``, ``user`` or ``assistant``, and its ``content``."""
@@ -80,11 +80,11 @@ class Continuation(JsonRecord):
         if self.draft is not None:
             values["draft"] = self.draft.to_dict()
         if self.alternatives:
-            values["alternatives"] = [one.to_dict() for one in self.alternatives]
+            values["alternatives"] = [alternative.to_dict() for alternative in self.alternatives]
         return values
 
 
-class _Begun(NamedTuple):
+class _Prompt(NamedTuple):
     """A prompt to continue: its text and token ids, the text of new tokens, and the model."""
 
     text: str
@@ -201,11 +201,11 @@ class TextGenerator:
             ModelError: the chat template cannot be rendered.
             DataError: a prompt is neither a string nor messages, or not valid Unicode.
         """
-        wanted = self.options(**options)
+        search_options = self.options(**options)
         if isinstance(prompt, str) or _is_chat(prompt):
-            return self.continue_all([prompt], wanted, ["the prompt"])[0]
+            return self.continue_all([prompt], search_options, ["the prompt"])[0]
         prompts = cast("Sequence[str | Chat]", prompt)
-        return self.continue_all(prompts, wanted, [f"prompt {n}" for n in range(1, len(prompts) + 1)])
+        return self.continue_all(prompts, search_options, [f"prompt {n}" for n in range(1, len(prompts) + 1)])
 
     def options(self, **options: Any) -> SearchOptions:
         """Return the model's own search options, changed by those given; see :meth:`generate`.
@@ -222,17 +222,17 @@ class TextGenerator:
         error messages.
         """
         _check_prompted(options)
-        begun = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
-        lists: list[list[Hypothesis]] = [[] for _ in begun]
-        for decoder in dict.fromkeys(each.decoder for each in begun):  # that of texts, or of chats
-            indices = [index for index, one in enumerate(begun) if one.decoder is decoder]
-            sources = [begun[index].ids for index in indices]
-            found = search(decoder, sources, options, drafts=self.drafter)
-            for index, hypotheses in zip(indices, found, strict=True):
+        started = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
+        lists: list[list[Hypothesis]] = [[] for _ in started]
+        for decoder in dict.fromkeys(start.decoder for start in started):  # that of texts, or of chats
+            indices = [index for index, start in enumerate(started) if start.decoder is decoder]
+            sources = [started[index].ids for index in indices]
+            results = search(decoder, sources, options, drafts=self.drafter)
+            for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
         return [
-            self._continuation(each.text, ways, each.new_text)
-            for each, ways in zip(begun, lists, strict=True)
+            self._continuation(start.text, hypotheses, start.new_text)
+            for start, hypotheses in zip(started, lists, strict=True)
         ]
 
     def check_chats(self) -> None:
@@ -276,13 +276,13 @@ class TextGenerator:
             SettingsError: the decoder does not return attention weights.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
-        fed = [[self.decoder.symbols.start]] * len(ids)
-        found = [
-            AttendedText(one, tuple(self.tokeniser.pieces(row)), seen)
-            for one, row, seen in zip(texts, ids, all_attentions(self.decoder, ids, fed), strict=True)
+        ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
+        inputs = [[self.decoder.symbols.start]] * len(ids)
+        attended = [
+            AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
+            for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, ids, inputs), strict=True)
         ]
-        return found[0] if isinstance(text, str) else found
+        return attended[0] if isinstance(text, str) else attended
 
     def stream(self, prompt: str | Chat, **options: Any) -> Generator[str, None, bool]:
         """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.
@@ -304,16 +304,16 @@ class TextGenerator:
         """
         options.check_streams()
         _check_prompted(options)
-        begun = self._begin(prompt, name)
-        return grow(begun.decoder, begun.ids, options, begun.new_text, drafts=self.drafter)
+        start = self._begin(prompt, name)
+        return grow(start.decoder, start.ids, options, start.new_text, drafts=self.drafter)
 
-    def _begin(self, prompt: str | Chat, name: str) -> _Begun:
+    def _begin(self, prompt: str | Chat, name: str) -> _Prompt:
         if not _is_chat(prompt):
             ids = self._ids(prompt, name)
-            return _Begun(str(prompt), ids, self._text_after(ids), self.decoder)
+            return _Prompt(str(prompt), ids, self._text_after(ids), self.decoder)
         chat, decoder = self._chat
         text = chat.text(prompt, name)
-        return _Begun(text, self._fitting(chat.encode(text), name), self.tokeniser.decode, decoder)
+        return _Prompt(text, self._fitting(chat.encode(text), name), self.tokeniser.decode, decoder)
 
     @cached_property
     def _chat(self) -> tuple[ChatTokeniser, Decoder]:
@@ -324,9 +324,9 @@ class TextGenerator:
                 "messages"
             )
         chat, decoder = ChatTokeniser(self.tokeniser, self.chat), copy.copy(self.decoder)
-        end, *others = chat.ends
-        ended: Any = decoder  # a protocol's attribute is read-only
-        ended.symbols = replace(decoder.symbols, end=end, other_ends=tuple(others))
+        end, *other_ends = chat.ends
+        symbols_owner: Any = decoder  # a protocol's attribute is read-only
+        symbols_owner.symbols = replace(decoder.symbols, end=end, other_ends=tuple(other_ends))
         return chat, decoder
 
     def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
@@ -336,7 +336,7 @@ class TextGenerator:
         prompt that has a text, too.
         """
         decode = self.tokeniser.decode
-        first = next((at for at in reversed(range(len(prompt))) if decode(prompt[at:])), len(prompt))
+        first = next((index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt))
         end = list(prompt[first:])
         skipped = len(decode(end))
         return lambda tokens: decode([*end, *tokens])[skipped:]
@@ -357,23 +357,23 @@ class TextGenerator:
         return ids
 
     def _continuation(
-        self, prompt: str, ways: Sequence[Hypothesis], text: Callable[[Sequence[int]], str]
+        self, prompt: str, hypotheses: Sequence[Hypothesis], text: Callable[[Sequence[int]], str]
     ) -> Continuation:
-        made = [
+        continuations = [
             Continuation(
                 prompt=prompt,
-                text=text(way.tokens),
-                score=way.score,
-                log_prob=way.log_prob,
-                tokens=tuple(self.tokeniser.pieces(way.tokens)),
-                token_scores=way.token_scores,
-                truncated=way.truncated,
-                entropies=way.entropies,
-                draft=way.draft,
+                text=text(hypothesis.tokens),
+                score=hypothesis.score,
+                log_prob=hypothesis.log_prob,
+                tokens=tuple(self.tokeniser.pieces(hypothesis.tokens)),
+                token_scores=hypothesis.token_scores,
+                truncated=hypothesis.truncated,
+                entropies=hypothesis.entropies,
+                draft=hypothesis.draft,
             )
-            for way in ways
+            for hypothesis in hypotheses
         ]
-        return replace(made[0], alternatives=tuple(made[1:]))
+        return replace(continuations[0], alternatives=tuple(continuations[1:]))
 
 
 def _is_chat(prompt: object) -> TypeGuard[Chat]:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, overload
 
 from uwaga.errors import SettingsError
+from uwaga.generation import MaskFiller, TextGenerator
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.choose_models import choose_for
-from uwaga.translator.fill import MaskFiller
-from uwaga.translator.generate import TextGenerator
 from uwaga.translator.loading import (
     load_filler,
     load_generator,
@@ -58,26 +57,26 @@ def load(
         SettingsError: an impossible option, models of different tokenisers, or a language that is missing.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
-    wanted = LoadOptions.from_mapping(options)
-    chosen = choose_for(name, wanted, via)
-    if chosen.legs or len(chosen.names) > 1:
-        return chosen.load(wanted)
-    name = next(iter(chosen.names), None)
-    checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
-    asked = wanted.source is not None or wanted.target is not None
-    if checkpoint.task == "translate" or (asked and checkpoint.task == "generate"):
-        return Translator(load_model(checkpoint, wanted))
-    what = f"a model of the family {checkpoint.family!r}"
-    if asked:
-        raise SettingsError(f"{name}: {what} takes no languages")
-    if wanted.shortlist is not None:
-        raise SettingsError(f"{name}: {what} takes no shortlist")
-    if wanted.adapter is not None:
-        raise SettingsError(f"{name}: {what} cannot take an adapter")
+    load_options = LoadOptions.from_mapping(options)
+    choice = choose_for(name, load_options, via)
+    if choice.legs or len(choice.names) > 1:
+        return choice.load(load_options)
+    name = next(iter(choice.names), None)
+    checkpoint = read_model(name, memory=load_options.memory, adapter=load_options.adapter)
+    has_languages = load_options.source is not None or load_options.target is not None
+    if checkpoint.task == "translate" or (has_languages and checkpoint.task == "generate"):
+        return Translator(load_model(checkpoint, load_options))
+    description = f"a model of the family {checkpoint.family!r}"
+    if has_languages:
+        raise SettingsError(f"{name}: {description} takes no languages")
+    if load_options.shortlist is not None:
+        raise SettingsError(f"{name}: {description} takes no shortlist")
+    if load_options.adapter is not None:
+        raise SettingsError(f"{name}: {description} cannot take an adapter")
     if checkpoint.task == "generate":
-        return TextGenerator(*load_generator(checkpoint, wanted))
-    if wanted.draft is not None:
-        raise SettingsError(f"{name}: {what} takes no draft")
-    if wanted.engine == "native":
-        raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
-    return MaskFiller(*load_filler(checkpoint, wanted))
+        return TextGenerator(*load_generator(checkpoint, load_options))
+    if load_options.draft is not None:
+        raise SettingsError(f"{name}: {description} takes no draft")
+    if load_options.engine == "native":
+        raise SettingsError(f"{name}: {description} runs on torch; leave engine out")
+    return MaskFiller(*load_filler(checkpoint, load_options))

@@ -1,0 +1,8 @@
+"""Models that continue texts, and models that fill gaps in them.
+
+The names of the stub ``__init__.pyi`` are imported when they are used.
+"""
+
+from uwaga.files.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

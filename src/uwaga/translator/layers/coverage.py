@@ -1,0 +1,123 @@
+"""Words of a source that its translation omits.
+
+Attention alone does not find them: a step often looks at a word and produces another. Contrastive
+conditioning does (Vamvas & Sennrich 2022): a word is omitted if the translation is more probable without it
+in the source. Words whose best link is improbable need less evidence. The thresholds were chosen with
+``benchmarks/omissions.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from uwaga.results.coverage import differing_numbers, is_small_number
+from uwaga.results.translation import Coverage, Span
+from uwaga.scheduling.call_context import while_active
+from uwaga.translator.plan import Stage
+from uwaga.translator.score import in_batches
+from uwaga.translator.text import Passage, Sentence
+
+FEWEST_LETTERS = 3
+"""Letters of the shortest words that are examined; articles and particles often have no counterpart."""
+MIN_CERTAIN_GAIN = 1.0
+"""Nats that a translation gains without a word of the source that it omits, whatever the word's links are."""
+LINKED, FEWEST_UNLINKED = 0.8, 4
+"""Any gain is enough for a word of at least that many letters whose most probable link is below the first."""
+
+BATCH_PAIRS = 1024
+"""Pairs that are scored between two checks that the call is still active."""
+
+
+class _Word(NamedTuple):
+    """A word that may be omitted: its sentence, its passage and its span there, the probability of its best
+    link.
+    """
+
+    sentence: Sentence
+    passage: Passage
+    span: Span
+    link: float
+
+    @property
+    def text(self) -> str:
+        start, end = self.span
+        return self.passage.text[start:end]
+
+
+def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
+    """Set the ``coverage`` of translated passages, and add its warnings.
+
+    Args:
+        stage: the model and the options; with ``coverage="unaligned"`` only words whose links are all
+            improbable are examined.
+        passages: the passages, translated and aligned.
+    """
+    words = [word for passage in passages for word in _words(passage)]
+    if stage.options.coverage == "unaligned":
+        words = [word for word in words if word.link < LINKED]
+    omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
+    for word, gain in zip(words, _gains(stage, words), strict=True):
+        if is_omitted(word.text, gain, word.link):
+            omitted[word.passage].append(word.text)
+    for passage in passages:
+        result = passage.result
+        coverage = Coverage(tuple(omitted[passage]), *differing_numbers(result.source, result.text))
+        warnings = (*result.warnings, *coverage.warnings)
+        passage.translation = replace(result, coverage=coverage, warnings=warnings)
+
+
+def is_omitted(word: str, gain: float, link: float) -> bool:
+    """Return True if a word of the source is not translated.
+
+    Args:
+        word: the word.
+        gain: nats by which the translation is more probable without the word in the source.
+        link: the probability of its best link.
+    """
+    return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= FEWEST_UNLINKED)
+
+
+def _words(passage: Passage) -> Iterator[_Word]:
+    """Yield the words of a passage that may be omitted: not its other numbers, which are compared."""
+    alignment = passage.result.alignment
+    assert alignment is not None
+    links: dict[int, float] = {}
+    for (source, _), chance in alignment.link_probabilities.items():
+        links[source] = max(chance, links.get(source, 0.0))
+    starts = [start for start, _ in alignment.source]
+    for sentence in passage.sentences:
+        if not sentence.is_searched:
+            continue
+        first, last = (bisect_left(starts, bound) for bound in sentence.span)
+        for index in range(first, last):
+            word = _Word(sentence, passage, alignment.source[index], links.get(index, 0.0))
+            if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= FEWEST_LETTERS):
+                yield word
+
+
+def _gains(stage: Stage, words: Sequence[_Word]) -> list[float]:
+    """Return the nats by which each translation is more probable without each word."""
+    end, empty = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
+    targets: dict[Sentence, tuple[int, ...]] = {}
+    for word in words:
+        best = word.sentence.hypotheses[0]
+        targets[word.sentence] = best.tokens if best.truncated else (*best.tokens, end)
+    pairs = [(sentence.ids, target) for sentence, target in targets.items()]
+    for word in while_active(words):
+        (start, stop), (word_start, word_stop) = word.sentence.span, word.span
+        without = word.passage.text[start:word_start].rstrip() + word.passage.text[word_stop:stop]
+        pairs.append((stage.segmenter.ids(without) or empty, targets[word.sentence]))
+    totals: list[float] = []
+    for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
+        sources, outputs = zip(*pairs[first : first + BATCH_PAIRS], strict=True)
+        options = stage.options
+        scores = in_batches(stage.model.scores, sources, outputs, options.batch_tokens, options.start)
+        totals += map(math.fsum, scores)
+    complete = dict(zip(targets, totals, strict=False))
+    return [
+        total - complete[word.sentence] for word, total in zip(words, totals[len(targets) :], strict=True)
+    ]

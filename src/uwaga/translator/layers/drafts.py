@@ -1,0 +1,70 @@
+"""Drafts of sentences: those of a request, or of a faster model (M42)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from uwaga.decoder import Decoder, Draft
+from uwaga.languages.codes import base_language
+from uwaga.results.translation import without_last_words
+from uwaga.translator.checks import STOPS, is_bare
+from uwaga.translator.model import Model
+from uwaga.translator.plan import Stage
+from uwaga.translator.split import UNSPACED
+from uwaga.translator.text import Passage, Sentence, TextDraft
+
+UNSPACED_STOP = "。"
+"""The full stop of languages without spaces between words."""
+
+
+def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
+    """Set the drafts of passages' sentences: from the drafts of their passages, or by the model's drafter.
+
+    Returns:
+        a smaller model that drafts during the search; None for no such model.
+    """
+    undrafted: list[Sentence] = []
+    for passage in passages:
+        if passage.draft is None:
+            undrafted += [sentence for sentence in passage.sentences if sentence.is_searched]
+        else:
+            divide_draft(stage, passage, passage.draft)
+    return draft_by_model(stage, undrafted)
+
+
+def draft_by_model(stage: Stage, sentences: Sequence[Sentence]) -> Decoder | None:
+    """Set the drafts of sentences by the drafter of the model, if there is one; see :func:`add_drafts`."""
+    drafter = stage.model.drafter
+    return drafter.draft(stage.model, sentences, stage.options) if drafter and sentences else None
+
+
+def divide_draft(stage: Stage, passage: Passage, draft: TextDraft) -> None:
+    """Set the drafts of sentences to the sentences of the passage's draft, in order."""
+    from uwaga.tokenizers.sentences import split_sentences
+
+    text, parts = draft.text, [draft.text]
+    if len(passage.sentences) > 1:
+        lines = [line for line in text.splitlines() if line.strip()]
+        parts = [part for line in lines for part in split_sentences(line, stage.model.languages[1])]
+    end, position = len(without_last_words(text, draft.mask)), 0
+    for sentence, part in zip(passage.sentences, map(str.strip, parts), strict=False):
+        if not part:
+            continue
+        position = max(position, text.find(part, position))
+        if sentence.is_searched:
+            sentence.draft = text_draft(stage.model, part, draft.bias, max(0, end - position))
+        position += len(part)
+
+
+def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) -> Draft:
+    """Return the draft of a sentence, with a weight for its first ``shown`` characters.
+
+    A sentence without a mark at its end gets a full stop, with which models end most sentences.
+    """
+    stop = UNSPACED_STOP if base_language(model.languages[1]) in UNSPACED else STOPS[0]
+    tokens = model.target.encode(text + stop if is_bare(text) else text)
+    if not bias:
+        return Draft(tokens)
+    common = zip(tokens, model.target.encode(text[:characters]), strict=False)
+    return Draft(tokens, bias, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], common)))

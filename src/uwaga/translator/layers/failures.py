@@ -1,0 +1,87 @@
+"""A text that cannot be translated does not affect the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from uwaga.errors import DataError, UwagaError
+from uwaga.results.translation import Translation
+from uwaga.translator.request import OnError
+from uwaga.translator.text import Layer, Text
+
+
+class FailedTextsError(DataError):
+    """Texts that cannot be translated, each with its error."""
+
+    def __init__(self, errors: dict[Text, DataError]) -> None:
+        super().__init__(str(next(iter(errors.values()))))
+        self.errors = errors
+
+
+class Failures:
+    """Translates texts by the next layer; those that fail get the error as their translation.
+
+    Args:
+        layer: the next layer.
+        on_error: with ``raise``, the error of the first text that fails is raised.
+    """
+
+    def __init__(self, layer: Layer, on_error: OnError) -> None:
+        self._layer, self._on_error = layer, on_error
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        if self._on_error == "raise":
+            try:
+                self._layer.translate(texts)
+            except FailedTextsError as failure:
+                raise next(iter(failure.errors.values())) from None
+            return
+        for text, error in translate_separately(self._layer, texts).items():
+            text.error = error
+            text.translation = failed(text.words, error, self._on_error)
+
+
+def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, DataError]:
+    """Translate texts, and return the errors of those that fail.
+
+    Texts that a layer names as the cause are left out and the others are translated again; if no text is
+    named, each half is tried by itself.
+    """
+    try:
+        layer.translate(texts)
+    except FailedTextsError as failure:
+        candidates = frozenset(texts)
+        errors = {_ancestor(text, candidates): error for text, error in failure.errors.items()}
+        remaining = [text for text in texts if text not in errors]
+        return errors | (translate_separately(layer, remaining) if remaining else {})
+    except DataError as error:
+        if len(texts) == 1:
+            return {texts[0]: error}
+        half = len(texts) // 2
+        return translate_separately(layer, texts[:half]) | translate_separately(layer, texts[half:])
+    return {}
+
+
+def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
+    """Call ``work`` with each text; afterwards, raise the errors of all texts that it refused."""
+    errors: dict[Text, DataError] = {}
+    for text in texts:
+        try:
+            work(text)
+        except DataError as error:
+            errors[text] = error
+    if errors:
+        raise FailedTextsError(errors)
+
+
+def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
+    """Return a translation that holds an error and, with ``copy``, the text."""
+    copy = text if on_error == "copy" and isinstance(text, str) else ""
+    return Translation(copy, 0.0, (), (), error=error)
+
+
+def _ancestor(text: Text, texts: frozenset[Text]) -> Text:
+    """Return the one of ``texts`` that a text was made from."""
+    while text not in texts and text.parent is not None:
+        text = text.parent
+    return text

@@ -1,0 +1,128 @@
+"""Texts in a format: read into the parts to translate, and written with the translations of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from uwaga.errors import DataError
+from uwaga.markup.formats import read_fragment
+from uwaga.markup.inline import Tag
+from uwaga.markup.placeholders import Placeholders as Patterns
+from uwaga.markup.units import Fragment
+from uwaga.results.coverage import combine_coverage
+from uwaga.results.translation import Translation
+from uwaga.scheduling.call_context import while_active
+from uwaga.translator.layers.failures import for_each
+from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.request import Request
+from uwaga.translator.text import Layer, Text
+
+
+class PlainText:
+    """Texts without a format: those with placeholders are written with these in their places.
+
+    Args:
+        layer: the next layer.
+        placeholders: what placeholders look like; None for no placeholders.
+        alignment: False to drop the alignment of texts whose words were aligned for their placeholders alone.
+    """
+
+    def __init__(self, layer: Layer, placeholders: Patterns | None, alignment: bool) -> None:
+        self._layer, self._placeholders, self._alignment = layer, placeholders, alignment
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        for_each(texts, check_string)
+        tagged: dict[Text, Text] = {}
+        for text in texts if self._placeholders is not None else ():
+            content = with_placeholders(text.content, self._placeholders, text.prefix)
+            if any(isinstance(part, Tag) for part in content):
+                tagged[text] = Text(content, text.name, text.prefix, parent=text)
+        self._layer.translate([tagged.get(text, text) for text in texts])
+        for text, part in tagged.items():
+            text.translation = write(text.words, Fragment.plain(text.words), [part], self._alignment)
+
+
+class Markup:
+    """Texts in HTML, XML or Markdown: each has any number of parts to translate.
+
+    Args:
+        layer: the next layer.
+        placeholders: what placeholders look like; None for no placeholders.
+        request: names the format, elements to leave untranslated, and the outline of XML.
+    """
+
+    def __init__(self, layer: Layer, placeholders: Patterns | None, request: Request) -> None:
+        self._layer, self._placeholders, self._request = layer, placeholders, request
+        self._ignored = frozenset(name.lower() for name in request.ignore_tags)
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        documents: dict[Text, tuple[Fragment, list[Text]]] = {}
+
+        def read(text: Text) -> None:
+            check_string(text)
+            fragment, prefix, parts = self._read(text), text.prefix, list[Text]()
+            for inline in fragment.inlines:
+                content = with_placeholders(inline, self._placeholders, prefix)
+                parts.append(Text(content, text.name, prefix, parent=text))
+                prefix = ""  # the first part alone begins with it
+            documents[text] = fragment, parts
+
+        for_each(while_active(texts), read)
+        self._layer.translate([part for _, parts in documents.values() for part in parts])
+        for text, (fragment, parts) in while_active(documents.items()):
+            text.translation = write(text.words, fragment, parts, alignment=False)
+
+    def _read(self, text: Text) -> Fragment:
+        try:
+            return read_fragment(text.words, self._request.format, self._ignored, self._request.outline)
+        except DataError as error:
+            raise DataError(f"{text.name}: {error}") from None
+
+
+def check_string(text: Text) -> None:
+    """Refuse a text that is not a string."""
+    [content] = text.content
+    if not isinstance(content, str):
+        raise DataError(f"{text.name} is not a string but {type(content).__name__}")
+
+
+def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: bool) -> Translation:
+    """Return the translation of a text in a format from those of its parts.
+
+    Args:
+        source: the text.
+        fragment: the text as it was read.
+        parts: its parts, translated.
+        alignment: False to drop the alignment, which is that of the words between the tags.
+    """
+    inlines = [part.written() for part in parts]
+    if len(parts) == 1:
+        [written], [part] = inlines, parts
+        first, *alternatives = [
+            replace(
+                hypothesis,
+                text=fragment.write([inline]),
+                source=source,
+                alignment=hypothesis.alignment if alignment else None,
+            )
+            for hypothesis, inline in zip(part.hypotheses, written, strict=True)
+        ]
+        return replace(first, alternatives=tuple(alternatives))
+    results = [part.result for part in parts]
+    searched = [result for result in results if result.tokens]
+    return Translation(
+        text=fragment.write([written[0] for written in inlines]),
+        score=math.fsum(result.score for result in searched) / max(len(searched), 1),
+        tokens=tuple(token for result in results for token in result.tokens),
+        token_scores=tuple(score for result in results for score in result.token_scores),
+        log_prob=math.fsum(result.log_prob for result in results),
+        truncated=any(result.truncated for result in results),
+        source_tokens=tuple(token for result in results for token in result.source_tokens),
+        source=source,
+        warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),
+        entropies=tuple(entropy for result in results for entropy in result.entropies),
+        terms=tuple(use for result in results for use in result.terms),
+        coverage=combine_coverage(result.coverage for result in results),
+    )

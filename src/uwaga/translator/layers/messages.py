@@ -1,0 +1,115 @@
+"""ICU messages inside texts: their branches are translated as texts of their own, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from uwaga.markup.icu import IcuMessage, parse_message
+from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
+from uwaga.markup.placeholders import Placeholders as Patterns
+from uwaga.scheduling.call_context import while_active
+from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.text import Layer, Text
+
+
+@dataclass(frozen=True)
+class _Message:
+    """A message in a text, and its branches as texts."""
+
+    message: IcuMessage
+    branches: list[Text]
+
+    def written(self) -> str:
+        """Return the message with the translations of its branches."""
+        return self.message.with_branches([plain_text(branch.written()[0]) for branch in self.branches])
+
+
+class Messages:
+    """Translates the branches of messages by the next layer, together with the texts.
+
+    Args:
+        layer: the next layer.
+        patterns: what placeholders inside branches look like.
+    """
+
+    def __init__(self, layer: Layer, patterns: Patterns) -> None:
+        self._layer, self._patterns = layer, patterns
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        messages: dict[Text, dict[Tag, _Message]] = {}
+        for text in while_active(texts):
+            self._read(text, messages)
+        branches = [
+            branch for tags in messages.values() for message in tags.values() for branch in message.branches
+        ]
+        self._layer.translate([*texts, *branches])
+        for text in reversed(messages):  # messages inside branches come after their text
+            _write(text, messages[text])
+
+    def _read(self, text: Text, messages: dict[Text, dict[Tag, _Message]], in_plural: bool = False) -> None:
+        """Add the messages of a text, by their tags, and those of their branches.
+
+        Args:
+            text: a text with its placeholders as tags.
+            messages: the messages of each text.
+            in_plural: whether the text is a branch of a plural, in which ``#`` is the number.
+        """
+        tags: dict[Tag, _Message] = {}
+        for part in text.content:
+            message = parse_message(part.raw) if is_kept(part) and part not in tags else None
+            if message is None or not isinstance(part, Tag):
+                continue
+            has_number = in_plural or message.counts
+            branches = [Text(self._content(b, has_number), text.name, parent=text) for b in message.branches]
+            tags[part] = _Message(message, branches)
+            messages[text] = tags
+            for branch in branches:
+                self._read(branch, messages, has_number)
+
+    def _content(self, branch: str, has_number: bool) -> Inline:
+        content = with_placeholders((branch,), self._patterns)
+        return _with_number_tags(content) if has_number else content
+
+
+def _write(text: Text, messages: dict[Tag, _Message]) -> None:
+    """Write the branches of messages into a translated text; their warnings are the text's."""
+
+    def written(part: str | Tag) -> str | Tag:
+        message = messages.get(part) if isinstance(part, Tag) else None
+        if message is None or isinstance(part, str):
+            return part
+        raw = message.written()
+        return replace(part, raw=raw, text=raw)
+
+    inlines = text.written()
+    warnings = [
+        warning
+        for part in inlines[0]
+        if isinstance(part, Tag) and part in messages
+        for branch in messages[part].branches
+        for warning in branch.result.warnings
+    ]
+    text.inlines = [tuple(map(written, inline)) for inline in inlines]
+    first, *alternatives = [
+        replace(translation, text=plain_text(inline))
+        for translation, inline in zip(text.hypotheses, text.inlines, strict=True)
+    ]
+    text.translation = replace(
+        first,
+        warnings=tuple(dict.fromkeys([*first.warnings, *warnings])),
+        alternatives=tuple(alternatives),
+    )
+
+
+def _with_number_tags(content: Inline) -> Inline:
+    """Return a branch of a plural with every ``#`` as a tag that is kept."""
+    parts: list[str | Tag] = []
+    for part in content:
+        if isinstance(part, Tag):
+            parts.append(part)
+            continue
+        for number, text in enumerate(part.split("#")):
+            parts += [Tag("kept", "#", "#")] if number else []
+            parts += [text] if text else []
+    return tuple(parts)

@@ -1,0 +1,198 @@
+"""Untranslated pieces of texts: symbols stand for them in the model's input, and are replaced afterwards.
+
+A symbol, such as a name or a number, goes through the model, so that it stands where the piece belongs. If
+one is lost, others are tried, and then the first lost one is forced at the place that its word is aligned
+with. Pieces that no symbol preserves are put back by alignment alone, with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from uwaga.alignment.words import word_spans
+from uwaga.errors import quoted
+from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
+from uwaga.markup.placeholders import Placeholders as Patterns
+from uwaga.markup.strip_tags import strip_tags
+from uwaga.markup.symbols import (
+    MAX_ATTEMPTS,
+    choose_symbols,
+    find_symbols,
+    insert_symbols,
+    missing_symbols,
+    realign,
+    replace_symbols,
+)
+from uwaga.markup.units import translatable
+from uwaga.results.translation import Translation, WordAlignment
+from uwaga.translator.layers.failures import translate_separately
+from uwaga.translator.text import Layer, Text
+
+MAX_FORCED_SOURCE = 400
+"""Characters of a text whose beginning may be forced: one that a model takes in one piece, most likely."""
+
+
+class Placeholders:
+    """Translates texts with untranslated pieces, each of which comes out exactly once.
+
+    Args:
+        layer: the next layer.
+        can_align: whether words can be aligned, so that pieces without symbols find their places.
+    """
+
+    def __init__(self, layer: Layer, can_align: bool) -> None:
+        self._layer, self._can_align = layer, can_align
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        best = {text: self._attempt(text, 0) for text in texts if any(map(is_kept, text.content))}
+        self._layer.translate([best.get(text, text) for text in texts])
+        for number in range(1, MAX_ATTEMPTS):
+            self._retry(best, {text: self._attempt(text, number) for text in _incomplete(best)})
+        forced = {text: _with_forced_symbol(best[text]) for text in _incomplete(best)}
+        self._retry(best, {text: attempt for text, attempt in forced.items() if attempt is not None})
+        for all_pieces in (False, True):
+            last = {text: self._without_lost(text, best[text], all_pieces) for text in _incomplete(best)}
+            if last:
+                self._layer.translate(list(last.values()))
+                best |= last
+        for text, attempt in best.items():
+            _finish(text, attempt)
+
+    def _attempt(self, text: Text, number: int) -> Text:
+        return self._with_symbols(text, choose_symbols(text.content, number))
+
+    def _with_symbols(self, text: Text, choice: Sequence[str | None]) -> Text:
+        content, symbols = insert_symbols(text.content, choice)
+        return Text(content, text.name, text.prefix, parent=text, symbols=symbols, is_aligned=self._can_align)
+
+    def _retry(self, best: dict[Text, Text], attempts: Mapping[Text, Text]) -> None:
+        """Translate attempts, and keep those that lose fewer symbols than the best before."""
+        if not attempts:
+            return
+        errors = translate_separately(self._layer, list(attempts.values()))
+        for text, attempt in attempts.items():
+            if attempt not in errors and len(_lost(attempt)) < len(_lost(best[text])):
+                best[text] = attempt
+
+    def _without_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
+        """Return the text with symbols for what they preserved, and tags for the other pieces."""
+        lost = {id(attempt.symbols[number].tag) for number in _lost(attempt)}
+        dropped = _dropped(attempt)
+        choice: list[str | None] = []
+        symbols = iter(attempt.symbols)
+        for part in text.content:
+            if is_kept(part):
+                symbol = None if part.text in dropped else next(symbols, None)
+                keeps = not all_pieces and symbol is not None and id(symbol.tag) not in lost
+                choice.append(symbol.text if keeps and symbol is not None else None)
+        return self._with_symbols(text, choice)
+
+
+def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = "") -> Inline:
+    """Return a text with its placeholders as tags.
+
+    A text that has a prefix, and no letters beside its placeholders, stays as it is: the search could not go
+    on from the prefix.
+
+    Args:
+        content: words and tags.
+        patterns: what placeholders look like; None for no placeholders.
+        prefix: the beginning of the translation.
+    """
+    if patterns is None:
+        return content
+    parts: list[str | Tag] = []
+    for part in content:
+        parts += patterns.split(part) if isinstance(part, str) else (part,)
+    return content if prefix and not translatable(tuple(parts)) else tuple(parts)
+
+
+def _lost(attempt: Text) -> list[int]:
+    """Return the numbers of the symbols that a translation lacks or repeats."""
+    return missing_symbols(attempt.symbols, attempt.result.text)
+
+
+def _incomplete(best: Mapping[Text, Text]) -> list[Text]:
+    return [text for text, attempt in best.items() if _lost(attempt)]
+
+
+def _dropped(attempt: Text) -> tuple[str, ...]:
+    """Return the pieces without a symbol."""
+    return tuple(part.text for part in attempt.content if is_kept(part))
+
+
+def _with_forced_symbol(attempt: Text) -> Text | None:
+    """Return a text whose translation is forced to the first lost symbol; None if its place is unknown."""
+    symbol, alignment = attempt.symbols[_lost(attempt)[0]], attempt.result.alignment
+    source = strip_tags(attempt.content).text
+    if alignment is None or len(source) > MAX_FORCED_SOURCE or "\n" in source or "\r" in source:
+        return None
+    start, end = find_symbols([symbol], source).get(symbol.text, [(0, 0)])[0]
+    words = {word for word, span in enumerate(alignment.source) if span[0] < end and span[1] > start}
+    targets = [alignment.target[target] for word, target in alignment.links if word in words]
+    if not targets or find_symbols([symbol], attempt.result.text):
+        return None
+    before = attempt.result.text[: min(targets)[0]].rstrip()
+    prefix = f"{before} {symbol.text}".strip()
+    return replace(
+        attempt,
+        prefix=prefix if prefix.startswith(attempt.prefix) else attempt.prefix,
+        translation=None,
+        inlines=[],
+    )
+
+
+def _finish(text: Text, attempt: Text) -> None:
+    """Set the translation of a text from that of its best attempt, with the pieces in place."""
+    if not translatable(text.content):
+        _copy(text, attempt.result)
+        return
+    translation, symbols = attempt.result, attempt.symbols
+    hypotheses = attempt.hypotheses
+    complete = [
+        index
+        for index, hypothesis in enumerate(hypotheses)
+        if index == 0 or not missing_symbols(symbols, hypothesis.text)
+    ]
+    text.inlines = [replace_symbols(attempt.tagged[index], symbols) for index in complete]
+    source, dropped = plain_text(text.content), _dropped(attempt)
+    stripped = strip_tags(attempt.content).text
+    warnings = [
+        f"no symbol for {quoted(piece)} came through the model: it stands where the words around it suggest"
+        for piece in dropped
+    ]
+    if len(complete) < len(hypotheses):
+        warnings.append(f"{len(hypotheses) - len(complete)} alternatives lost a placeholder")
+    results = []
+    for index, inline in zip(complete, text.inlines, strict=True):
+        hypothesis, words = hypotheses[index], plain_text(inline)
+        alignment = hypothesis.alignment
+        if alignment is not None:
+            alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
+        results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
+    combined, coverage = [*translation.warnings, *warnings], translation.coverage
+    if coverage is not None:
+        combined = [warning for warning in combined if warning not in coverage.warnings]
+        coverage = coverage.without([symbol.text for symbol in symbols])
+        combined += coverage.warnings
+    text.translation = replace(
+        results[0], warnings=tuple(combined), alternatives=tuple(results[1:]), coverage=coverage
+    )
+
+
+def _copy(text: Text, translation: Translation) -> None:
+    """Set the translation of a text that consists of untranslated pieces to the text itself."""
+    source = plain_text(text.content)
+    copy = source.strip()
+    targets = tuple(word_spans(copy))
+    links = tuple((word, word) for word in range(len(targets)))
+    alignment = WordAlignment(tuple(word_spans(source)), targets, links)
+    text.inlines = [text.content]
+    text.translation = replace(
+        translation,
+        text=copy,
+        source=source,
+        alignment=None if translation.alignment is None else alignment,
+        alternatives=(),
+    )

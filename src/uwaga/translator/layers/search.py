@@ -1,0 +1,115 @@
+"""The search for sentences of a call: the best translation, the best of different texts, or samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from uwaga.decoder import MAX_BEAM, Decoder
+from uwaga.results.translation import Hypothesis
+from uwaga.search import SearchOptions, search
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.checks import without_stop
+from uwaga.translator.plan import Stage
+from uwaga.translator.text import Sentence, set_hypotheses
+
+WIDENINGS = (2, 4, 8)
+"""Factors by which a beam is widened that holds too few different texts."""
+LINE_BREAK = re.compile(r"[\r\n]")
+
+
+def search_sentences(stage: Stage, sentences: Sequence[Sentence], drafter: Decoder | None = None) -> None:
+    """Set the hypotheses of sentences.
+
+    Args:
+        stage: the model and the options.
+        sentences: the sentences, with their drafts if they have any.
+        drafter: a smaller model that drafts for all sentences.
+    """
+    options = replace(stage.options, entropy=False)  # added later, to the hypotheses that are returned
+    if options.sample:
+        _sample(stage, sentences, options)
+    elif options.nbest > 1:
+        _search_different(stage, sentences, options)
+    else:
+        _search(stage, sentences, options, drafter)
+
+
+def _search(
+    stage: Stage, sentences: Sequence[Sentence], options: SearchOptions, drafter: Decoder | None = None
+) -> None:
+    drafts = [sentence.draft for sentence in sentences]
+    lists = search(
+        stage.search_decoder,
+        [sentence.ids for sentence in sentences],
+        options,
+        prefixes=[sentence.prefix for sentence in sentences],
+        phrases=[sentence.phrases for sentence in sentences],
+        drafts=drafts if any(drafts) else drafter,
+    )
+    set_hypotheses(sentences, lists)
+
+
+def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
+    """Draw samples; with ``mbr``, those of the highest expected utility."""
+    for sentence in sentences:
+        sentence.phrases = None if sentence.terms is None else sentence.terms.phrases
+    if not options.mbr:
+        _search(stage, sentences, options)
+        return
+    from uwaga.search.mbr import rank_by_utility
+
+    _search(stage, sentences, replace(options, nbest=options.mbr, mbr=0))
+    for sentence in sentences:
+        samples = sentence.hypotheses
+        texts = [sentence_text(sample.tokens, stage.model.target) for sample in samples]
+        ranked = rank_by_utility(texts, utility=options.utility)[: options.nbest]
+        sentence.hypotheses = [replace(samples[index], score=expected) for index, expected in ranked]
+
+
+def _search_different(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
+    """Search n-best lists of different texts.
+
+    Of hypotheses that are different segmentations of one text the best stays, with its own score. If fewer
+    than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these follow, by
+    their scores, the first one, which is always that of the requested beam.
+    """
+
+    def texts_of(sentence: Sentence) -> dict[str, Hypothesis]:
+        """Return the best hypothesis of each text, best first."""
+        texts: dict[str, Hypothesis] = {}
+        for hypothesis in sentence.hypotheses:
+            texts.setdefault(sentence_text(hypothesis.tokens, stage.model.target, sentence), hypothesis)
+        return texts
+
+    _search(stage, sentences, replace(options, nbest=options.beam))
+    texts = {sentence: texts_of(sentence) for sentence in sentences}
+    for factor in WIDENINGS:
+        short = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
+        beam = options.beam * factor
+        if not short or beam > MAX_BEAM:
+            break
+        _search(stage, short, replace(options, beam=beam, nbest=beam))
+        for sentence in short:
+            first, *alternatives = texts[sentence].items()
+            alternatives = sorted(
+                [*alternatives, *texts_of(sentence).items()], key=lambda item: -item[1].score
+            )
+            texts[sentence] = dict([first])
+            for text, hypothesis in alternatives:
+                texts[sentence].setdefault(text, hypothesis)
+    for sentence in sentences:
+        sentence.hypotheses = list(texts[sentence].values())[: options.nbest]
+
+
+def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
+    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
+
+    Args:
+        tokens: of the translation.
+        target: their tokeniser.
+        sentence: what they translate; if no mark ends it, none ends the text.
+    """
+    text = LINE_BREAK.sub(" ", target.decode(tokens))
+    return without_stop(text) if sentence is not None and sentence.is_bare else text

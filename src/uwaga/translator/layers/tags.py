@@ -1,0 +1,51 @@
+"""Tags inside texts: stripped, and inserted again around the words that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uwaga.markup.strip_tags import StrippedText, strip_tags
+from uwaga.scheduling.call_context import while_active
+from uwaga.translator.text import Layer, Text
+
+
+class Tags:
+    """Translates texts without their tags by the next layer; every tag comes back exactly once.
+
+    A pair of tags is placed around the words that mean what it surrounded. Only if a tag stands between words
+    are the words aligned.
+
+    Args:
+        layer: the next layer.
+        can_align: whether words can be aligned.
+    """
+
+    def __init__(self, layer: Layer, can_align: bool) -> None:
+        self._layer, self._can_align = layer, can_align
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        stripped = {text: strip_tags(text.content) for text in while_active(texts) if text.has_tags}
+        untagged = {text: self._untagged(text, without) for text, without in stripped.items()}
+        self._layer.translate([untagged.get(text, text) for text in texts])
+        if not stripped:
+            return
+        from uwaga.markup.insert_tags import insert_tags
+
+        for text, without in while_active(stripped.items()):
+            text.translation = untagged[text].result
+            symbols = [symbol.text for symbol in text.symbols]
+            text.inlines = [
+                insert_tags(without, translation.text, translation.alignment, symbols)
+                for translation in text.hypotheses
+            ]
+
+    def _untagged(self, text: Text, stripped: StrippedText) -> Text:
+        is_aligned = text.is_aligned or (self._can_align and has_inner_tags(stripped))
+        return Text((stripped.text,), text.name, text.prefix, parent=text, is_aligned=is_aligned)
+
+
+def has_inner_tags(stripped: StrippedText) -> bool:
+    """Return True if a tag stands anywhere but around the whole text, so that words must be aligned."""
+    text = stripped.text
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    return any(start < mark.position < end for mark in stripped.marks)

@@ -1,0 +1,312 @@
+"""Terms of a glossary put in the place of the words that a model would use.
+
+A search that must use a term often adds it beside the usual word ("Künstler Maler"): nothing in the search
+says which source word the term translates. The alignment of the model's own translation does. It gives
+candidates: that translation with its words replaced by the terms, one that continues freely after the first
+term, and one that may change the word before it, such as its article. The most probable one is chosen. Only
+where there is nothing to replace, or each candidate lacks a term or keeps a word that a term replaces, the
+hypotheses of a search that must use the terms somewhere join them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise, product
+from typing import NamedTuple
+
+from uwaga.alignment.piece_alignment import WordIndex
+from uwaga.alignment.words import word_spans
+from uwaga.decoder import target_limit
+from uwaga.results.translation import Hypothesis, Span, TermUse, Translation, WordAlignment
+from uwaga.search import search
+from uwaga.search.phrases import Phrases
+from uwaga.terms.apply import SentenceTerms, find_occurrences
+from uwaga.terms.glossary import Match
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.align import align_pairs
+from uwaga.translator.layers.search import sentence_text
+from uwaga.translator.plan import Stage
+from uwaga.translator.text import Sentence
+
+MAX_FORMS = 4
+"""Combinations of the terms' forms that candidates are made with."""
+ALLOWANCE = 18.0
+"""Nats that a translation may lose for each term where terms are only encouraged, beside their bonus;
+measured so that three of four synonyms are used."""
+ENDING = 2
+"""Most letters of an inflection: ``Autos`` is still ``Auto``."""
+LINKED = 0.5
+"""Least probability of a link that extends the translation of a term of several words."""
+
+
+@dataclass(frozen=True)
+class TermSentence:
+    """A sentence with terms, and its translation without them.
+
+    Attributes:
+        sentence: the sentence, with the model's hypotheses without the terms.
+        terms: its terms.
+        text: the text of the first hypothesis.
+        spans: the span in that text that each term replaces, None for a term that replaces nothing.
+    """
+
+    sentence: Sentence
+    terms: SentenceTerms
+    text: str
+    spans: Sequence[Span | None] = ()
+
+    def faults(self, tokens: Sequence[int], text: str) -> tuple[int, int, int]:
+        """Return the number of terms that a translation lacks, of words that it keeps although terms replace
+        them, and of terms that it repeats.
+        """
+        uses = self.terms.find_uses(tokens, text)
+        forms = Counter(use.target for use in uses)
+        replaced = Counter(self.text[start:end] for start, end in filter(None, self.spans))
+        unchanged = [
+            word
+            for word, times in replaced.items()
+            if word not in forms and _inflected(word, text) > _inflected(word, self.text) - times
+        ]
+        repeated = [form for form, times in forms.items() if len(find_occurrences(form, text)) > times]
+        return sum(not use.applied for use in uses), len(unchanged), len(repeated)
+
+    def allows(self, hypothesis: Hypothesis) -> bool:
+        """Return True if a hypothesis is not much less probable than the first, with the terms' bonus."""
+        phrases = self.terms.phrases
+        assert phrases.bonus is not None
+        loss = self.sentence.hypotheses[0].log_prob - hypothesis.log_prob
+        return loss <= ALLOWANCE * len(self.terms.matches) + phrases.bonus * phrases.total
+
+    @property
+    def first_span(self) -> Span | None:
+        """The span of the first words that a term replaces."""
+        return min(filter(None, self.spans), default=None)
+
+
+class Candidate(NamedTuple):
+    """A hypothesis with its faults, see :meth:`TermSentence.faults`."""
+
+    faults: tuple[int, int, int]
+    hypothesis: Hypothesis
+
+    def rank(self) -> tuple[tuple[int, int, int], float]:
+        """Return the faults and the loss per token: the least is best."""
+        return self.faults, -self.hypothesis.log_prob / (len(self.hypothesis.tokens) + 1)
+
+
+def _inflected(word: str, text: str) -> int:
+    """Return how often a word stands in a text, by itself or with an ending."""
+    return sum(
+        text[start:end].startswith(word) and end - start <= len(word) + ENDING
+        for start, end in word_spans(text)
+    ) or len(find_occurrences(word, text))
+
+
+def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
+    """Set the hypotheses of sentences with terms to those that have the terms, best first.
+
+    A sentence whose usual translation has the terms keeps it. Where terms are only encouraged, a sentence
+    also keeps it if no candidate is without fault and within the terms' bonus of its probability.
+
+    Args:
+        stage: the model and the options.
+        sentences: sentences with their hypotheses and terms.
+    """
+    target, options = stage.model.target, stage.options
+    lacking: list[TermSentence] = []
+    for sentence in sentences:
+        if sentence.terms is not None:
+            best = sentence.hypotheses[0].tokens
+            term_sentence = TermSentence(sentence, sentence.terms, sentence_text(best, target))
+            if term_sentence.faults(best, term_sentence.text)[0]:
+                lacking.append(term_sentence)
+    if not lacking:
+        return
+    lacking = _with_spans(stage, lacking)
+    candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in lacking}
+    limits = {
+        term_sentence.sentence: min(
+            filter(
+                None,
+                (options.max_length, target_limit(stage.search_decoder, len(term_sentence.sentence.ids))),
+            ),
+            default=math.inf,
+        )
+        for term_sentence in lacking
+    }
+    searches = [
+        _Search(term_sentence, tokens, phrases)
+        for term_sentence in lacking
+        for tokens, phrases in _prefixes(term_sentence, target)
+        if len(tokens) < limits[term_sentence.sentence]
+    ]
+    for searched, hypothesis, text in _searched(stage, searches):
+        if _is_in_position(searched, text):
+            faults = searched.faults(hypothesis.tokens, text)
+            candidates[searched.sentence].append(Candidate(faults, hypothesis))
+    forced = [
+        _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
+        for term_sentence in lacking
+        if all(any(candidate.faults) for candidate in candidates[term_sentence.sentence])
+    ]
+    for searched, hypothesis, text in _searched(stage, forced):
+        candidates[searched.sentence].append(Candidate(searched.faults(hypothesis.tokens, text), hypothesis))
+    for term_sentence in lacking:
+        distinct = {
+            candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
+        }
+        best_candidate, *alternatives = sorted(distinct.values(), key=Candidate.rank)
+        is_soft = term_sentence.terms.phrases.bonus is not None
+        if not is_soft or (
+            not any(best_candidate.faults) and term_sentence.allows(best_candidate.hypothesis)
+        ):
+            hypotheses = [candidate.hypothesis for candidate in (best_candidate, *alternatives)]
+            term_sentence.sentence.hypotheses = hypotheses[: options.nbest]
+
+
+class _Search(NamedTuple):
+    """A search for a sentence with terms, from a prefix, and the phrases that its target must contain."""
+
+    sentence: TermSentence
+    prefix: Sequence[int]
+    phrases: Phrases | None
+
+
+def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
+    """Search, and yield each hypothesis with its sentence and its text."""
+    if not searches:
+        return
+    lists = search(
+        stage.search_decoder,
+        [request.sentence.sentence.ids for request in searches],
+        replace(stage.options, entropy=False, nbest=stage.options.beam),
+        prefixes=[request.prefix for request in searches],
+        phrases=[request.phrases for request in searches],
+    )
+    for request, hypotheses in zip(searches, lists, strict=True):
+        for hypothesis in hypotheses:
+            yield request.sentence, hypothesis, sentence_text(hypothesis.tokens, stage.model.target)
+
+
+def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSentence]:
+    """Return the sentences with the spans of their terms; in a chain only its first model finds them."""
+    model = stage.model
+    aligned = [
+        term_sentence for term_sentence in sentences if model.aligns and term_sentence.sentence.origin is None
+    ]
+    alignments = (
+        align_pairs(
+            stage.search_decoder,
+            model.alignment_head,
+            [(term_sentence.sentence.text, term_sentence.text) for term_sentence in aligned],
+            (
+                [term_sentence.sentence.ids for term_sentence in aligned],
+                [
+                    (*term_sentence.sentence.hypotheses[0].tokens, model.target.symbols.end)
+                    for term_sentence in aligned
+                ],
+            ),
+            (model.source, model.target),
+            stage.options.start,
+            "words",
+        )
+        if aligned
+        else []
+    )
+    spans = {
+        term_sentence.sentence: _spans(term_sentence.text, words, term_sentence.terms.matches)
+        for term_sentence, words in zip(aligned, alignments, strict=True)
+    }
+    return [
+        replace(term_sentence, spans=spans.get(term_sentence.sentence, ())) for term_sentence in sentences
+    ]
+
+
+def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
+    """Return the span of each term's translation: the word most probably linked, and if the term has several
+    words its neighbours that are linked too.
+    """
+    index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
+    for (source, target), chance in words.link_probabilities.items():
+        start, end = words.target[target]
+        if any(letter.isalnum() for letter in text[start:end]):
+            linked.setdefault(source, {})[target] = chance
+    return [
+        _span(words, [linked.get(word, {}) for word in index.overlapping((match.start, match.end))])
+        for match in matches
+    ]
+
+
+def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
+    """Return the span of the translation of words, given the probable links of each."""
+    chances: dict[int, float] = {}
+    for links in linked:
+        for target, chance in links.items():
+            chances[target] = max(chances.get(target, 0.0), chance)
+    if not chances:
+        return None
+    first = last = max(
+        chances, key=lambda word: (chances[word], words.target[word][1] - words.target[word][0])
+    )
+    while len(linked) > 1 and chances.get(first - 1, 0.0) > LINKED:
+        first -= 1
+    while len(linked) > 1 and chances.get(last + 1, 0.0) > LINKED:
+        last += 1
+    return words.target[first][0], words.target[last][1]
+
+
+def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
+    """Yield the tokens that candidates begin with, and the phrases if not every term is in them."""
+    prefix = list(term_sentence.sentence.prefix)
+    for text, has_all_terms in _candidate_starts(term_sentence):
+        tokens = target.encode(text)
+        if tokens[: len(prefix)] == prefix:
+            yield tokens, None if has_all_terms else term_sentence.terms.phrases
+
+
+def _candidate_starts(term_sentence: TermSentence) -> Iterator[tuple[str, bool]]:
+    """Yield the texts that candidates start with, and whether every term is in them."""
+    spans = sorted((span, term) for term, span in enumerate(term_sentence.spans) if span is not None)
+    if not spans or any(before[1] > after[0] for (before, _), (after, _) in pairwise(spans)):
+        return
+    original = term_sentence.text
+    for forms in islice(product(*(term_sentence.terms.forms[term] for _, term in spans)), MAX_FORMS):
+        text, end = "", 0
+        for ((start, stop), _), form in zip(spans, forms, strict=True):
+            is_capital = original[start].isupper() and not text.strip() and not original[:start].strip()
+            text += original[end:start] + (form[:1].upper() + form[1:] if is_capital else form)
+            if not end:
+                yield text, len(term_sentence.spans) == 1
+            end = stop
+        yield text + original[end:], len(spans) == len(term_sentence.spans)
+    before = [start for start, end in word_spans(original) if end <= spans[0][0][0]]
+    if before:
+        yield original[: before[-1]].rstrip(), False
+
+
+def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
+    """Return True if a candidate has as many words before its first term as the usual translation."""
+    first = term_sentence.first_span
+    assert first is not None
+    number = sum(end <= first[0] for _, end in word_spans(term_sentence.text))
+    starts = [start for start, _ in word_spans(text)]
+    forms = term_sentence.terms.forms[term_sentence.spans.index(first)]
+    return number < len(starts) and text[starts[number] :].casefold().startswith(
+        tuple(form.casefold() for form in forms)
+    )
+
+
+def with_term_uses(translation: Translation, sentences: Sequence[Sentence]) -> Translation:
+    """Return a translation with the use of its sentences' terms, and a warning for each that is missing."""
+    uses: list[TermUse] = []
+    for sentence in sentences:
+        if sentence.terms is not None:
+            tokens = sentence.hypotheses[0].tokens if sentence.is_searched else ()
+            uses += sentence.terms.find_uses(tokens, sentence.translation)
+    missing = dict.fromkeys(
+        f"the term {use.source!r} was not translated as {use.target!r}" for use in uses if not use.applied
+    )
+    return replace(translation, terms=tuple(uses), warnings=(*translation.warnings, *missing))

@@ -1,0 +1,40 @@
+"""Texts that are left untranslated, because they are already in the target language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uwaga.results.translation import Translation
+from uwaga.translator.text import Layer, Text
+
+ALREADY = "the text is already in the target language"
+"""The warning of a text that is left untranslated."""
+
+
+class Untranslated:
+    """Copies some texts; the next layer translates the others.
+
+    Args:
+        layer: the next layer.
+        texts: the texts to copy.
+    """
+
+    def __init__(self, layer: Layer, texts: frozenset[str]) -> None:
+        self._layer, self._texts = layer, texts
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        remaining = []
+        for text in texts:
+            [content] = text.content
+            if isinstance(content, str) and content in self._texts:
+                text.translation = copied(content)
+            else:
+                remaining.append(text)
+        if remaining:
+            self._layer.translate(remaining)
+
+
+def copied(text: str) -> Translation:
+    """Return the text as its translation, with a warning if it has letters."""
+    warnings = (ALREADY,) if any(map(str.isalpha, text)) else ()
+    return Translation(text, 0.0, (), (), source=text, warnings=warnings)

@@ -1,0 +1,78 @@
+"""The layers that texts go through, from requests to translations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uwaga.markup.inline import Inline, Tag
+from uwaga.results.translation import Translation
+from uwaga.translator.layers.chain import Chain
+from uwaga.translator.layers.failures import Failures
+from uwaga.translator.layers.formats import Markup, PlainText
+from uwaga.translator.layers.messages import Messages
+from uwaga.translator.layers.placeholders import Placeholders, with_placeholders
+from uwaga.translator.layers.tags import Tags
+from uwaga.translator.layers.untranslated import Untranslated
+from uwaga.translator.plan import Plan
+from uwaga.translator.request import Request
+from uwaga.translator.text import Layer, Text, TextDraft, TranslatedInline
+
+
+def pipeline(plan: Plan) -> Layer:
+    """Return the layers for the texts of requests, the outermost last.
+
+    A layer changes texts, calls the next one, and completes the translations.
+    """
+    request, patterns = plan.request, plan.placeholders
+    layer = inline_pipeline(plan)
+    if request.format == "text":
+        layer = PlainText(layer, patterns, plan.stages[-1].options.alignment)
+    else:
+        layer = Markup(layer, patterns, request)
+    if plan.untranslated:
+        layer = Untranslated(layer, plan.untranslated)
+    return Failures(layer, request.on_error)
+
+
+def inline_pipeline(plan: Plan) -> Layer:
+    """Return the layers for texts with tags."""
+    layer: Layer = Chain(plan.stages)
+    layer = Tags(layer, plan.can_align)
+    layer = Placeholders(layer, plan.can_align)
+    if plan.placeholders is not None:
+        layer = Messages(layer, plan.placeholders)
+    return layer
+
+
+def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
+    """Translate requests of one plan, all together; a text that fails does not affect the others."""
+    texts = []
+    for request in requests:
+        draft = TextDraft(request.draft, request.bias, request.mask) if request.draft else None
+        texts.append(Text((request.text,), request.name, request.prefix, draft))
+    pipeline(plan).translate(texts)
+    return [text.result for text in texts]
+
+
+def translate_inlines(plan: Plan, inlines: Sequence[Inline], names: Sequence[str]) -> list[TranslatedInline]:
+    """Translate texts with tags, all together; every tag comes back exactly once.
+
+    Args:
+        plan: the plan of the call.
+        inlines: the texts.
+        names: their names, for messages.
+    """
+    prefix, texts = plan.request.prefix, list[Text]()
+    for inline, name in zip(inlines, names, strict=True):
+        texts.append(Text(with_placeholders(inline, plan.placeholders, prefix), name, prefix))
+    Failures(inline_pipeline(plan), plan.request.on_error).translate(texts)
+    return [_translated(inline, text) for inline, text in zip(inlines, texts, strict=True)]
+
+
+def _translated(inline: Inline, text: Text) -> TranslatedInline:
+    translation = text.result
+    if text.error is None:
+        first, *alternatives = text.written()
+        return TranslatedInline(first, translation, tuple(alternatives))
+    copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
+    return TranslatedInline(copy, translation)

@@ -1,0 +1,172 @@
+"""Translations and continuations that are yielded piece by piece as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from itertools import pairwise
+
+from uwaga.decoder import Decoder
+from uwaga.markup.inline import Tag
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOptions, stream
+from uwaga.search.search import Drafts
+from uwaga.translator.checks import STOPS, without_stop
+from uwaga.translator.layers.drafts import divide_draft, draft_by_model
+from uwaga.translator.layers.formats import check_string
+from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.layers.search import sentence_text
+from uwaga.translator.layers.sentences import prepare, translate_passages
+from uwaga.translator.pipeline import translate_requests
+from uwaga.translator.plan import Plan, Stage
+from uwaga.translator.request import Request
+from uwaga.translator.text import Passage, Text, TextDraft
+
+UNFINISHED = "\ufffd"
+"""What a character decodes to while some of its bytes are missing."""
+
+
+class GrowingText:
+    """Text pieces of a growing list of tokens; a piece is never changed afterwards.
+
+    Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
+    until it is whole. Only where byte tokens are no valid text may a tokeniser read earlier ones otherwise.
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+        self._tokens: list[int] = []
+        self._length = 0
+
+    def add(self, token: int) -> str:
+        """Return the text that is certain with this token; it may be empty."""
+        self._tokens.append(token)
+        text = self._decode(self._tokens)
+        return self._give(text[: len(text.rstrip(UNFINISHED))])
+
+    def finish(self, tokens: Sequence[int]) -> str:
+        """Return the rest of the text, given all tokens."""
+        return self._give(self._decode(tokens))
+
+    def _give(self, text: str) -> str:
+        piece = text[self._length :]
+        self._length = max(self._length, len(text))
+        return piece
+
+
+def grow(
+    decoder: Decoder,
+    source: Sequence[int],
+    options: SearchOptions,
+    decode: Callable[[Sequence[int]], str],
+    prefix: Sequence[int] = (),
+    drafts: Drafts | None = None,
+) -> Generator[str, None, bool]:
+    """Search one target and yield its text as it grows; no piece is empty.
+
+    Args:
+        decoder: the model.
+        source: token ids with their end symbol, or a prompt.
+        options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
+        decode: from the target's tokens to text.
+        prefix: tokens that the target begins with.
+        drafts: as of :func:`uwaga.search.search`.
+
+    Returns:
+        whether a limit cut the target.
+    """
+    growing, truncated = GrowingText(decode), False
+    for event in stream(decoder, [source], options, prefixes=[prefix], drafts=drafts):
+        if event.hypothesis is not None:
+            piece = growing.finish(event.hypothesis.tokens)
+            truncated = event.hypothesis.truncated
+        else:
+            assert event.token is not None  # a stream gives a token or, last, the hypothesis
+            piece = growing.add(event.token)
+        if piece:
+            yield piece
+    return truncated
+
+
+def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
+    """Translate a text and yield its translation as it grows in the last model.
+
+    A text with a format, placeholders or a glossary has to be checked as a whole and is yielded in one piece.
+
+    Returns:
+        a generator that returns True if a limit cut the translation.
+    """
+    if _is_plain(plan, request):
+        return _grow_passage(plan, request)
+    [translation] = translate_requests(plan, [request])
+    return _complete(translation)
+
+
+def _is_plain(plan: Plan, request: Request) -> bool:
+    """Return True if a text is nothing but words to translate."""
+    if request.text in plan.untranslated or request.glossary is not None or request.format != "text":
+        return False
+    content = with_placeholders((request.text,), plan.placeholders)
+    return not any(isinstance(part, Tag) for part in content)
+
+
+def _complete(translation: Translation) -> Generator[str, None, bool]:
+    if translation.text:
+        yield translation.text
+    return translation.truncated
+
+
+def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
+    """Translate a text by all models but the last, and return its translation by the last as it grows."""
+    last = plan.stages[-1]
+    text = Text((request.text,), request.name)
+    check_string(text)
+    passage, truncated = plan.stages[0].split_text(request.text, request.name), False
+    for stage, following in pairwise(plan.stages):
+        translate_passages(stage, [passage])
+        truncated = truncated or passage.result.truncated
+        passage = following.split_translated(passage, f"{request.name} in {following.model.languages[0]}")
+    passage.prefix = request.prefix
+    if request.draft:
+        passage.draft = TextDraft(request.draft, request.bias, request.mask)
+    prepare(last, passage)
+    if passage.draft is not None:
+        divide_draft(last, passage, passage.draft)
+    return _pieces(last, passage, truncated)
+
+
+def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, None, bool]:
+    def decode(tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, stage.model.target)
+
+    if passage.before:
+        yield passage.before
+    for sentence in passage.sentences:
+        if not sentence.is_searched:
+            yield sentence.copy or ""
+        else:
+            drafter = draft_by_model(stage, [sentence]) if passage.draft is None else None
+            drafts = [sentence.draft] if sentence.draft is not None else drafter
+            pieces = grow(stage.model.decoder, sentence.ids, stage.options, decode, sentence.prefix, drafts)
+            if sentence.is_bare:
+                pieces = _without_stop(pieces)
+            truncated = (yield from pieces) or truncated
+        if sentence.after:
+            yield sentence.after
+    return truncated
+
+
+def _without_stop(grown: Generator[str, None, bool]) -> Generator[str, None, bool]:
+    """Yield the pieces of a translation without the mark that ends it and not its source."""
+    text = yielded = ""
+    while True:
+        try:
+            text += next(grown)
+        except StopIteration as finished:
+            if remainder := without_stop(text)[len(yielded) :]:
+                yield remainder
+            return bool(finished.value)
+        safe = text.rstrip()
+        safe = safe[:-1] if safe[-1:] in tuple(STOPS) else text
+        if len(safe) > len(yielded):
+            yield safe[len(yielded) :]
+            yielded = safe

@@ -1,0 +1,215 @@
+"""The records of a translation: a text on its way through the layers, its passages and their sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from uwaga.markup.inline import Inline, Tag, join_parts
+from uwaga.results.translation import Hypothesis, Span, Translation
+
+if TYPE_CHECKING:
+    from uwaga.alignment.piece_alignment import PieceAlignment
+    from uwaga.decoder import Draft
+    from uwaga.errors import DataError
+    from uwaga.markup.symbols import Symbol
+    from uwaga.search.phrases import Phrases
+    from uwaga.terms.apply import SentenceTerms
+
+
+class TextDraft(NamedTuple):
+    """A probable translation of a text (M42).
+
+    Its tokens have the weight ``bias``, except those of its last ``mask`` words, as long as the translation
+    is the draft.
+    """
+
+    text: str
+    bias: float = 0.0
+    mask: int = 0
+
+
+@dataclass(eq=False)
+class Text:
+    """A text on its way through the layers of :func:`uwaga.translator.pipeline.pipeline`.
+
+    A layer that translates another text in its place, such as one without tags, makes a new one with this
+    text as its ``parent``.
+
+    Attributes:
+        content: words and tags. The outermost layers get the string of a request, in its format.
+        name: the name of the text in messages.
+        prefix: the beginning of the translation.
+        draft: a probable translation.
+        parent: the text that this one was made from.
+        symbols: words of ``content`` that stand for untranslated pieces.
+        is_aligned: True if the words of the translation must be aligned, so that tags find their places.
+        translation: the translation, set by the layers.
+        inlines: the translation and its alternatives with their tags; empty for a text without tags.
+        error: why the text cannot be translated.
+    """
+
+    content: Inline
+    name: str
+    prefix: str = ""
+    draft: TextDraft | None = None
+    parent: Text | None = None
+    symbols: tuple[Symbol, ...] = ()
+    is_aligned: bool = False
+    translation: Translation | None = None
+    inlines: list[Inline] = field(default_factory=list)
+    error: DataError | None = None
+
+    @property
+    def words(self) -> str:
+        """The content without its tags."""
+        return "".join(part for part in self.content if isinstance(part, str))
+
+    @property
+    def has_tags(self) -> bool:
+        """True if the content has tags, placeholders included."""
+        return any(isinstance(part, Tag) for part in self.content)
+
+    @property
+    def result(self) -> Translation:
+        """The translation, once the layers have set it."""
+        assert self.translation is not None
+        return self.translation
+
+    @property
+    def hypotheses(self) -> list[Translation]:
+        """The translation and its alternatives."""
+        return [self.result, *self.result.alternatives]
+
+    @property
+    def tagged(self) -> list[Inline]:
+        """The translation and its alternatives with their tags."""
+        return self.inlines or [(translation.text,) for translation in self.hypotheses]
+
+    def written(self) -> list[Inline]:
+        """Return the translation and its alternatives with their tags, between the white space that surrounds
+        the content.
+        """
+        return [_with_surrounding_space(inline, self.content) for inline in self.tagged]
+
+
+class Layer(Protocol):
+    """A step of the translation of texts, which calls the next one."""
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        """Set the ``translation`` of every text."""
+        ...
+
+
+@dataclass(frozen=True)
+class TranslatedInline:
+    """A translation with the tags of its source, ``inline``, and without them, ``translation``.
+
+    ``alternatives`` are those of the translation, with their tags.
+    """
+
+    inline: Inline
+    translation: Translation
+    alternatives: tuple[Inline, ...] = ()
+
+
+@dataclass(eq=False)
+class Sentence:
+    """One input of a model, from the split to the assembled text.
+
+    Attributes:
+        ids: its tokens, end symbol included.
+        after: separates its translation from the next.
+        copy: the translation if that is the text itself, or a single term; None for a sentence to search.
+        is_glued: True if the sentence was split inside a word that continues in the next part.
+        is_bare: True if the sentence ends a line without a final mark, so that its translation gets none.
+        span: its span in the passage.
+        text: the text of the span.
+        origin: the first model's input for it in a chain; None for the first model.
+        prefix: tokens that the translation begins with.
+        terms: terms of a glossary in it.
+        draft: a probable translation.
+        phrases: what the translation must contain.
+        hypotheses: the n-best list, best first; empty for a sentence that is copied.
+        translation: the text of the first hypothesis, or the copy.
+    """
+
+    ids: tuple[int, ...]
+    after: str
+    copy: str | None = None
+    is_glued: bool = False
+    is_bare: bool = False
+    span: Span = (0, 0)
+    text: str = ""
+    origin: str | None = None
+    prefix: Sequence[int] = ()
+    terms: SentenceTerms | None = None
+    draft: Draft | None = None
+    phrases: Phrases | None = None
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    translation: str = ""
+
+    @property
+    def first_text(self) -> str:
+        """The first model's input for the sentence, in which the terms of a glossary are found."""
+        return self.text if self.origin is None else self.origin
+
+    @property
+    def is_searched(self) -> bool:
+        """True if the model translates the sentence; False if it is copied."""
+        return self.copy is None or bool(self.prefix)
+
+
+def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesis]]) -> None:
+    """Set the n-best list of each sentence."""
+    for sentence, hypotheses in zip(sentences, lists, strict=True):
+        sentence.hypotheses = hypotheses
+
+
+@dataclass(eq=False)
+class Passage:
+    """A text as one model reads it: split into sentences.
+
+    Attributes:
+        before: the line breaks before the first sentence.
+        sentences: the sentences.
+        warnings: what is unusual about the text, and sentences that had to be split.
+        text: the text.
+        prefix: the beginning of the translation.
+        draft: a probable translation.
+        translation: the translation, once it is assembled.
+        pieces: for each sentence, its pieces aligned with those of its translation, if the options ask for
+            ``alignment``.
+    """
+
+    before: str
+    sentences: list[Sentence]
+    warnings: tuple[str, ...] = ()
+    text: str = ""
+    prefix: str = ""
+    draft: TextDraft | None = None
+    translation: Translation | None = None
+    pieces: tuple[PieceAlignment, ...] = ()
+
+    @property
+    def result(self) -> Translation:
+        """The translation, once it is assembled."""
+        assert self.translation is not None
+        return self.translation
+
+
+def _with_surrounding_space(translation: Inline, content: Inline) -> Inline:
+    """Return a translation with the white space around its source in place of its own."""
+    first = content[0] if content else ""
+    last = content[-1] if content else ""
+    parts = list(translation)
+    if isinstance(first, str) and not first.isspace() and first[:1].isspace():
+        if parts and isinstance(parts[0], str):
+            parts[0] = parts[0].lstrip()
+        parts.insert(0, first[: len(first) - len(first.lstrip())])
+    if isinstance(last, str) and not last.isspace() and last[-1:].isspace():
+        if parts and isinstance(parts[-1], str):
+            parts[-1] = parts[-1].rstrip()
+        parts.append(last[len(last.rstrip()) :])
+    return join_parts(parts)
