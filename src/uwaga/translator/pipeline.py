@@ -18,6 +18,7 @@ from uwaga.translator.request import Request
 from uwaga.translator.text import Layer, Text, TextDraft, TranslatedInline
 
 
+# --8<-- [start:layers]
 def pipeline(plan: Plan) -> Layer:
     """Return the layers for the texts of requests, the outermost last.
 
@@ -42,6 +43,9 @@ def inline_pipeline(plan: Plan) -> Layer:
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     return layer
+
+
+# --8<-- [end:layers]
 
 
 def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
