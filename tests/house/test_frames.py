@@ -80,7 +80,7 @@ def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
 def test_text_reaches_search_in_few_frames(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for run, limit in ((on_command_line, 12), (in_python, 8)):
+    for run, limit in ((on_command_line, 13), (in_python, 8)):
         names = [function for _, function in stack(run, engine, monkeypatch)]
         assert names.index("search") + 1 <= limit, names
 

@@ -1,4 +1,4 @@
-"""Translators by language: the best installed model, or several one after the other."""
+"""Loading by language pair: the best installed model, or a chain of models."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ TEXTS = ["I want to buy a car.", "", "Where is the station? It is not far from h
 
 
 def install(machine, name, source, target, seed=0, width=16):
-    """A tiny model where Argos Translate keeps its own; any format is found there."""
+    """Save a tiny model in the package folder of Argos Translate, where any format is found; return its path."""
     settings = tiny.TINY.model_copy(update={"tie": "none", "width": width})
-    place = machine / "argos-translate" / "packages" / name
-    place.parent.mkdir(parents=True, exist_ok=True)
+    path = machine / "argos-translate" / "packages" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     model = tiny.transformer(settings, JOINT, JOINT, seed=seed)
-    save_model(place, model, settings, tiny.DECODING, JOINT, JOINT, (source, target), "card")
-    return place
+    save_model(path, model, settings, tiny.DECODING, JOINT, JOINT, (source, target), "card")
+    return path
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A computer with no models but uwaga's own, and pairs that nobody has elsewhere."""
+    """Set up a machine without installed models other than the bundled one."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -37,10 +37,10 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_pair_of_languages_is_the_model_that_translates_it(machine):
-    place = install(machine, "one", "qaa", "qab", 1)
+def test_language_pair_loads_its_model(machine):
+    path = install(machine, "one", "qaa", "qab", 1)
     install(machine, "other", "qab", "qaa", 2)
-    expected = uwaga.load(place)
+    expected = uwaga.load(path)
     for translator in (
         uwaga.load(source="qaa", target="qab"),
         uwaga.load(source="qaa", target="qab"),
@@ -49,55 +49,55 @@ def test_a_pair_of_languages_is_the_model_that_translates_it(machine):
         uwaga.load(["qaa-qab"]),
     ):
         assert isinstance(translator, uwaga.Translator)
-        assert translator.languages == ("qaa", "qab") and repr(place.name)[1:-1] in repr(translator)
+        assert translator.languages == ("qaa", "qab") and repr(path.name)[1:-1] in repr(translator)
         assert translator.translate(TEXTS) == expected.translate(TEXTS)
-    back = uwaga.load("qab-qaa")
-    assert back.languages == ("qab", "qaa")
+    reverse = uwaga.load("qab-qaa")
+    assert reverse.languages == ("qab", "qaa")
 
 
-def test_how_weights_lie_in_memory_reaches_the_models(machine):
-    place = install(machine, "one", "qaa", "en")
+def test_memory_option_reaches_the_models(machine):
+    path = install(machine, "one", "qaa", "en")
     install(machine, "other", "en", "qab")
-    with pytest.raises(SettingsError) as named:
-        uwaga.load(place, memory="shared")
+    with pytest.raises(SettingsError) as error:
+        uwaga.load(path, memory="shared")
     for pair in ("qaa-en", "qaa-qab"):
-        with pytest.raises(SettingsError, match=re.escape(str(named.value))):
+        with pytest.raises(SettingsError, match=re.escape(str(error.value))):
             uwaga.load(pair, memory="shared")
 
 
-def test_an_adapter_says_which_model_it_is_of(machine):
-    place = install(machine, "one", "qaa", "qab")
+def test_adapter_selects_its_base_model(machine):
+    path = install(machine, "one", "qaa", "qab")
     install(machine, "large", "qaa", "qab", width=32)
-    tiny.write_random_adapter(place, machine / "adapter")
+    tiny.write_random_adapter(path, machine / "adapter")
     expected = uwaga.load(adapter=machine / "adapter").translate(TEXTS)
-    assert expected != uwaga.load(place).translate(TEXTS)
+    assert expected != uwaga.load(path).translate(TEXTS)
     by_languages = uwaga.load(source="qaa", target="qab", adapter=machine / "adapter")
     assert by_languages.translate(TEXTS) == expected
     with pytest.raises(SettingsError, match="'qaa-qab' chooses an installed model"):
         uwaga.load("qaa-qab", adapter=machine / "adapter")
 
 
-def test_the_larger_model_is_chosen(machine):
+def test_largest_model_is_chosen(machine):
     install(machine, "small", "qaa", "qab", width=8)
     install(machine, "large", "qaa", "qab", width=32)
     install(machine, "middle", "qaa", "qab", width=16)
     assert "large" in repr(uwaga.load("qaa-qab"))
 
 
-def test_without_a_direct_model_several_translate_one_after_the_other(machine):
-    places = [install(machine, "to", "qaa", "en", 1), install(machine, "from", "en", "qab", 2)]
+def test_pivot_without_a_direct_model(machine):
+    paths = [install(machine, "to", "qaa", "en", 1), install(machine, "from", "en", "qab", 2)]
     pivot = uwaga.load(source="qaa", target="qab", engine="native", threads=1)
     assert len(pivot.models) == 2
     assert pivot.route == ("qaa", "en", "qab") and pivot.languages == ("qaa", "qab")
-    assert [str(place) in repr(pivot) for place in places] == [True, True]
-    first, second = (uwaga.load(place, engine="native", threads=1) for place in places)
-    by_hand = first.then(second)
-    assert pivot.translate(TEXTS) == by_hand.translate(TEXTS)
-    chosen = choose_models("qaa", "qab")
-    assert str(chosen) == f"qaa → en → qab by {places[0]}, {places[1]}"
+    assert [str(path) in repr(pivot) for path in paths] == [True, True]
+    first, second = (uwaga.load(path, engine="native", threads=1) for path in paths)
+    chain = first.then(second)
+    assert pivot.translate(TEXTS) == chain.translate(TEXTS)
+    selection = choose_models("qaa", "qab")
+    assert str(selection) == f"qaa → en → qab by {paths[0]}, {paths[1]}"
 
 
-def test_a_language_to_go_through_may_be_named(machine):
+def test_via_selects_the_pivot(machine):
     install(machine, "a", "qaa", "qab", 1)
     install(machine, "b", "qab", "qaa", 2)
     install(machine, "c", "qab", "qac", 3)
@@ -109,16 +109,16 @@ def test_a_language_to_go_through_may_be_named(machine):
     assert uwaga.load("qaa-qac", via=["qab", "qaa"]).route == ("qaa", "qab", "qaa", "qac")
 
 
-def test_a_model_that_translates_twice_is_loaded_once(machine):
+def test_repeated_model_is_loaded_once(machine):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 
-    place = machine / "argos-translate" / "packages" / "many"
-    place.parent.mkdir(parents=True)
-    model_folder(place, "m2m100")
+    path = machine / "argos-translate" / "packages" / "many"
+    path.parent.mkdir(parents=True)
+    model_folder(path, "m2m100")
     direct = uwaga.load(source="fr", target="ro")
     assert isinstance(direct, uwaga.Translator) and direct.languages == ("fr", "ro")
-    expected = uwaga.load(place, source="fr", target="ro")
+    expected = uwaga.load(path, source="fr", target="ro")
     assert direct.translate("Hi", max_length=5) == expected.translate("Hi", max_length=5)
     pivot = uwaga.load(source="fra_Latn", target="ro_RO", via="it")
     assert pivot.route == ("fr", "it", "ro")
@@ -128,24 +128,24 @@ def test_a_model_that_translates_twice_is_loaded_once(machine):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_the_bundled_model_is_found_and_stays_the_default(machine):
+def test_bundled_model_is_found_and_is_the_default(machine):
     assert uwaga.load("en-de").translate("Good morning!") == uwaga.load().translate("Good morning!")
     assert uwaga.load(source="eng", target="de_DE").languages == ("en", "de")
     install(machine, "own", "en", "de")
     assert "own" in repr(uwaga.load("en-de")) and "bundled" in repr(uwaga.load())
 
 
-def test_with_a_model_languages_keep_their_meaning(machine):
-    place = install(machine, "one", "qaa", "qab")
-    assert uwaga.load(place, source="qaa", target="qab").languages == ("qaa", "qab")
+def test_languages_with_a_named_model(machine):
+    path = install(machine, "one", "qaa", "qab")
+    assert uwaga.load(path, source="qaa", target="qab").languages == ("qaa", "qab")
     with pytest.raises(SettingsError, match="translates qaa to qab only"):
-        uwaga.load(place, source="qab")
-    (machine / "qaa-qab").symlink_to(place)
+        uwaga.load(path, source="qab")
+    (machine / "qaa-qab").symlink_to(path)
     install(machine, "larger", "qaa", "qab", width=32)
     assert "'qaa-qab'" in repr(uwaga.load("qaa-qab"))  # a folder of that name comes first
 
 
-def test_what_is_not_there_is_said_with_the_way_out(machine):
+def test_missing_model_error_suggests_download(machine):
     install(machine, "to", "qaa", "en")
     with pytest.raises(ModelError) as error:
         uwaga.load("qaa-qab")
@@ -163,18 +163,18 @@ def test_what_is_not_there_is_said_with_the_way_out(machine):
         uwaga.load("qaa-qab", via="en")
 
 
-def test_a_damaged_model_is_not_chosen_but_named(machine):
+def test_damaged_model_is_reported_but_not_chosen(machine):
     (install(machine, "broken", "qaa", "qab") / "config.json").write_text("{")
     with pytest.raises(ModelError, match="broken is damaged: "):
         uwaga.load("qaa-qab")
-    good = install(machine, "good", "qaa", "qab")
-    assert str(good) in repr(uwaga.load("qaa-qab"))
+    intact = install(machine, "good", "qaa", "qab")
+    assert str(intact) in repr(uwaga.load("qaa-qab"))
 
 
-def test_languages_that_only_a_card_lists_are_not_believed(machine):
-    """They say neither which way a model goes nor that it translates at all."""
-    place = install(machine, "listed", "src", "tgt")
-    (place / "card.md").write_text("---\nlanguage: [qaa, qab]\n---\n")
+def test_languages_of_a_card_are_ignored(machine):
+    """A card states neither the direction nor whether the model translates."""
+    path = install(machine, "listed", "src", "tgt")
+    (path / "card.md").write_text("---\nlanguage: [qaa, qab]\n---\n")
     with pytest.raises(ModelError, match="no installed model translates qaa to qab"):
         uwaga.load("qaa-qab")
 
@@ -195,12 +195,12 @@ def test_languages_that_only_a_card_lists_are_not_believed(machine):
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused_by_name(machine, arguments, message):
+def test_invalid_arguments_are_rejected_by_name(machine, arguments, message):
     with pytest.raises(SettingsError, match=re.escape(message)):
         uwaga.load(**arguments)
 
 
-def test_a_shortlist_belongs_to_one_model(machine, tmp_path):
+def test_shortlist_requires_a_single_model(machine, tmp_path):
     install(machine, "to", "qaa", "en")
     install(machine, "from", "en", "qab")
     with pytest.raises(
@@ -224,5 +224,5 @@ def test_a_shortlist_belongs_to_one_model(machine, tmp_path):
         ),
     ],
 )
-def test_a_pair_has_two_codes(machine, name, pair):
+def test_language_pair_syntax(machine, name, pair):
     assert language_pair(name) == pair

@@ -1,4 +1,4 @@
-"""What a result and a loaded model say of themselves, and what ``help`` says of loading one."""
+"""Equality, hash, repr and JSON of results, the repr of translators, and ``help`` on loading."""
 
 from __future__ import annotations
 
@@ -23,28 +23,38 @@ def numbers():
     return uwaga.load(NUMBERS, threads=1)
 
 
-def test_I11_19_a_translation_is_its_text_equal_to_its_like_and_can_be_hashed(numbers):
-    one, other = (numbers.translate("forty-two", beam=4, nbest=2, attention=True) for _ in range(2))
-    assert str(one) == f"{one}" == one.text
-    assert (one == other) is True and hash(one) == hash(other) and len({one, other}) == 1
-    looked = dataclasses.replace(one, attention=one.attention + 1)
-    for changed in (looked, dataclasses.replace(one, attention=None), dataclasses.replace(one, text="x")):
-        assert (one == changed) is False and (changed == one) is False
-    assert one != "forty-two" and one != one.alternatives[0]
-    assert one.source == "forty-two" == one.alternatives[0].source
-    assert one.to_dict()["source"] == "forty-two"
-    assert json.loads(one.to_json()) == one.to_dict()
+def test_translation_str_equality_and_hash(numbers):
+    translation, duplicate = (
+        numbers.translate("forty-two", beam=4, nbest=2, attention=True) for _ in range(2)
+    )
+    assert str(translation) == f"{translation}" == translation.text
+    assert (
+        (translation == duplicate) is True
+        and hash(translation) == hash(duplicate)
+        and len({translation, duplicate}) == 1
+    )
+    shifted = dataclasses.replace(translation, attention=translation.attention + 1)
+    for changed in (
+        shifted,
+        dataclasses.replace(translation, attention=None),
+        dataclasses.replace(translation, text="x"),
+    ):
+        assert (translation == changed) is False and (changed == translation) is False
+    assert translation != "forty-two" and translation != translation.alternatives[0]
+    assert translation.source == "forty-two" == translation.alternatives[0].source
+    assert translation.to_dict()["source"] == "forty-two"
+    assert json.loads(translation.to_json()) == translation.to_dict()
 
 
-def test_I11_19_the_source_is_the_text_as_it_was_given(numbers):
+def test_result_source_is_the_original_text(numbers):
     texts = ["  one \n two", "", "three"]
-    assert [one.source for one in numbers.translate(texts)] == texts
+    assert [translation.source for translation in numbers.translate(texts)] == texts
     assert numbers.attend("one").source == numbers.attend("one", "eins").source == "one"
     [score] = numbers.score([("one", "eins")])
     assert (score.source, score.target) == ("one", "eins")
 
 
-def test_I11_19_a_repr_is_short(numbers):
+def test_result_repr_is_short(numbers):
     long = numbers.translate("one " * 7, beam=4, nbest=3, attention=True, split="never")
     assert len(repr(long)) < 160
     assert re.fullmatch(r"Translation\('.*', score=-\S+, \d+ tokens, .*2 alternatives\)", repr(long))
@@ -57,7 +67,7 @@ def test_I11_19_a_repr_is_short(numbers):
     assert str(Filling("a", 0.5, "an a")) == "an a"
 
 
-def test_I11_19_what_holds_arrays_is_compared_and_hashed_too():
+def test_results_with_arrays_compare_and_hash():
     for make in (
         lambda last: Hypothesis((1,), -1.0, -1.0, (-1.0,), attention=np.array([[1.0, last]], np.float32)),
         lambda last: Encoding(("a",), np.array([[1.0, last]], np.float32)),
@@ -69,18 +79,18 @@ def test_I11_19_what_holds_arrays_is_compared_and_hashed_too():
         assert (make(0.5) == make(0.25)) is False and (make(0.5) == 3) is False
 
 
-def test_I11_19_every_result_is_a_line_of_json():
-    for one in (
+def test_results_serialise_to_one_line_of_json():
+    for result in (
         Translation("ä", -1.0, ("ä",), (-1.0,)),
         Score(-1.0, ("a",), (-1.0,), ("b",), "ö", "ä"),
         Continuation("p", "ä", -1.0, -1.0, ("t",), (-1.0,), False),
         Filling("ä", 0.5, "an ä"),
     ):
-        assert "ä" in one.to_json() and "\n" not in one.to_json()
-        assert json.loads(one.to_json()) == one.to_dict()
+        assert "ä" in result.to_json() and "\n" not in result.to_json()
+        assert json.loads(result.to_json()) == result.to_dict()
 
 
-def test_I11_19_a_loaded_model_says_what_it_is(numbers):
+def test_translator_repr(numbers):
     isa = numbers.decoder.isa
     assert (
         repr(numbers)
@@ -97,15 +107,19 @@ def test_I11_19_a_loaded_model_says_what_it_is(numbers):
 @pytest.mark.parametrize(
     "load", [uwaga.load, uwaga.Translator.load, uwaga.TextGenerator.load, uwaga.MaskFiller.load]
 )
-def test_I11_19_help_explains_every_parameter_of_loading(load):
+def test_help_documents_every_load_parameter(load):
     text = inspect.getdoc(load)
     for name in inspect.signature(load).parameters:
-        said = re.search(rf"^    \*{{0,2}}{name}: (.+?)(?=^    \w+: |^$)", text, re.MULTILINE | re.DOTALL)
-        assert said, name
-        assert len(said[1]) > 20 and not said[1].startswith("as "), name
+        description = re.search(
+            rf"^    \*{{0,2}}{name}: (.+?)(?=^    \w+: |^$)", text, re.MULTILINE | re.DOTALL
+        )
+        assert description, name
+        assert len(description[1]) > 20 and not description[1].startswith("as "), name
 
 
-def test_I11_19_no_docstring_sends_its_reader_elsewhere():
+def test_docstrings_do_not_refer_elsewhere():
     sources = sorted((ROOT / "src/uwaga").rglob("*.py"))
-    found = [path.name for path in sources if re.search(r": as there\b", path.read_text(encoding="utf-8"))]
-    assert found == []
+    referring = [
+        path.name for path in sources if re.search(r": as there\b", path.read_text(encoding="utf-8"))
+    ]
+    assert referring == []

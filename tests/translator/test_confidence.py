@@ -1,4 +1,4 @@
-"""Words with their probabilities, and estimates of a translation's quality."""
+"""Word probabilities and estimates of translation quality."""
 
 from __future__ import annotations
 
@@ -28,94 +28,98 @@ def translator(request, tmp_path_factory):
     return uwaga.load(folder, device="cpu", engine=request.param)
 
 
-def ways(translator, **options):
-    found = translator.translate(TEXTS, **options)
-    return [way for one in found for way in (one, *one.alternatives)]
+def hypotheses(translator, **options):
+    translations = translator.translate(TEXTS, **options)
+    return [
+        hypothesis for translation in translations for hypothesis in (translation, *translation.alternatives)
+    ]
 
 
-def test_the_product_over_the_words_is_the_probability_of_the_translation(translator):
+def test_word_probabilities_multiply_to_the_probability_of_the_translation(translator):
     for options in ({}, {"nbest": 3}, {"max_length": 3}, {"sample": True, "seed": 1}, {"mbr": 4, "seed": 1}):
-        for way in ways(translator, **options):
-            product = math.prod(word.probability for word in way.words)
-            assert product == pytest.approx(math.exp(way.log_prob), rel=1e-6)
+        for hypothesis in hypotheses(translator, **options):
+            product = math.prod(word.probability for word in hypothesis.words)
+            assert product == pytest.approx(math.exp(hypothesis.log_prob), rel=1e-6)
             log_probs = sum(
                 math.log(word.mean) * (stop - start)
-                for word, (start, stop) in zip(way.words, spans(way), strict=True)
+                for word, (start, stop) in zip(hypothesis.words, spans(hypothesis), strict=True)
             )
-            assert log_probs == pytest.approx(way.log_prob, rel=1e-6, abs=1e-9)
+            assert log_probs == pytest.approx(hypothesis.log_prob, rel=1e-6, abs=1e-9)
 
 
-def spans(way: Translation):
-    return word_spans((*way.tokens, *[END] * (len(way.token_scores) - len(way.tokens))))
+def spans(hypothesis: Translation):
+    return word_spans((*hypothesis.tokens, *[END] * (len(hypothesis.token_scores) - len(hypothesis.tokens))))
 
 
-def test_estimates_by_hand():
+def test_confidence_by_hand():
     scores = [math.log(0.5), math.log(0.5), math.log(0.9), math.log(0.8), math.log(0.2)]
-    made = Translation("Autos. da", 0.0, ("▁Auto", "s.", "▁da", END), tuple(scores), sum(scores), True)
-    assert [(word.text, round(word.probability, 9)) for word in made.words] == [
+    translation = Translation("Autos. da", 0.0, ("▁Auto", "s.", "▁da", END), tuple(scores), sum(scores), True)
+    assert [(word.text, round(word.probability, 9)) for word in translation.words] == [
         ("Autos.", 0.25),
         ("da", 0.9),
         (END, 0.8),
         (END, 0.2),
     ]
-    assert made.words[0].mean == pytest.approx(0.5)
-    assert made.confidence is not None
-    assert made.confidence.mean_log_prob == pytest.approx(sum(scores) / 5)
-    assert made.confidence.probability == pytest.approx((0.25 * 0.9 * 0.8 * 0.2) ** 0.2)
-    assert made.confidence.mean_word == pytest.approx(1.15 / 2)
-    assert made.confidence.lowest_word == pytest.approx(0.25)
-    assert made.confidence.entropy is None
+    assert translation.words[0].mean == pytest.approx(0.5)
+    assert translation.confidence is not None
+    assert translation.confidence.mean_log_prob == pytest.approx(sum(scores) / 5)
+    assert translation.confidence.probability == pytest.approx((0.25 * 0.9 * 0.8 * 0.2) ** 0.2)
+    assert translation.confidence.mean_word == pytest.approx(1.15 / 2)
+    assert translation.confidence.lowest_word == pytest.approx(0.25)
+    assert translation.confidence.entropy is None
 
 
-def test_entropies_come_with_words_and_estimates_where_asked_for(translator):
-    plain, asked = ways(translator, nbest=2), ways(translator, nbest=2, entropy=True)
-    assert all(way.entropies == () for way in plain)
-    for one, other in zip(plain, asked, strict=True):
-        assert (one.text, one.token_scores) == (other.text, other.token_scores)
-        assert len(other.entropies) == len(other.token_scores)
-        if other.entropies:
-            assert other.confidence.entropy == pytest.approx(sum(other.entropies) / len(other.entropies))
+def test_entropies_on_request(translator):
+    plain, with_entropy = hypotheses(translator, nbest=2), hypotheses(translator, nbest=2, entropy=True)
+    assert all(hypothesis.entropies == () for hypothesis in plain)
+    for expected, actual in zip(plain, with_entropy, strict=True):
+        assert (expected.text, expected.token_scores) == (actual.text, actual.token_scores)
+        assert len(actual.entropies) == len(actual.token_scores)
+        if actual.entropies:
+            assert actual.confidence.entropy == pytest.approx(sum(actual.entropies) / len(actual.entropies))
             assert all(
-                word.entropy == pytest.approx(sum(other.entropies[start:stop]) / (stop - start))
-                for word, (start, stop) in zip(other.words, spans(other), strict=True)
+                word.entropy == pytest.approx(sum(actual.entropies[start:stop]) / (stop - start))
+                for word, (start, stop) in zip(actual.words, spans(actual), strict=True)
             )
     best = translator.translate(TEXTS[1], mbr=3, seed=2, entropy=True)
     assert len(best.entropies) == len(best.token_scores)
 
 
-def test_what_was_copied_has_no_words(translator):
+def test_copied_text_has_no_words(translator):
     copied = translator.translate("12")
     assert (copied.words, copied.confidence) == ((), None)
     assert split_words(copied.text, copied.words) == [("12", None)]
 
 
-def test_json(translator):
-    made = translator.translate(TEXTS[0], nbest=2)
-    assert "words" not in made.to_dict()
-    found = json.loads(json.dumps(made.to_dict(confidence=True), allow_nan=False))
-    assert [word["text"] for word in found["words"]] == [word.text for word in made.words]
-    assert found["confidence"]["lowest_word"] == pytest.approx(made.confidence.lowest_word, abs=1e-6)
-    assert found["alternatives"][0]["words"]
+def test_confidence_json(translator):
+    translation = translator.translate(TEXTS[0], nbest=2)
+    assert "words" not in translation.to_dict()
+    document = json.loads(json.dumps(translation.to_dict(confidence=True), allow_nan=False))
+    assert [word["text"] for word in document["words"]] == [word.text for word in translation.words]
+    assert document["confidence"]["lowest_word"] == pytest.approx(
+        translation.confidence.lowest_word, abs=1e-6
+    )
+    assert document["alternatives"][0]["words"]
     assert translator.translate("12").to_dict(confidence=True)["confidence"] is None
     impossible = Translation("a", -math.inf, ("▁a",), (-math.inf, 0.0), -math.inf)
     json.dumps(impossible.to_dict(confidence=True), allow_nan=False)
 
 
 @given(PIECES)
-def test_words_cover_the_pieces_in_order(pieces):
-    found = word_spans(pieces)
-    assert [at for start, stop in found for at in range(start, stop)] == list(range(len(pieces)))
-    assert all(start < stop for start, stop in found)
-    assert all(stop - start == 1 for start, stop in found if pieces[start] == END)
+def test_word_spans_cover_the_pieces_in_order(pieces):
+    ranges = word_spans(pieces)
+    assert [index for start, stop in ranges for index in range(start, stop)] == list(range(len(pieces)))
+    assert all(start < stop for start, stop in ranges)
+    assert all(stop - start == 1 for start, stop in ranges if pieces[start] == END)
 
 
 @given(PIECES, st.text(max_size=20))
-def test_a_text_is_cut_without_loss(pieces, text):
+def test_in_text_is_lossless(pieces, text):
     words = words_from_tokens(text, pieces, [-0.1] * len(pieces))
     assert "".join(part for part, _ in split_words(text, words)) == text
 
 
-def test_a_given_target_has_words_too(translator):
+def test_scored_target_has_words(translator):
     [score] = translator.score([("I want to buy a car.", "Ich möchte ein Auto kaufen.")])
     assert [word.text for word in score.words] == ["Ich", "möchte", "ein", "Auto", "kaufen.", END]
     assert math.prod(word.probability for word in score.words) == pytest.approx(math.exp(score.log_prob))

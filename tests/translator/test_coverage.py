@@ -1,4 +1,4 @@
-"""Words and numbers that a translation lacks."""
+"""Coverage: words and numbers missing from a translation."""
 
 import time
 from dataclasses import replace
@@ -12,7 +12,7 @@ from uwaga.results.translation import Coverage
 from uwaga.translator import coverage
 from uwaga.translator.layers.coverage import is_omitted
 
-LOST = "The meeting starts at 9:30 on Monday."
+MEETING = "The meeting starts at 9:30 on Monday."
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +41,12 @@ def bundled():
         ("1,234.567", "1.234,567", (), ()),
     ],
 )
-def test_numbers_are_compared_by_their_digits(source, target, missing, added):
+def test_numbers_compare_by_digits(source, target, missing, added):
     assert differing_numbers(source, target) == (missing, added)
 
 
 @pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1"])
-def test_numbers_are_compared_in_linear_time(part):
+def test_number_comparison_takes_linear_time(part):
     def cost(count):
         text = part * count
         started = time.process_time()
@@ -56,47 +56,54 @@ def test_numbers_are_compared_in_linear_time(part):
     assert cost(16_000) < 12 * cost(4_000) + 0.02
 
 
-def test_an_unlinked_word_needs_less_evidence_than_a_linked_one():
+def test_unaligned_word_needs_less_evidence():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
 
 
-def test_a_word_that_a_translation_omits_is_reported(bundled):
-    texts = [LOST, "I want to buy a car.", "Tom", "", "12"]
-    lost, *others = bundled.translate(texts, coverage=True)
-    assert "Montag" not in lost.text  # or the sentence no longer shows anything
-    assert lost.coverage.omitted == ("Monday",) and lost.to_dict()["coverage"]["omitted"] == ["Monday"]
-    assert any("'Monday'" in one for one in lost.warnings)
-    assert [one.coverage for one in others] == [Coverage()] * 4 and not any(one.warnings for one in others)
-    assert [one.text for one in bundled.translate(texts)] == [lost.text, *(one.text for one in others)]
-    assert bundled.translate(LOST).coverage is None
+def test_omitted_word_is_reported(bundled):
+    texts = [MEETING, "I want to buy a car.", "Tom", "", "12"]
+    incomplete, *complete = bundled.translate(texts, coverage=True)
+    assert "Montag" not in incomplete.text  # otherwise the sentence no longer tests anything
+    assert incomplete.coverage.omitted == ("Monday",) and incomplete.to_dict()["coverage"]["omitted"] == [
+        "Monday"
+    ]
+    assert any("'Monday'" in warning for warning in incomplete.warnings)
+    assert [translation.coverage for translation in complete] == [Coverage()] * 4 and not any(
+        translation.warnings for translation in complete
+    )
+    assert [translation.text for translation in bundled.translate(texts)] == [
+        incomplete.text,
+        *(translation.text for translation in complete),
+    ]
+    assert bundled.translate(MEETING).coverage is None
 
 
-def test_only_words_that_are_not_clearly_aligned_are_examined_on_request(bundled, monkeypatch):
+def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
     scored = []
-    own = coverage.in_batches
+    original = coverage.in_batches
 
-    def in_batches(scores, sources, *others):
+    def in_batches(scores, sources, *arguments):
         scored.append(len(sources))
-        return own(scores, sources, *others)
+        return original(scores, sources, *arguments)
 
     monkeypatch.setattr(coverage, "in_batches", in_batches)
-    made = [bundled.translate(LOST, coverage=words) for words in (True, "unaligned")]
-    assert made[0].coverage == made[1].coverage == Coverage(("Monday",))
+    translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]
+    assert translations[0].coverage == translations[1].coverage == Coverage(("Monday",))
     assert scored == [1 + len(["The", "meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
 
 
-def test_omissions_are_found_between_tags_in_each_sentence_and_by_each_model_of_a_chain(bundled):
-    page = bundled.translate(f"<p>I like <b>dogs</b>.</p><p>{LOST}</p>", format="html", coverage=True)
+def test_coverage_of_markup_sentences_and_chains(bundled):
+    page = bundled.translate(f"<p>I like <b>dogs</b>.</p><p>{MEETING}</p>", format="html", coverage=True)
     assert page.coverage.omitted == ("Monday",)
-    two = bundled.translate(f"I like dogs. {LOST}", split="sentences", coverage=True)
-    assert two.coverage.omitted == ("Monday",)
+    sentences = bundled.translate(f"I like dogs. {MEETING}", split="sentences", coverage=True)
+    assert sentences.coverage.omitted == ("Monday",)
     second = replace(bundled.model, languages=("src", "tgt"), known=None)
-    chain = uwaga.Translator(bundled.model, second).translate(LOST, coverage=True)
+    chain = uwaga.Translator(bundled.model, second).translate(MEETING, coverage=True)
     assert chain.coverage == combine_coverage(step.coverage for step in chain.steps)
     assert "Monday" in chain.coverage.omitted
 
 
-def test_coverage_of_a_stream_is_refused(bundled):
+def test_stream_rejects_coverage(bundled):
     with pytest.raises(SettingsError, match="coverage"):
-        list(bundled.stream(LOST, coverage=True))
+        list(bundled.stream(MEETING, coverage=True))

@@ -19,9 +19,9 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("language", sorted(TEXTS))
-def test_a_sentence_tells_its_language(language):
-    found = detect_language(["12 345", TEXTS[language]])
-    assert found.language == language and 0.5 < found.probability <= 1
+def test_language_of_a_sentence(language):
+    detected = detect_language(["12 345", TEXTS[language]])
+    assert detected.language == language and 0.5 < detected.probability <= 1
 
 
 @pytest.mark.parametrize(
@@ -30,26 +30,26 @@ def test_a_sentence_tells_its_language(language):
         ("proton beam", ("en", "de"), "en"),
         ("Protonenstrahl", ("en", "de"), "de"),
         ("A man", ("deu_Latn", "eng_Latn"), "en"),
-        ("هذه جملة قصيرة.", ("en", "ar"), "ar"),  # others of its family are as likely
+        ("هذه جملة قصيرة.", ("en", "ar"), "ar"),  # related languages are as likely
         (TEXTS["pl"], ("en", "de"), "pl"),
         (TEXTS["pl"], (), "pl"),
     ],
 )
-def test_a_short_text_is_in_an_expected_language(text, among, language):
+def test_short_text_prefers_expected_languages(text, among, language):
     assert detect_language([text], among).language == language
 
 
 PAIR = LanguagePair("en", "de", ("en",), ("de",))
 
 
-def test_other_languages_and_none_are_told_from_those_on_offer():
+def test_unexpected_and_undetermined_languages():
     assert detect_language([TEXTS["fr"]], ["de", "en"]).language == "fr"
     assert detect_language([TEXTS["ru"]], ["de", "en"]).language == "ru"
     assert detect_language(["ᚠᚢᚦ"], ["de", "en"]) == (UNDETERMINED, 0.0)
     assert detect_language(["Hallo"], ["en"], "de").language in ("de", "en")
 
 
-def test_auto_is_the_code_that_the_model_calls_it_by():
+def test_auto_gives_the_code_of_the_model():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
     assert known_source("auto", [ENGLISH], nllb).source == "eng_Latn"
     assert known_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
@@ -59,7 +59,7 @@ def test_auto_is_the_code_that_the_model_calls_it_by():
     )
 
 
-def test_another_language_is_refused_with_its_name():
+def test_unsupported_language_is_rejected():
     with pytest.raises(SettingsError, match=r"the text is in 'fr' \(probability .*from en"):
         known_source("auto", [TEXTS["fr"]], PAIR)
     with pytest.raises(SettingsError, match="states its languages"):
@@ -68,12 +68,20 @@ def test_another_language_is_refused_with_its_name():
         known_source("auto", ["ᚠᚢᚦ"], PAIR)
 
 
-def test_texts_in_the_target_language_and_without_letters_are_left_alone():
+def test_texts_in_target_language_or_without_letters_are_copied():
     translator = load()
     texts = ["A dog runs.", TEXTS["de"], "12, 34!", ENGLISH, "Open file"]
     plain = translator.translate(texts)
-    found = translator.translate(texts, source="auto")
-    assert [one.text for one in found] == [texts[at] if at == 1 else one.text for at, one in enumerate(plain)]
-    assert [one.warnings for one in found] == [(), (ALREADY,), (), plain[3].warnings, plain[4].warnings]
+    detected = translator.translate(texts, source="auto")
+    assert [translation.text for translation in detected] == [
+        texts[index] if index == 1 else translation.text for index, translation in enumerate(plain)
+    ]
+    assert [translation.warnings for translation in detected] == [
+        (),
+        (ALREADY,),
+        (),
+        plain[3].warnings,
+        plain[4].warnings,
+    ]
     assert translator.translate(TEXTS["de"], source="auto").text == TEXTS["de"]
     assert "".join(translator.stream(TEXTS["de"], source="auto")) == TEXTS["de"]

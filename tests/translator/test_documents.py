@@ -1,4 +1,4 @@
-"""Results as documents: what ``to_dict`` gives is JSON, and says what the record says."""
+"""``to_dict`` of results: valid JSON with the values of the result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 from hypothesis import given
-from hypothesis import settings as unhurried
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from uwaga import Continuation, Filling, Score, Translation
@@ -21,41 +21,43 @@ def through_json(document: object) -> object:
     return json.loads(json.dumps(document, allow_nan=False))
 
 
-def is_as(found: float | None, number: float) -> bool:
-    return found is None if math.isinf(number) else found == round(number, 6)
+def is_rounded(value: float | None, number: float) -> bool:
+    return value is None if math.isinf(number) else value == round(number, 6)
 
 
-@unhurried(deadline=None)
+@hypothesis_settings(deadline=None)
 @given(pairs=rows, score=scores, truncated=st.booleans())
-def test_a_translation_is_json(pairs, score, truncated):
+def test_translation_to_dict(pairs, score, truncated):
     tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
     attention = np.full((len(pairs), 3), 1 / 3, dtype=np.float32)
-    other = Translation("o", score, tokens, log_probs)
-    one = Translation("t", score, tokens, log_probs, score, truncated, ("a", "b"), attention, (other,))
-    document = one.to_dict()
+    alternative = Translation("o", score, tokens, log_probs)
+    translation = Translation(
+        "t", score, tokens, log_probs, score, truncated, ("a", "b"), attention, (alternative,)
+    )
+    document = translation.to_dict()
     assert through_json(document) == document
     assert (document["text"], document["tokens"], document["truncated"]) == ("t", list(tokens), truncated)
-    assert is_as(document["score"], score) and is_as(document["log_prob"], score)
-    assert all(map(is_as, document["token_scores"], log_probs))
+    assert is_rounded(document["score"], score) and is_rounded(document["log_prob"], score)
+    assert all(map(is_rounded, document["token_scores"], log_probs))
     assert document["source_tokens"] == ["a", "b"]
     assert document["attention"] == [[0.333333] * 3] * len(pairs)
-    assert document["alternatives"] == [other.to_dict()]
-    assert not {"attention", "alternatives"} & set(other.to_dict())
+    assert document["alternatives"] == [alternative.to_dict()]
+    assert not {"attention", "alternatives"} & set(alternative.to_dict())
 
 
-@unhurried(deadline=None)
+@hypothesis_settings(deadline=None)
 @given(pairs=rows, score=scores)
-def test_a_continuation_is_json(pairs, score):
+def test_continuation_to_dict(pairs, score):
     tokens, log_probs = tuple(text for text, _ in pairs), tuple(value for _, value in pairs)
-    other = Continuation("p", "o", score, score, tokens, log_probs, True)
-    document = Continuation("p", "t", score, score, tokens, log_probs, False, (other,)).to_dict()
+    alternative = Continuation("p", "o", score, score, tokens, log_probs, True)
+    document = Continuation("p", "t", score, score, tokens, log_probs, False, (alternative,)).to_dict()
     assert through_json(document) == document
     assert (document["prompt"], document["text"], document["truncated"]) == ("p", "t", False)
-    assert is_as(document["score"], score) and all(map(is_as, document["token_scores"], log_probs))
-    assert document["alternatives"] == [other.to_dict()]
+    assert is_rounded(document["score"], score) and all(map(is_rounded, document["token_scores"], log_probs))
+    assert document["alternatives"] == [alternative.to_dict()]
 
 
-def test_a_score_is_json():
+def test_score_to_dict():
     document = Score(-math.inf, ("a",), (-math.inf, -0.25), ("b",)).to_dict()
     assert through_json(document) == document
     assert document == {
@@ -70,7 +72,7 @@ def test_a_score_is_json():
     }
 
 
-def test_a_filling_is_json():
+def test_filling_to_dict():
     document = Filling("a", 1 / 3, "a b").to_dict()
     assert through_json(document) == document == {"token": "a", "probability": 0.333333, "text": "a b"}
     assert json_number(math.nan) is None

@@ -1,4 +1,4 @@
-"""BERT from text to words and states: in Python, and as `uwaga fill`."""
+"""MaskFiller on BERT: fillings and states, in Python and with `uwaga fill`."""
 
 import json
 
@@ -23,7 +23,7 @@ TEXTS = [
 
 
 def make(folder, kind, **changes):
-    """A random model with a tokeniser of its own, saved by transformers."""
+    """Save a random BERT and a tokeniser with transformers; return both."""
     case = pretrained_tokenisers.older_format("bert")
     case.peer.save_pretrained(folder)
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 30}
@@ -55,70 +55,78 @@ def filler(peer):
 
 
 @pytest.mark.numerical
-def test_M17_words_equal_transformers(peer, filler):
+def test_M17_fillings_equal_transformers(peer, filler):
     _, model, tokeniser = peer
     assert isinstance(filler, uwaga.MaskFiller)
     batch = tokeniser(TEXTS, return_tensors="pt", padding=True)
     with torch.no_grad():
-        chances = torch.softmax(model(**batch).logits, -1)
-    found = filler.fill(TEXTS, k=7)
-    for row, gaps in enumerate(found):
-        places = (batch.input_ids[row] == tokeniser.mask_token_id).nonzero()[:, 0]
-        assert len(places) == len(gaps) == TEXTS[row].count("[MASK]")
-        for place, gap in zip(places, gaps, strict=True):
-            best = chances[row, place].topk(7)
-            assert [one.token for one in gap] == tokeniser.convert_ids_to_tokens(best.indices.tolist())
-            wanted = best.values.numpy()
-            np.testing.assert_allclose([one.probability for one in gap], wanted, **tolerance(wanted))
+        probabilities = torch.softmax(model(**batch).logits, -1)
+    fillings = filler.fill(TEXTS, k=7)
+    for row, gaps in enumerate(fillings):
+        positions = (batch.input_ids[row] == tokeniser.mask_token_id).nonzero()[:, 0]
+        assert len(positions) == len(gaps) == TEXTS[row].count("[MASK]")
+        for position, gap in zip(positions, gaps, strict=True):
+            best = probabilities[row, position].topk(7)
+            assert [filling.token for filling in gap] == tokeniser.convert_ids_to_tokens(
+                best.indices.tolist()
+            )
+            expected = best.values.numpy()
+            np.testing.assert_allclose(
+                [filling.probability for filling in gap], expected, **tolerance(expected)
+            )
 
 
-def test_a_text_is_filled_the_same_alone_and_in_any_batch(filler):
-    for text, found in zip(TEXTS, filler.fill(TEXTS), strict=True):
-        alone = filler.fill(text)
-        assert [[one.token for one in gap] for gap in alone] == [[one.token for one in gap] for gap in found]
+def test_fillings_do_not_depend_on_the_batch(filler):
+    for text, batched in zip(TEXTS, filler.fill(TEXTS), strict=True):
+        separate = filler.fill(text)
+        assert [[filling.token for filling in gap] for gap in separate] == [
+            [filling.token for filling in gap] for gap in batched
+        ]
 
 
-def test_probabilities_sum_to_one_over_the_vocabulary(filler):
+def test_probabilities_sum_to_one(filler):
     [gap] = filler.fill(TEXTS[0], k=filler.model.vocabulary)
-    assert sum(one.probability for one in gap) == pytest.approx(1.0, abs=1e-5)
-    assert [one.probability for one in gap] == sorted((one.probability for one in gap), reverse=True)
+    assert sum(filling.probability for filling in gap) == pytest.approx(1.0, abs=1e-5)
+    assert [filling.probability for filling in gap] == sorted(
+        (filling.probability for filling in gap), reverse=True
+    )
 
 
-def test_the_word_stands_in_its_own_gap(filler):
+def test_filling_replaces_its_mask(filler):
     first, second = filler.fill("[MASK] sees the [MASK] of", k=filler.model.vocabulary)
-    plain = next(one for one in first if not one.token.startswith("##"))
-    assert plain.text == f"{plain.token} sees the [MASK] of"
-    inner = next(one for one in second if one.token.startswith("##"))
-    assert inner.text == f"[MASK] sees the{inner.token[2:]} of"  # ##s goes on the word before it
+    word = next(filling for filling in first if not filling.token.startswith("##"))
+    assert word.text == f"{word.token} sees the [MASK] of"
+    subword = next(filling for filling in second if filling.token.startswith("##"))
+    assert subword.text == f"[MASK] sees the{subword.token[2:]} of"  # ##s continues the preceding word
 
 
 @pytest.mark.numerical
 def test_M17_states_equal_transformers(peer, filler):
     _, model, tokeniser = peer
-    for text, found in zip(TEXTS, filler.encode(TEXTS), strict=True):
+    for text, encoding in zip(TEXTS, filler.encode(TEXTS), strict=True):
         batch = tokeniser(text, return_tensors="pt")
         with torch.no_grad():
-            wanted = model.bert(**batch).last_hidden_state[0].numpy()
-        assert list(found.tokens) == tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist())
-        np.testing.assert_allclose(found.states, wanted, **tolerance(wanted))
-        np.testing.assert_allclose(filler.encode(text).states, wanted, **tolerance(wanted))
+            expected = model.bert(**batch).last_hidden_state[0].numpy()
+        assert list(encoding.tokens) == tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist())
+        np.testing.assert_allclose(encoding.states, expected, **tolerance(expected))
+        np.testing.assert_allclose(filler.encode(text).states, expected, **tolerance(expected))
 
 
 def check_matrices(filler, model, tokeniser, texts):
-    """All matrices of a model are those of transformers, in a batch too."""
+    """Compare every attention matrix of a batch with transformers."""
     model.set_attn_implementation("eager")
-    for text, found in zip(texts, filler.attend(texts), strict=True):
+    for text, attended in zip(texts, filler.attend(texts), strict=True):
         with torch.no_grad():
-            made = model.bert(**tokeniser(text, return_tensors="pt"), output_attentions=True).attentions
-        wanted = torch.cat(made).numpy()  # (layers, heads, query, key)
-        assert found.text == text and found.tokens == filler.encode(text).tokens
-        np.testing.assert_allclose(found.attentions.encoder, wanted, atol=1e-4)
-        np.testing.assert_allclose(found.attentions.encoder.sum(-1), 1.0, **tolerance(1.0))
-        assert found.attentions.decoder is found.attentions.cross is None
+            matrices = model.bert(**tokeniser(text, return_tensors="pt"), output_attentions=True).attentions
+        expected = torch.cat(matrices).numpy()  # (layers, heads, query, key)
+        assert attended.text == text and attended.tokens == filler.encode(text).tokens
+        np.testing.assert_allclose(attended.attentions.encoder, expected, atol=1e-4)
+        np.testing.assert_allclose(attended.attentions.encoder.sum(-1), 1.0, **tolerance(1.0))
+        assert attended.attentions.decoder is attended.attentions.cross is None
 
 
 @pytest.mark.numerical
-def test_M10_M17_every_matrix_equals_transformers(peer, filler):
+def test_M10_M17_attention_matrices_equal_transformers(peer, filler):
     check_matrices(filler, *peer[1:], TEXTS)
     assert filler.attend(TEXTS[0]).attentions.encoder.shape[:2] == (2, 3)
     assert json.loads(filler.attend(TEXTS[0]).to_json())["tokens"][0] == "[CLS]"
@@ -126,7 +134,7 @@ def test_M10_M17_every_matrix_equals_transformers(peer, filler):
 
 @pytest.mark.slow
 @pytest.mark.numerical
-def test_M17_the_144_matrices_of_a_bert_base_size_equal_transformers(tmp_path):
+def test_M17_all_144_matrices_of_bert_base_size_equal_transformers(tmp_path):
     sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
     model, tokeniser = make(
         tmp_path / "m", transformers.BertForMaskedLM, **sizes | {"intermediate_size": 3072}
@@ -141,7 +149,7 @@ def test_M17_the_144_matrices_of_a_bert_base_size_equal_transformers(tmp_path):
     assert filler.attend(TEXTS[0]).attentions.encoder.shape[:2] == (12, 12)
 
 
-def test_bad_calls_are_refused(filler, peer):
+def test_invalid_calls_are_rejected(filler, peer):
     with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: put one"):
         filler.fill([TEXTS[0], "none"])
     for k in (0, True, filler.model.vocabulary + 1):
@@ -155,7 +163,7 @@ def test_bad_calls_are_refused(filler, peer):
         uwaga.Translator.load(peer[0], device="cpu")
 
 
-def test_a_model_without_a_head_gives_states_only(tmp_path):
+def test_model_without_a_head_only_encodes(tmp_path):
     make(tmp_path / "m", transformers.BertModel)
     filler = uwaga.MaskFiller.load(tmp_path / "m", device="cpu")
     assert filler.encode("a dog").states.shape[1] == 24
@@ -163,9 +171,9 @@ def test_a_model_without_a_head_gives_states_only(tmp_path):
         filler.fill("a [MASK]")
 
 
-def test_attend_shows_an_encoder(peer, filler):
-    shown = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--words", "a dog sees"])
-    row = json.loads(shown.stdout)
+def test_attend_command_on_an_encoder(peer, filler):
+    result = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--words", "a dog sees"])
+    row = json.loads(result.stdout)
     assert (row["kind"], row["layer"], row["head"]) == ("encoder", 2, "mean")
     assert row["source"] == row["target"] and row["source"][0] == "[CLS]"
     refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--kind", "cross"])
@@ -174,15 +182,17 @@ def test_attend_shows_an_encoder(peer, filler):
     assert "does not translate" in refused.stderr
 
 
-def run(*words, lines=None):
-    done = CliRunner().invoke(app, ["fill", *map(str, words)], input=lines)
-    return done.exit_code, done.stdout, done.stderr
+def run(*arguments, lines=None):
+    result = CliRunner().invoke(app, ["fill", *map(str, arguments)], input=lines)
+    return result.exit_code, result.stdout, result.stderr
 
 
-def test_the_command_line_fills_texts_and_lines(peer, filler):
+def test_fill_command_on_texts_and_lines(peer, filler):
     gaps = filler.fill(TEXTS[1], k=2)
-    wanted = "".join("\t".join(f"{one.token} {one.probability:.4f}" for one in gap) + "\n" for gap in gaps)
-    assert run(peer[0], TEXTS[1], "-k", 2, "--device", "cpu") == (0, wanted, "")
+    expected = "".join(
+        "\t".join(f"{filling.token} {filling.probability:.4f}" for filling in gap) + "\n" for gap in gaps
+    )
+    assert run(peer[0], TEXTS[1], "-k", 2, "--device", "cpu") == (0, expected, "")
     code, out, _ = run(peer[0], "--json", "--top", 1, lines="\n".join(TEXTS) + "\n")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and [row["text"] for row in rows] == TEXTS
@@ -191,7 +201,7 @@ def test_the_command_line_fills_texts_and_lines(peer, filler):
     ]
 
 
-def test_mistakes_on_the_command_line_are_explained(peer):
+def test_fill_command_errors(peer):
     assert run(peer[0], lines=f"{TEXTS[0]}\nnothing\n")[::2] == (
         1,
         "error: line 2 has no [MASK]: put one where a word is to be found\n",

@@ -1,4 +1,4 @@
-"""GPT-2 on the native engine: loaded without torch, the same as on torch, in int8, and refused by name."""
+"""GPT-2 on the native engine: without torch, equal to torch, in int8, and errors of loading."""
 
 import json
 import os
@@ -33,8 +33,8 @@ from uwaga.errors import ModelError, SettingsError, TextTooLongError
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.settings import DecoderOnlySettings
 
-WHOLE = Choice(1, all_tokens=True)
-SETTINGS = [{"beam": 1}, {"beam": 4, "nbest": 3}, {"sample": True, "nbest": 2, "seed": 5, "top_k": 30}]
+ALL_TOKENS = Choice(1, all_tokens=True)
+SEARCH_OPTIONS = [{"beam": 1}, {"beam": 4, "nbest": 3}, {"sample": True, "nbest": 2, "seed": 5, "top_k": 30}]
 
 
 @pytest.fixture(scope="module")
@@ -54,63 +54,61 @@ def converted(folder, tmp_path_factory):
     return out
 
 
-def changed(folder, path, change):
-    """A copy of a folder with other tensors."""
+def copy_with_tensors(folder, path, change):
+    """Copy a model folder, change its tensors and return the path of the copy."""
     shutil.copytree(folder, path)
-    values = load_file(path / "model.safetensors")
-    change(values)
-    save_file({name: one.contiguous() for name, one in values.items()}, path / "model.safetensors")
+    tensors = load_file(path / "model.safetensors")
+    change(tensors)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path / "model.safetensors")
     return path
 
 
-@pytest.mark.parametrize("options", SETTINGS)
-def test_M18_both_engines_write_the_same(folder, options):
-    ours, theirs = (uwaga.load(folder, device="cpu", engine=engine) for engine in ("auto", "torch"))
-    assert isinstance(ours.decoder, NativeModel) and isinstance(theirs.decoder, DecoderOnly)
-    assert ours.decoding == theirs.decoding
-    for one, other in zip(
-        ours.generate(PROMPTS, **options), theirs.generate(PROMPTS, **options), strict=True
+@pytest.mark.parametrize("options", SEARCH_OPTIONS)
+def test_M18_engines_give_equal_continuations(folder, options):
+    native, reference = (uwaga.load(folder, device="cpu", engine=engine) for engine in ("auto", "torch"))
+    assert isinstance(native.decoder, NativeModel) and isinstance(reference.decoder, DecoderOnly)
+    assert native.decoding == reference.decoding
+    for actual, expected in zip(
+        native.generate(PROMPTS, **options), reference.generate(PROMPTS, **options), strict=True
     ):
-        assert [a.tokens for a in (one, *one.alternatives)] == [
-            b.tokens for b in (other, *other.alternatives)
+        assert [a.tokens for a in (actual, *actual.alternatives)] == [
+            b.tokens for b in (expected, *expected.alternatives)
         ]
-        assert one.score == pytest.approx(other.score, abs=1e-4)
-    assert "".join(ours.stream(PROMPTS[0])) == theirs.generate(PROMPTS[0], beam=1).text
+        assert actual.score == pytest.approx(expected.score, abs=1e-4)
+    assert "".join(native.stream(PROMPTS[0])) == reference.generate(PROMPTS[0], beam=1).text
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-@pytest.mark.parametrize("options", SETTINGS)
-def test_M21_continuations_are_the_same_bits_in_any_batch_and_on_any_number_of_threads(
-    folder, precision, options
-):
-    one = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=1)
-    expected = [one.generate(prompt, **options) for prompt in PROMPTS]
+@pytest.mark.parametrize("options", SEARCH_OPTIONS)
+def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, options):
+    single = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=1)
+    expected = [single.generate(prompt, **options) for prompt in PROMPTS]
     for threads in (1, 2, 3, 4):
-        several = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=threads)
-        assert several.decoder.precision == precision
-        assert several.generate(PROMPTS, **options) == expected
-        assert several.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
+        generator = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=threads)
+        assert generator.decoder.precision == precision
+        assert generator.generate(PROMPTS, **options) == expected
+        assert generator.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
 
 
-def test_M42_a_smaller_model_of_the_same_vocabulary_drafts(folder, converted, tmp_path):
-    alone, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
-    expected = alone.generate(PROMPTS, beam=1, max_length=20)
-    found = drafted.generate(PROMPTS, max_length=20)
-    assert [replace(one, draft=None) for one in found] == expected
-    assert found[0].to_dict()["draft"]["proposed"] > 0
+def test_M42_draft_model_of_the_same_vocabulary(folder, converted, tmp_path):
+    plain, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
+    expected = plain.generate(PROMPTS, beam=1, max_length=20)
+    continuations = drafted.generate(PROMPTS, max_length=20)
+    assert [replace(continuation, draft=None) for continuation in continuations] == expected
+    assert continuations[0].to_dict()["draft"]["proposed"] > 0
     assert "".join(drafted.stream(PROMPTS[0], max_length=20)) == expected[0].text
     with pytest.raises(SettingsError, match="drafts need greedy search"):
         drafted.generate(PROMPTS[0], sample=True)
-    other = tmp_path / "other"
-    shutil.copytree(folder, other)
-    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    mismatched = tmp_path / "other"
+    shutil.copytree(folder, mismatched)
+    tokenizer = json.loads((mismatched / "tokenizer.json").read_text())
     tokenizer["model"]["merges"].pop()
-    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (mismatched / "tokenizer.json").write_text(json.dumps(tokenizer))
     with pytest.raises(SettingsError, match="has another vocabulary"):
-        uwaga.load(folder, draft=other)
+        uwaga.load(folder, draft=mismatched)
 
 
-def test_generating_needs_no_torch(folder, converted):
+def test_generation_without_torch(folder, converted):
     code = (
         "import sys; sys.modules['torch'] = None; import uwaga\n"
         "for name in sys.argv[1:]:\n"
@@ -118,12 +116,12 @@ def test_generating_needs_no_torch(folder, converted):
         "from uwaga.cli.main import main; main(['generate', sys.argv[1], 'A dog', '--max-length', '3'])"
     )
     command = [sys.executable, "-c", code, str(folder), str(converted)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2\n2\nA dog")
+    process = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("2\n2\nA dog")
 
 
-VARIANTS = {
+WEIGHT_VARIANTS = {
     "older names": lambda values: values.update(
         {name.removeprefix("transformer."): values.pop(name) for name in list(values)}
     ),
@@ -133,33 +131,37 @@ VARIANTS = {
     "a stored head": lambda values: values.update(
         {"lm_head.weight": values["transformer.wte.weight"].clone()}
     ),
-    "sixteen bits": lambda values: values.update({name: one.bfloat16() for name, one in values.items()}),
-    "sixty-four bits": lambda values: values.update({name: one.double() for name, one in values.items()}),
+    "sixteen bits": lambda values: values.update(
+        {name: tensor.bfloat16() for name, tensor in values.items()}
+    ),
+    "sixty-four bits": lambda values: values.update(
+        {name: tensor.double() for name, tensor in values.items()}
+    ),
 }
 
 
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
-@pytest.mark.parametrize("variant", [*VARIANTS, *gpt2_folders.VARIANTS, "pytorch_model.bin"])
-def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
+@pytest.mark.parametrize("variant", [*WEIGHT_VARIANTS, *gpt2_folders.VARIANTS, "pytorch_model.bin"])
+def test_M18_variants_of_stored_weights_are_read(tmp_path, variant):
     gpt2_folders.make(tmp_path / "made", **gpt2_folders.VARIANTS.get(variant, {}))
-    change = VARIANTS.get(variant, lambda values: None)
-    folder = changed(tmp_path / "made", tmp_path / "m", change)
+    change = WEIGHT_VARIANTS.get(variant, lambda values: None)
+    folder = copy_with_tensors(tmp_path / "made", tmp_path / "m", change)
     if variant == "pytorch_model.bin":
         torch.save(load_file(folder / "model.safetensors"), folder / variant)
         (folder / "model.safetensors").unlink()
-    ours, theirs = to_engine(read(folder)), load_torch(folder).model
+    native, reference = to_engine(read(folder)), load_torch(folder).model
     prompts = gpt2_folders.PROMPTS
-    found, wanted = (
-        model.step(np.zeros(len(prompts), int), model.start(model.encode(prompts), 1), WHOLE).log_probs
-        for model in (ours, theirs)
+    actual, expected = (
+        model.step(np.zeros(len(prompts), int), model.start(model.encode(prompts), 1), ALL_TOKENS).log_probs
+        for model in (native, reference)
     )
-    np.testing.assert_allclose(found, wanted, **tolerance(wanted))
+    np.testing.assert_allclose(actual, expected, **tolerance(expected))
 
 
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("message", gpt2_folders.UNSUPPORTED)
-def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
+def test_invalid_folders_are_rejected_as_with_torch(tmp_path, message):
     gpt2_folders.make(tmp_path / "bad")
     edit_config(tmp_path / "bad", **gpt2_folders.UNSUPPORTED[message])
     with pytest.raises(ModelError, match=message):
@@ -170,28 +172,30 @@ def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("h.1.attn.c_attn.weight", lambda one: one[:, :53], r"c_attn\.weight' has shape \(18, 53\)"),
-        ("h.1.attn.c_attn.bias", lambda one: one[0], r"c_attn\.bias' has shape \(\)"),
+        ("h.1.attn.c_attn.weight", lambda tensor: tensor[:, :53], r"c_attn\.weight' has shape \(18, 53\)"),
+        ("h.1.attn.c_attn.bias", lambda tensor: tensor[0], r"c_attn\.bias' has shape \(\)"),
         (
             "h.0.mlp.c_fc.weight",
-            lambda one: one.T,
+            lambda tensor: tensor.T,
             r"c_fc\.weight' has shape \(18, 72\).*asks for \(72, 18\)",
         ),
-        ("h.2.ln_1.bias", lambda one: one * float("nan"), "not finite"),
-        ("h.2.ln_1.bias", lambda one: one.int(), "stored as I32, which is not a weight format"),
-        ("wte.weight", lambda one: one * float("inf"), "not finite"),
+        ("h.2.ln_1.bias", lambda tensor: tensor * float("nan"), "not finite"),
+        ("h.2.ln_1.bias", lambda tensor: tensor.int(), "stored as I32, which is not a weight format"),
+        ("wte.weight", lambda tensor: tensor * float("inf"), "not finite"),
     ],
 )
-def test_damaged_weights_are_refused_by_name(tmp_path, name, change, message):
+def test_damaged_weights_are_rejected_by_name(tmp_path, name, change, message):
     name = f"transformer.{name}"
     gpt2_folders.make(tmp_path / "made")
-    folder = changed(tmp_path / "made", tmp_path / "bad", lambda all: all.update({name: change(all[name])}))
+    folder = copy_with_tensors(
+        tmp_path / "made", tmp_path / "bad", lambda tensors: tensors.update({name: change(tensors[name])})
+    )
     with pytest.raises(ModelError, match=message) as error:
         uwaga.TextGenerator.load(folder, device="cpu")
     assert str(folder) in str(error.value)
 
 
-def test_where_the_positions_end_is_said(folder):
+def test_position_limit(folder):
     generator = uwaga.load(folder, device="cpu")
     with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, and the model has 64 positions"):
         generator.generate(["A", "AB" * 300])
@@ -199,13 +203,13 @@ def test_where_the_positions_end_is_said(folder):
     assert len(short.tokens) == 20 and long.truncated
 
 
-def test_impossible_wishes_are_refused(folder, converted, tmp_path):
+def test_unsupported_options_are_rejected(folder, converted, tmp_path):
     load = uwaga.TextGenerator.load
-    for wish in ({"device": "cuda", "engine": "native"}, {"dtype": "float16", "engine": "native"}):
+    for options in ({"device": "cuda", "engine": "native"}, {"dtype": "float16", "engine": "native"}):
         with pytest.raises(
             SettingsError, match="the native engine runs on the CPU in float32, bfloat16, int8 or int4"
         ):
-            load(folder, **wish)
+            load(folder, **options)
     with pytest.raises(SettingsError, match="engine must be one of auto, native, torch"):
         load(folder, engine="fast")
     for name in (folder, converted):
@@ -224,32 +228,32 @@ def test_impossible_wishes_are_refused(folder, converted, tmp_path):
             load(tmp_path / name)
 
 
-def test_an_int8_folder_continues_as_the_engine_in_int8(folder, converted):
+def test_int8_folder_equals_the_engine_in_int8(folder, converted):
     assert json.loads((converted / CONFIG).read_text())["weights"]["spread"] is True
     loaded = uwaga.load(converted)
     assert isinstance(loaded, uwaga.TextGenerator)
     assert loaded.decoder.precision == "int8" and isinstance(loaded.decoder.settings, DecoderOnlySettings)
-    whole = uwaga.load(folder, device="cpu")
-    assert loaded.decoding == whole.decoding
+    original = uwaga.load(folder, device="cpu")
+    assert loaded.decoding == original.decoding
     texts = [*PROMPTS, "<|endoftext|> A dog", "don't"]
     for text in texts:
-        assert loaded.tokeniser.encode(text) == whole.tokeniser.encode(text)
-        assert loaded.tokeniser.decode(whole.tokeniser.encode(text)) == text.replace("<|endoftext|>", "")
-    assert loaded.tokeniser.symbols == whole.tokeniser.symbols
+        assert loaded.tokeniser.encode(text) == original.tokeniser.encode(text)
+        assert loaded.tokeniser.decode(original.tokeniser.encode(text)) == text.replace("<|endoftext|>", "")
+    assert loaded.tokeniser.symbols == original.tokeniser.symbols
     checkpoint = read(folder)
     engine = to_engine(checkpoint, "int8", packed=pack_weights(checkpoint, "int8", ("output",)))
-    expected = uwaga.TextGenerator(engine, whole.tokeniser, whole.decoding)
-    for options in SETTINGS:
+    expected = uwaga.TextGenerator(engine, original.tokeniser, original.decoding)
+    for options in SEARCH_OPTIONS:
         assert loaded.generate(PROMPTS, **options) == expected.generate(PROMPTS, **options)
 
 
-def edited(folder, path, **values):
+def copy_with_config(folder, path, **values):
     shutil.copytree(folder, path)
     (path / CONFIG).write_text(json.dumps(json.loads((path / CONFIG).read_text()) | values))
     return path
 
 
-def test_damaged_int8_folders_are_refused(converted, tmp_path):
+def test_damaged_int8_folders_are_rejected(converted, tmp_path):
     model = json.loads((converted / CONFIG).read_text())["model"]
     for number, (values, message) in enumerate(
         (
@@ -261,14 +265,14 @@ def test_damaged_int8_folders_are_refused(converted, tmp_path):
         )
     ):
         with pytest.raises(ModelError, match=message):
-            uwaga.load(edited(converted, tmp_path / str(number), **values))
-    broken = edited(converted, tmp_path / "broken")
+            uwaga.load(copy_with_config(converted, tmp_path / str(number), **values))
+    broken = copy_with_config(converted, tmp_path / "broken")
     (broken / "tokenizer.json").write_text("{")
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         uwaga.load(broken)
 
 
-def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):
+def test_generate_command_engine_and_dtype(folder, tmp_path):
     plain = run(folder, "A dog", "--device", "cpu", "--max-length", 6)
     assert plain[0] == 0
     assert run(folder, "A dog", "--device", "cpu", "--max-length", 6, "--engine", "torch") == plain
@@ -284,19 +288,25 @@ def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):
         "--sample",
         str(tmp_path / "sample"),
     ]
-    done = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, arguments)
     assert (
-        done.exit_code == 0 and "2 sentences, greedy" in done.stdout and "equal continuations" in done.stdout
+        result.exit_code == 0
+        and "2 sentences, greedy" in result.stdout
+        and "equal continuations" in result.stdout
     )
     assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0
-    done = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])
-    assert done.exit_code == 1 and "`uwaga generate`" in done.stderr
+    result = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])
+    assert result.exit_code == 1 and "`uwaga generate`" in result.stderr
 
 
-def test_I11_22_a_decoder_only_model_is_compared_without_a_sample(folder, tmp_path, monkeypatch):
-    """On sentences that its tokeniser knows, or else on what it writes itself."""
-    found = quantise(folder, tmp_path / "own")
-    assert found.continued and found.sentences >= 5 and found.measured_on.endswith("(no --sample)")
+def test_quantise_compares_without_a_sample(folder, tmp_path, monkeypatch):
+    """Compare on sentences in a language of the tokeniser, or else on texts sampled from the model."""
+    comparison = quantise(folder, tmp_path / "own")
+    assert (
+        comparison.continued
+        and comparison.sentences >= 5
+        and comparison.measured_on.endswith("(no --sample)")
+    )
     monkeypatch.setattr(conversion, "nearest_language", lambda tokeniser: None)
-    drawn = quantise(folder, tmp_path / "drawn")
-    assert drawn.continued and drawn.measured_on == "texts sampled from the model (no --sample)"
+    sampled = quantise(folder, tmp_path / "drawn")
+    assert sampled.continued and sampled.measured_on == "texts sampled from the model (no --sample)"

@@ -1,4 +1,4 @@
-"""Texts with tags inside go through the one path of texts."""
+"""Translation of texts with inline tags and placeholders."""
 
 from __future__ import annotations
 
@@ -31,50 +31,52 @@ def translator() -> Translator:
 
 
 @pytest.mark.parametrize("pivot", [False, True])
-def test_every_tag_comes_back_and_the_text_is_that_without_tags(translator: Translator, pivot: bool) -> None:
-    way = translator.then(swapped(translator)) if pivot else translator
-    made = way.run_inlines(TEXTS, Request(""))
-    plain = way.translate([strip_tags(inline).text for inline in TEXTS])
-    for inline, one, alone in zip(TEXTS, made, plain, strict=True):
+def test_tags_are_kept_and_text_equals_plain_translation(translator: Translator, pivot: bool) -> None:
+    chain = translator.then(with_swapped_languages(translator)) if pivot else translator
+    results = chain.run_inlines(TEXTS, Request(""))
+    plain = chain.translate([strip_tags(inline).text for inline in TEXTS])
+    for inline, result, expected in zip(TEXTS, results, plain, strict=True):
         tags = [part for part in inline if isinstance(part, Tag)]
-        assert Counter(part for part in one.inline if isinstance(part, Tag)) == Counter(tags)
-        text = "".join(part for part in one.inline if isinstance(part, str))
-        assert text.split() == alone.text.split()
-        assert (one.translation.text, one.translation.score) == (alone.text, alone.score)
+        assert Counter(part for part in result.inline if isinstance(part, Tag)) == Counter(tags)
+        text = "".join(part for part in result.inline if isinstance(part, str))
+        assert text.split() == expected.text.split()
+        assert (result.translation.text, result.translation.score) == (expected.text, expected.score)
 
 
-def swapped(translator: Translator) -> Translator:
-    """The same model under the languages turned about, to be the second of two."""
+def with_swapped_languages(translator: Translator) -> Translator:
+    """Return a translator with the same model and swapped languages, to follow the first in a chain."""
     return Translator(
         Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )
 
 
-def test_tags_stand_around_the_words_that_mean_the_same(translator: Translator) -> None:
-    [one] = translator.run_inlines([("A ", B, "woman", E, " is in the house.")], Request(""))
-    assert one.inline[:2] == ("Eine ", B)
-    assert str(one.inline[2]).startswith("Frau")
+def test_tags_enclose_the_aligned_words(translator: Translator) -> None:
+    [result] = translator.run_inlines([("A ", B, "woman", E, " is in the house.")], Request(""))
+    assert result.inline[:2] == ("Eine ", B)
+    assert str(result.inline[2]).startswith("Frau")
 
 
-def test_white_space_at_the_ends_stays(translator: Translator) -> None:
-    [one, other] = translator.run_inlines([TEXTS[1], ("\n  Two dogs.\t",)], Request(""))
-    assert one.inline[0].startswith(" ")  # type: ignore[union-attr]
-    assert one.inline[-1].endswith(". ")  # type: ignore[union-attr]
-    assert other.inline[0].startswith("\n  ")  # type: ignore[union-attr]
-    assert other.inline[-1].endswith("\t")  # type: ignore[union-attr]
+def test_outer_white_space_is_kept(translator: Translator) -> None:
+    [first, second] = translator.run_inlines([TEXTS[1], ("\n  Two dogs.\t",)], Request(""))
+    assert first.inline[0].startswith(" ")  # type: ignore[union-attr]
+    assert first.inline[-1].endswith(". ")  # type: ignore[union-attr]
+    assert second.inline[0].startswith("\n  ")  # type: ignore[union-attr]
+    assert second.inline[-1].endswith("\t")  # type: ignore[union-attr]
 
 
-def test_texts_without_tags_are_not_aligned(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_without_inner_tags_are_not_aligned(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("aligned")
 
     monkeypatch.setattr("uwaga.translator.layers.alignment.add_alignments", refuse)
     plain = [("A dog.",), (B, "Two dogs.", E)]
-    made = translator.run_inlines(plain, Request(""))
-    assert made[1].inline == (B, translator.translate("Two dogs.").text, E)
+    results = translator.run_inlines(plain, Request(""))
+    assert results[1].inline == (B, translator.translate("Two dogs.").text, E)
 
 
-def test_a_text_that_cannot_be_translated(translator: Translator) -> None:
+def test_untranslatable_text(translator: Translator) -> None:
     long: Inline = ("A ", B, "dog " * 2000, E)
     names = ["the footnote"]
     with pytest.raises(TextTooLongError, match="the footnote"):
@@ -96,44 +98,44 @@ PLACEHOLDERS: tuple[Inline, ...] = (
 
 
 @pytest.mark.parametrize("pivot", [False, True])
-def test_every_placeholder_survives(translator: Translator, pivot: bool) -> None:
-    way = translator.then(swapped(translator)) if pivot else translator
-    usual = resolve_placeholders(True)
-    assert usual is not None
-    for inline, one in zip(
-        PLACEHOLDERS, way.run_inlines(PLACEHOLDERS, Request("", search={"nbest": 2})), strict=True
+def test_placeholders_are_kept(translator: Translator, pivot: bool) -> None:
+    chain = translator.then(with_swapped_languages(translator)) if pivot else translator
+    matcher = resolve_placeholders(True)
+    assert matcher is not None
+    for inline, result in zip(
+        PLACEHOLDERS, chain.run_inlines(PLACEHOLDERS, Request("", search={"nbest": 2})), strict=True
     ):
-        wanted = [
-            part for text in inline for part in (usual.split(text) if isinstance(text, str) else (text,))
+        expected = [
+            part for text in inline for part in (matcher.split(text) if isinstance(text, str) else (text,))
         ]
-        tags = Counter(part for part in wanted if isinstance(part, Tag))
-        assert Counter(part for part in one.inline if isinstance(part, Tag)) == tags
-        for other in one.translation.alternatives:
-            assert all(tag.text in other.text for tag in tags)
+        tags = Counter(part for part in expected if isinstance(part, Tag))
+        assert Counter(part for part in result.inline if isinstance(part, Tag)) == tags
+        for alternative in result.translation.alternatives:
+            assert all(tag.text in alternative.text for tag in tags)
 
 
-def test_branches_of_messages_are_translated(translator: Translator) -> None:
+def test_message_branches_are_translated(translator: Translator) -> None:
     text = "{n, plural, one {# dog} other {{g, select, f {women} other {# dogs of {name}}}}} here"
-    [one] = translator.run_inlines([(text,)], Request(""))
-    made = one.translation.text
-    assert "{n, plural, one {" in made
-    assert "} other {{g, select, f {" in made
-    assert made.count("#") == 2
-    assert "{name}" in made
-    assert "dogs" not in made
-    assert "Hund" in made
+    [result] = translator.run_inlines([(text,)], Request(""))
+    translation = result.translation.text
+    assert "{n, plural, one {" in translation
+    assert "} other {{g, select, f {" in translation
+    assert translation.count("#") == 2
+    assert "{name}" in translation
+    assert "dogs" not in translation
+    assert "Hund" in translation
 
 
-def test_without_placeholders_the_bits_are_the_same(translator: Translator) -> None:
+def test_texts_without_placeholders_equal_translate(translator: Translator) -> None:
     texts = ["A man is singing.", "Two dogs run."]
-    made = translator.run_inlines([(text,) for text in texts], Request(""))
-    assert [one.translation for one in made] == translator.translate(texts)
+    results = translator.run_inlines([(text,) for text in texts], Request(""))
+    assert [result.translation for result in results] == translator.translate(texts)
 
 
-def test_what_no_symbol_keeps_is_put_back_with_a_warning(
+def test_missing_placeholder_is_restored_with_a_warning(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placeholders, "missing_symbols", lambda symbols, _: list(range(len(symbols))))
-    [one] = translator.run_inlines([("A dog of {owner} runs.",)], Request(""))
-    assert "{owner}" in one.translation.text
-    assert "'{owner}'" in one.translation.warnings[0]
+    [result] = translator.run_inlines([("A dog of {owner} runs.",)], Request(""))
+    assert "{owner}" in result.translation.text
+    assert "'{owner}'" in result.translation.warnings[0]

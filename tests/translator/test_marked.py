@@ -1,4 +1,4 @@
-"""Formats and placeholders by the ordinary calls."""
+"""The ``format`` and ``placeholders`` options of translators."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ HTML = '<p>A man in a <b>blue shirt</b> sings.</p><img alt="Two dogs"><p>Two <i>
 
 @pytest.mark.parametrize("pivot", [False, True])
 def test_html(translator: Translator, pivot: bool) -> None:
-    other = Translator(
+    reverse = Translator(
         Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )
-    way = translator.then(other) if pivot else translator
-    one = way.translate(HTML, format="html", nbest=2)
-    assert one.source == HTML
-    for text in (one.text, *(other.text for other in one.alternatives)):
+    chain = translator.then(reverse) if pivot else translator
+    translation = chain.translate(HTML, format="html", nbest=2)
+    assert translation.source == HTML
+    for text in (translation.text, *(alternative.text for alternative in translation.alternatives)):
         assert sorted(re.findall(r"</?\w+", text)) == sorted(re.findall(r"</?\w+", HTML))
         assert text.count("{n}") == 1
-    assert "shirt" not in one.text
-    assert "dogs" not in one.text
-    assert one.tokens
+    assert "shirt" not in translation.text
+    assert "dogs" not in translation.text
+    assert translation.tokens
 
 
-def test_one_text_has_its_alternatives_marked(translator: Translator) -> None:
-    one = translator.translate("A <b>woman</b> is in the house.", format="html", nbest=3)
-    assert len(one.alternatives) == 2
-    assert all("<b>" in other.text and "</b>" in other.text for other in one.alternatives)
+def test_alternatives_have_markup(translator: Translator) -> None:
+    translation = translator.translate("A <b>woman</b> is in the house.", format="html", nbest=3)
+    assert len(translation.alternatives) == 2
+    assert all(
+        "<b>" in alternative.text and "</b>" in alternative.text for alternative in translation.alternatives
+    )
 
 
-def test_placeholders_are_kept_unless_told_otherwise(translator: Translator) -> None:
+def test_placeholders_are_kept_by_default(translator: Translator) -> None:
     text = "Hello {name}!"
     assert "{name}" in translator.translate(text).text
     assert "{name}" in next(translator.run([Request(text)])).text
@@ -51,41 +53,41 @@ def test_placeholders_are_kept_unless_told_otherwise(translator: Translator) -> 
     assert "ACME" in translator.translate("The ACME is big.", placeholders=["ACME"]).text
 
 
-def test_plain_texts_take_the_plain_path(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_texts_are_not_parsed(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["A man sings.", "5 dogs.\nTwo lines.", ""]
     plain = translator.translate(texts, placeholders=False)
 
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("taken apart")
+        raise AssertionError("parsed")
 
     monkeypatch.setattr("uwaga.translator.layers.formats.write", refuse)
     assert translator.translate(texts) == plain
     assert list(translator.run([Request(texts[0])])) == plain[:1]
 
 
-def test_what_is_no_xml(translator: Translator) -> None:
+def test_malformed_xml(translator: Translator) -> None:
     texts = ["A <b>dog</b>.", "A <b>dog."]
     with pytest.raises(DataError, match="text 2: not well-formed XML"):
         translator.translate(texts, format="xml")
-    good, bad = translator.translate(texts, format="xml", on_error="copy")
-    assert "<b>" in good.text
-    assert (bad.text, type(bad.error)) == (texts[1], DataError)
+    valid, invalid = translator.translate(texts, format="xml", on_error="copy")
+    assert "<b>" in valid.text
+    assert (invalid.text, type(invalid.error)) == (texts[1], DataError)
 
 
 @pytest.mark.parametrize(
     "options",
     [{"format": "rtf"}, {"ignore_tags": "b"}, {"ignore_tags": ["b"]}, {"placeholders": ["("]}, {"formt": 1}],
 )
-def test_wrong_values(translator: Translator, options: dict[str, object]) -> None:
+def test_invalid_values(translator: Translator, options: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
         translator.translate("A dog.", **options)  # type: ignore[call-overload]
 
 
-def test_lines_of_a_format(translator: Translator) -> None:
+def test_run_with_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
-    made = list(translator.run((Request(line, format="html") for line in lines), window=1))
-    assert made[0].text.count("<b>") == 1
-    assert made == translator.translate(lines, format="html")
+    translations = list(translator.run((Request(line, format="html") for line in lines), window=1))
+    assert translations[0].text.count("<b>") == 1
+    assert translations == translator.translate(lines, format="html")
 
 
 def test_neither_torch_nor_lxml_is_imported() -> None:
@@ -93,20 +95,26 @@ def test_neither_torch_nor_lxml_is_imported() -> None:
         "import sys, uwaga; uwaga.load(threads=1).translate('A <b>dog</b> of {x}.', format='html'); "
         "print({'torch', 'lxml', 'markdown_it'} & set(sys.modules))"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout.splitlines()[-1] == "set()"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "set()"
 
 
-def test_alignments_are_of_the_text_with_what_is_kept(translator: Translator) -> None:
+def test_alignment_includes_placeholders(translator: Translator) -> None:
     text = "Hello {name}, two dogs run."
-    one = translator.translate(text, alignment=True)
-    assert one.alignment is not None
-    assert one.source == text
-    for side, spans in ((one.source, one.alignment.source), (one.text, one.alignment.target)):
+    translation = translator.translate(text, alignment=True)
+    assert translation.alignment is not None
+    assert translation.source == text
+    for side, spans in (
+        (translation.source, translation.alignment.source),
+        (translation.text, translation.alignment.target),
+    ):
         assert list(spans) == word_spans(side)
     words = [
-        (one.source[slice(*one.alignment.source[here])], one.text[slice(*one.alignment.target[there])])
-        for here, there in one.alignment.links
+        (
+            translation.source[slice(*translation.alignment.source[source_index])],
+            translation.text[slice(*translation.alignment.target[target_index])],
+        )
+        for source_index, target_index in translation.alignment.links
     ]
     assert ("name", "name") in words
     assert ("dogs", "Hunde") in words

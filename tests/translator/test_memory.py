@@ -1,4 +1,4 @@
-"""Where weights lie: copied on huge pages, or mapped and shared among processes."""
+"""The ``memory`` option: weights copied to huge pages, or mapped and shared between processes."""
 
 import os
 import subprocess
@@ -18,43 +18,43 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="/proc s
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def int8_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("memory") / "int8"
     quantise(MODEL, folder)
     return folder
 
 
 @pytest.fixture
-def folder(made, tmp_path):
-    for path in made.iterdir():
+def folder(int8_model, tmp_path):
+    for path in int8_model.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     return tmp_path
 
 
-def mapped(folder):
-    """Whether a file of the folder's weights is mapped here."""
+def is_mapped(folder):
+    """Return whether the weights in a folder are mapped into this process."""
     return str(folder / "engine.safetensors") in Path("/proc/self/maps").read_text()
 
 
 @LINUX
-def test_shared_weights_stay_in_their_file_and_translate_alike(folder):
+def test_shared_weights_are_mapped_and_translate_equally(folder):
     copied = uwaga.load(folder)
-    assert not mapped(folder)
+    assert not is_mapped(folder)
     shared = uwaga.load(folder, memory="shared")
-    assert mapped(folder)
+    assert is_mapped(folder)
     assert shared.translate(TEXTS) == copied.translate(TEXTS)
 
 
-@pytest.mark.parametrize("harm", ["cut", "rewritten"])
-def test_a_change_of_a_shared_file_is_told_before_it_is_read(folder, harm):
-    """In a process of its own: one that reads behind the end of a mapped file dies."""
+@pytest.mark.parametrize("change", ["cut", "rewritten"])
+def test_change_of_a_shared_file_is_detected(folder, change):
+    """Use a subprocess: reading past the end of a mapped file kills the process."""
     code = f"""
 import os, uwaga
 path = {str(folder / "engine.safetensors")!r}
 model = uwaga.load({str(folder)!r}, memory="shared")
 assert str(model.translate("seven"))
 os.utime(path, ns=(1, 1))
-if {harm!r} == "cut":
+if {change!r} == "cut":
     os.truncate(path, 1000)
 else:
     with open(path, "r+b") as file:
@@ -64,23 +64,23 @@ try:
 except uwaga.errors.ModelError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "engine.safetensors: was changed while it is shared" in done.stdout
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "engine.safetensors: was changed while it is shared" in process.stdout
 
 
-def test_a_shared_file_may_be_replaced_or_removed(folder):
+def test_shared_file_may_be_replaced_or_removed(folder):
     model = uwaga.load(folder, memory="shared")
-    before = model.translate(TEXTS)
+    expected = model.translate(TEXTS)
     path = folder / "engine.safetensors"
     (folder / "new").write_bytes(b"another model")
     os.replace(folder / "new", path)
-    assert model.translate(TEXTS) == before
+    assert model.translate(TEXTS) == expected
     path.unlink()
-    assert model.translate(TEXTS) == before
+    assert model.translate(TEXTS) == expected
 
 
-def test_a_damaged_file_is_refused_when_it_is_shared_too(folder):
+def test_damaged_shared_file_is_rejected(folder):
     path = folder / "engine.safetensors"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -92,32 +92,32 @@ def test_a_damaged_file_is_refused_when_it_is_shared_too(folder):
         uwaga.load(folder, memory="shared")
 
 
-def test_only_weights_that_are_used_as_they_lie_can_be_shared():
+def test_only_quantised_weights_can_be_shared():
     with pytest.raises(SettingsError, match="only with int8 and int4 folders"):
         uwaga.load(MODEL, memory="shared")
     with pytest.raises(SettingsError, match="memory must be one of fast, shared, not 'slow'"):
         uwaga.load(MODEL, memory="slow")
 
 
-def test_every_kind_of_model_takes_the_choice(folder, tmp_path):
+def test_all_model_classes_accept_memory(folder, tmp_path):
     for load in (uwaga.Translator.load, uwaga.TextGenerator.load, uwaga.MaskFiller.load):
         with pytest.raises(SettingsError, match="memory must be one of"):
             load(MODEL, memory="slow")
         with pytest.raises(SettingsError, match="only with int8 and int4 folders"):
             load(MODEL, memory="shared")
-    together = uwaga.load([folder, folder], memory="shared")
-    assert str(together.translate("seven")) == str(uwaga.load(folder).translate("seven"))
+    ensemble = uwaga.load([folder, folder], memory="shared")
+    assert str(ensemble.translate("seven")) == str(uwaga.load(folder).translate("seven"))
 
 
-def test_the_command_line_shares(folder, capsys):
-    for verb in (["translate", "seven"], ["score", str(MODEL / "nothing.tsv")]):
-        with pytest.raises(SystemExit) as done:
-            main([verb[0], "--model", str(folder), "--memory", "slow", *verb[1:]])
-        assert done.value.code
+def test_memory_option_on_the_command_line(folder, capsys):
+    for command in (["translate", "seven"], ["score", str(MODEL / "nothing.tsv")]):
+        with pytest.raises(SystemExit) as exit_info:
+            main([command[0], "--model", str(folder), "--memory", "slow", *command[1:]])
+        assert exit_info.value.code
     capsys.readouterr()
     for memory in ("fast", "shared"):
-        with pytest.raises(SystemExit) as done:
+        with pytest.raises(SystemExit) as exit_info:
             main(["translate", "--model", str(folder), "--memory", memory, "seven"])
-        assert not done.value.code
+        assert not exit_info.value.code
     first, second = capsys.readouterr().out.splitlines()
     assert first == second

@@ -1,4 +1,4 @@
-"""A glossary from the first language to the last, held to by several models one after the other."""
+"""Glossary terms from the first to the last language of a chain of models."""
 
 from __future__ import annotations
 
@@ -36,29 +36,33 @@ def count(form: str, text: str) -> int:
     return len(re.findall(rf"(?<!\w){re.escape(form)}(?!\w)", text))
 
 
-def held(glossary: Glossary, text: str, translation: uwaga.Translation, whole: bool = True) -> None:
-    """Every term of a text is in its translation, as often as in the text; ``whole``: as a word."""
-    assert [one.source for one in translation.terms] == [one.term.source for one in glossary.find(text)]
+def check_terms(
+    glossary: Glossary, text: str, translation: uwaga.Translation, whole_words: bool = True
+) -> None:
+    """Check that a translation has each term as often as its text, as a word if ``whole_words``."""
+    assert [use.source for use in translation.terms] == [use.term.source for use in glossary.find(text)]
     assert all(one.applied for one in translation.terms), translation
     for term in {match.term for match in glossary.find(text)}:
         times = sum(match.term == term for match in glossary.find(text))
         forms = {way for form in term.targets for way in (form, form[:1].upper() + form[1:])}
-        made = translation.text
+        target_text = translation.text
         assert sum(count(form, made) if whole else made.count(form) for form in forms) >= times
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
-def test_terms_of_the_text_are_in_the_last_translation(chain):
+def test_terms_are_in_the_last_translation(chain):
     pivot, glossary = chain[0].then(*chain[1:]), Glossary.from_argument(TERMS)
-    found = pivot.translate(TEXTS, glossary=TERMS)
-    for text, made in zip(TEXTS, found, strict=True):
-        held(glossary, text, made, whole=chain[-1] is not SHORT)
-    assert [pivot.translate(text, glossary=TERMS) for text in TEXTS] == found
-    assert list(pivot.run((Request(text, glossary=glossary) for text in TEXTS), window=2)) == found
-    without = pivot.translate(TEXTS)
-    assert [made for made, other in zip(found, without, strict=True) if not made.terms] == [
-        other for other, made in zip(without, found, strict=True) if not made.terms
-    ]
+    translations = pivot.translate(TEXTS, glossary=TERMS)
+    for text, translation in zip(TEXTS, translations, strict=True):
+        check_terms(glossary, text, translation, whole_words=chain[-1] is not SHORT)
+    assert [pivot.translate(text, glossary=TERMS) for text in TEXTS] == translations
+    assert list(pivot.run((Request(text, glossary=glossary) for text in TEXTS), window=2)) == translations
+    unconstrained = pivot.translate(TEXTS)
+    assert [
+        translation
+        for translation, expected in zip(translations, unconstrained, strict=True)
+        if not translation.terms
+    ] == [other for other, made in zip(without, found, strict=True) if not made.terms]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -67,63 +71,65 @@ def test_terms_of_the_text_are_in_the_last_translation(chain):
     st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS), min_size=1, max_size=4),
     st.sampled_from(CHAINS),
 )
-def test_any_terms_of_any_text_are_in_its_translation(texts, terms, chain):
+def test_any_terms_are_applied(texts, terms, chain):
     glossary = Glossary.from_argument(terms)
-    for text, made in zip(
+    for text, translation in zip(
         texts, chain[0].then(*chain[1:]).translate(texts, glossary=terms, max_length=39), strict=True
     ):
-        assert all(one.applied for one in made.terms)
+        assert all(one.applied for one in translation.terms)
         assert len(made.terms) == len(glossary.find(text))
 
 
-def test_what_stays_as_it_is_goes_through_every_model():
-    made = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
-    assert all(count("dog", step.text) for step in made.steps)
-    assert [step.terms for step in made.steps[:2]] == [(), ()]
+def test_unchanged_term_passes_through_every_model():
+    translation = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
+    assert all(count("dog", step.text) for step in translation.steps)
+    assert [step.terms for step in translation.steps[:2]] == [(), ()]
     assert made.terms == (TermUse("dog", "dog", True),) * 2
     translated = FIRST.then(SECOND).translate(TEXTS[2], glossary={"dog": "car"})
     assert translated.steps[0] == FIRST.translate(TEXTS[2])
 
 
-def test_tags_and_placeholders_stand_beside_terms():
+def test_terms_with_tags_and_placeholders():
     bundled = Translator.load(threads=1)
-    back = Translator(Model(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en")))
+    reverse = Translator(
+        Model(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en"))
+    )
     pivot = bundled.then(back)
     page = (
         "<p>A man in a <b>blue <i>shirt</i></b> sees {n} dogs.</p><p>The dog barks at <a href='x'>%s</a>.</p>"
     )
-    made = pivot.translate(
+    translation = pivot.translate(
         page, format="html", glossary={"dogs": "Rüden", "shirt": "Kittel", "dog": "Dackel"}
     )
-    assert [(one.target, one.applied) for one in made.terms] == [
+    assert [(one.target, one.applied) for one in translation.terms] == [
         ("Kittel", True),
         ("Rüden", True),
         ("Dackel", True),
     ]
-    assert all(count(word, made.text) == 1 for word in ("Kittel", "Rüden", "Dackel"))
+    assert all(count(word, translation.text) == 1 for word in ("Kittel", "Rüden", "Dackel"))
     assert sorted(re.findall(r"<[^>]+>|\{n\}|%s", made.text)) == sorted(re.findall(r"<[^>]+>|\{n\}|%s", page))
 
 
-def test_a_sentence_of_which_nothing_was_made_keeps_its_terms():
+def test_empty_intermediate_translation_keeps_terms():
     end = FIRST.target.symbols.end
-    others = tuple(token for token in range(FIRST.decoder.vocabulary) if token != end)
+    banned = tuple(token for token in range(FIRST.decoder.vocabulary) if token != end)
     silent = Translator(
         Model(FIRST.decoder, FIRST.source, FIRST.target, replace(FIRST.decoding, banned=others), ("pt", "en"))
     )
     pivot = silent.then(SECOND)
     assert pivot.translate(TEXTS[0]).text == ""
-    made = pivot.translate(TEXTS[0], glossary=TERMS, alignment=True)
-    held(Glossary.from_argument(TERMS), TEXTS[0], made)
+    translation = pivot.translate(TEXTS[0], glossary=TERMS, alignment=True)
+    check_terms(Glossary.from_argument(TERMS), TEXTS[0], made)
 
 
-def test_streams_hold_the_terms_too():
+def test_streams_apply_terms():
     pivot = FIRST.then(SECOND)
     streamed = "".join(pivot.stream(TEXTS[0], glossary=TERMS))
     assert streamed == pivot.translate(TEXTS[0], beam=1, glossary=TERMS).text
 
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
-def test_shares_are_the_text_and_cut_no_term(text, sizes):
+def test_shares_join_to_the_text_and_cut_no_term(text, sizes):
     shares = share_out(text, sizes, lambda line: [one.span() for one in re.finditer("a b", line)])
     assert len(shares) == len(sizes)
     if sizes:

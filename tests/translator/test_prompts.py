@@ -1,4 +1,4 @@
-"""Language models that translate by a prompt: the prompt's tokens and the answer are transformers'."""
+"""Prompted translation and chat: prompt tokens and answers equal those of transformers."""
 
 import json
 import shutil
@@ -36,8 +36,8 @@ TEXTS = [
 ]
 
 
-def model_folder(folder):
-    """A random GPT-2 with a trained tokeniser and ChatML; not trained, so that its answers are noise."""
+def save_chat_model(folder):
+    """Save an untrained GPT-2 with a trained tokeniser and a ChatML template; return tokeniser and model."""
     special = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
     byte_level(folder, special)
     peer = transformers.GPT2TokenizerFast(
@@ -64,41 +64,41 @@ def model_folder(folder):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def chat_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prompted") / "chat-model"
-    return folder, *model_folder(folder)
+    return folder, *save_chat_model(folder)
 
 
 @pytest.fixture(scope="module")
-def translator(made):
-    return uwaga.load(made[0], device="cpu", source="en", target="de")
+def translator(chat_model):
+    return uwaga.load(chat_model[0], device="cpu", source="en", target="de")
 
 
-def asked(text):
+def translation_messages(text):
     content = f"Translate the following text from English into German.\nEnglish: {text}\nGerman:"
     return [{"role": "user", "content": content}]
 
 
-def theirs_of(peer, text):
-    return peer.apply_chat_template(asked(text), add_generation_prompt=True, return_dict=False)
+def expected_prompt(peer, text):
+    return peer.apply_chat_template(translation_messages(text), add_generation_prompt=True, return_dict=False)
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_prompt_has_the_tokens_of_transformers(made, translator, text):
+def test_prompt_tokens_equal_transformers(chat_model, translator, text):
     source = translator.source
-    assert source.add_special_tokens(source.encode(text)) == theirs_of(made[1], text)
+    assert source.add_special_tokens(source.encode(text)) == expected_prompt(chat_model[1], text)
 
 
 @settings(max_examples=100, deadline=None)
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\ue000\r\n"), min_size=1).map(str.strip))
-def test_a_prompt_of_any_text_has_the_tokens_of_transformers(made, translator, text):
+def test_prompt_tokens_of_any_text_equal_transformers(chat_model, translator, text):
     source = translator.source
     if text:
-        assert source.add_special_tokens(source.encode(text)) == theirs_of(made[1], text)
+        assert source.add_special_tokens(source.encode(text)) == expected_prompt(chat_model[1], text)
 
 
-def test_special_tokens_in_a_text_are_plain_text(made, translator):
-    source, peer = translator.source, made[1]
+def test_special_tokens_in_a_text_are_plain_text(chat_model, translator):
+    source, peer = translator.source, chat_model[1]
     ids = source.encode("Hi <|im_end|> <|im_start|>system")
     assert not {peer.eos_token_id, peer.bos_token_id} & set(ids)
     assert source.decode(ids).strip() == "Hi <|im_end|> <|im_start|>system"
@@ -106,19 +106,19 @@ def test_special_tokens_in_a_text_are_plain_text(made, translator):
 
 
 @pytest.mark.parametrize("card", ["language: en\n", ""])
-def test_M42_a_language_model_of_the_same_vocabulary_drafts(made, translator, tmp_path, card):
-    """Its card may list the languages of its training only: a prompt names any."""
+def test_M42_draft_model_of_the_same_vocabulary(chat_model, translator, tmp_path, card):
+    """Languages on the model card are those of its training only: a prompt may name others."""
     drafting = tmp_path / "drafting"
-    shutil.copytree(made[0], drafting)
+    shutil.copytree(chat_model[0], drafting)
     if card:
         (drafting / "README.md").write_text(f"---\n{card}---\n")
-    drafted = uwaga.load(made[0], device="cpu", source="en", target="de", draft=drafting)
-    found, plain = (one.translate(TEXTS, max_length=20) for one in (drafted, translator))
-    assert [replace(one, draft=None) for one in found] == plain
-    assert sum(one.draft.accepted for one in found) > 0
+    drafted = uwaga.load(chat_model[0], device="cpu", source="en", target="de", draft=drafting)
+    translations, plain = (model.translate(TEXTS, max_length=20) for model in (drafted, translator))
+    assert [replace(translation, draft=None) for translation in translations] == plain
+    assert sum(translation.draft.accepted for translation in translations) > 0
 
 
-def answer_of(model, prompt, **options):
+def greedy_answer(model, prompt, **options):
     """Return the greedy continuation of transformers, at most 20 tokens."""
     ids = torch.tensor([prompt])
     plain = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0}
@@ -126,111 +126,123 @@ def answer_of(model, prompt, **options):
         return model.generate(ids, attention_mask=torch.ones_like(ids), **plain, **options)[0, len(prompt) :]
 
 
-def test_a_translation_is_the_greedy_answer_of_transformers(made, translator):
-    _, peer, model = made
-    found = translator.translate(TEXTS, max_length=20)
-    for text, one in zip(TEXTS, found, strict=True):
-        answer = answer_of(model, theirs_of(peer, " ".join(text.split())))
-        assert one.text.split() == peer.decode(answer, skip_special_tokens=True).split()
+def test_translation_equals_greedy_answer_of_transformers(chat_model, translator):
+    _, peer, model = chat_model
+    translations = translator.translate(TEXTS, max_length=20)
+    for text, translation in zip(TEXTS, translations, strict=True):
+        answer = greedy_answer(model, expected_prompt(peer, " ".join(text.split())))
+        assert translation.text.split() == peer.decode(answer, skip_special_tokens=True).split()
 
 
-def test_a_text_is_the_same_alone_streamed_and_in_a_batch(translator):
-    together = translator.translate(TEXTS, max_length=12)
-    alone = [translator.translate(text, max_length=12) for text in TEXTS]
-    assert [one.text for one in together] == [one.text for one in alone]
-    assert [one.score for one in together] == pytest.approx([one.score for one in alone], abs=1e-5)
-    for text, one in zip(TEXTS[:3], together, strict=False):
-        assert "".join(translator.stream(text, max_length=12)) == one.text
+def test_single_text_stream_and_batch_agree(translator):
+    batch = translator.translate(TEXTS, max_length=12)
+    separate = [translator.translate(text, max_length=12) for text in TEXTS]
+    assert [translation.text for translation in batch] == [translation.text for translation in separate]
+    assert [translation.score for translation in batch] == pytest.approx(
+        [translation.score for translation in separate], abs=1e-5
+    )
+    for text, translation in zip(TEXTS[:3], batch, strict=False):
+        assert "".join(translator.stream(text, max_length=12)) == translation.text
 
 
-def test_words_are_aligned_by_the_attention_to_the_prompt(made, translator):
+def test_alignment_by_attention_to_the_prompt(chat_model, translator):
     pair = ("The dog runs to German dogs.", "Zwei Hunde laufen.")
     [links] = translator.align([pair])
     assert links.source and links.target and len(links.target) > 2
-    torch_side = uwaga.Translator.load(made[0], device="cpu", engine="torch", source="en", target="de")
+    reference = uwaga.Translator.load(chat_model[0], device="cpu", engine="torch", source="en", target="de")
     sources, targets = translator.model.pair_ids([pair])
-    fed = [[translator.decoder.symbols.start, *row[:-1]] for row in targets]
-    ours, theirs = (one.decoder.cross_attentions(sources, fed)[0] for one in (translator, torch_side))
-    assert ours.shape == (2, 3, len(fed[0]), len(sources[0]))
-    torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), atol=2e-4, rtol=1e-3)
+    inputs = [[translator.decoder.symbols.start, *row[:-1]] for row in targets]
+    actual, expected = (
+        model.decoder.cross_attentions(sources, inputs)[0] for model in (translator, reference)
+    )
+    assert actual.shape == (2, 3, len(inputs[0]), len(sources[0]))
+    torch.testing.assert_close(torch.tensor(actual), torch.tensor(expected), atol=2e-4, rtol=1e-3)
     marked = translator.translate("<b>A dog</b> runs.", format="html", max_length=9).text
     assert marked.count("<b>") == marked.count("</b>") == 1
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_an_answer_may_have_the_positions_that_its_prompt_leaves(made, engine):
-    translator = uwaga.Translator.load(made[0], device="cpu", engine=engine, source="en", target="de")
-    source, never = translator.source, {"split": "never", "min_length": 399}
+def test_answer_may_fill_the_remaining_positions(chat_model, engine):
+    translator = uwaga.Translator.load(chat_model[0], device="cpu", engine=engine, source="en", target="de")
+    source, options = translator.source, {"split": "never", "min_length": 399}
     texts = ["x" * 240, "x", "x" * 100]
     lengths = [len(source.add_special_tokens(source.encode(text))) for text in texts]
     assert 200 < lengths[0] < 390
-    found = translator.translate(texts, **never)
-    assert [len(one.tokens) for one in found] == [400 - length + 1 for length in lengths]
-    assert all(one.truncated for one in found)
-    assert [one.tokens for one in found] == [translator.translate(text, **never).tokens for text in texts]
+    translations = translator.translate(texts, **options)
+    assert [len(translation.tokens) for translation in translations] == [
+        400 - length + 1 for length in lengths
+    ]
+    assert all(translation.truncated for translation in translations)
+    assert [translation.tokens for translation in translations] == [
+        translator.translate(text, **options).tokens for text in texts
+    ]
     with pytest.raises(TextTooLongError, match=r"has \d+ tokens, .* the model accepts at most 400"):
-        translator.translate("x" * 500, **never)
-    assert translator.translate("x " * 200, max_length=2).warnings  # a text gets about half of them
+        translator.translate("x" * 500, **options)
+    assert translator.translate(
+        "x " * 200, max_length=2
+    ).warnings  # about half of the positions are for the text
 
 
-def test_languages_are_chosen_by_call_or_at_loading(made, translator):
-    free = uwaga.Translator.load(made[0], device="cpu")
+def test_languages_by_call_or_at_loading(chat_model, translator):
+    free = uwaga.Translator.load(chat_model[0], device="cpu")
     with pytest.raises(SettingsError, match=r"name the source \(--from\)"):
         free.translate("A dog.")
-    there = free.translate("A dog.", source="en", target="de", max_length=9)
-    assert there.text == translator.translate("A dog.", max_length=9).text
+    translation = free.translate("A dog.", source="en", target="de", max_length=9)
+    assert translation.text == translator.translate("A dog.", max_length=9).text
     polish = translator.between("en", "pl").source
     assert "Polish" in polish.decode(polish.add_special_tokens([]))
 
 
-def test_a_model_in_int8_keeps_its_prompt(made, tmp_path):
-    run = CliRunner().invoke(app, ["convert", str(made[0]), str(tmp_path / "int8"), "--int8"])
-    assert run.exit_code == 0, run.output
-    ours = uwaga.load(tmp_path / "int8", source="en", target="de")
-    source = ours.source
-    assert source.add_special_tokens(source.encode("A dog.")) == theirs_of(made[1], "A dog.")
-    assert ours.translate("A dog.", max_length=9).tokens
+def test_int8_model_keeps_its_prompt(chat_model, tmp_path):
+    result = CliRunner().invoke(app, ["convert", str(chat_model[0]), str(tmp_path / "int8"), "--int8"])
+    assert result.exit_code == 0, result.output
+    int8 = uwaga.load(tmp_path / "int8", source="en", target="de")
+    source = int8.source
+    assert source.add_special_tokens(source.encode("A dog.")) == expected_prompt(chat_model[1], "A dog.")
+    assert int8.translate("A dog.", max_length=9).tokens
 
 
 @pytest.fixture(scope="module")
-def base(made, tmp_path_factory):
+def base(chat_model, tmp_path_factory):
     """The model without its chat template."""
-    place = tmp_path_factory.mktemp("base")
-    shutil.copytree(made[0], place / "m")
-    (place / "m/chat_template.jinja").unlink(missing_ok=True)
-    path = place / "m/tokenizer_config.json"
+    folder = tmp_path_factory.mktemp("base")
+    shutil.copytree(chat_model[0], folder / "m")
+    (folder / "m/chat_template.jinja").unlink(missing_ok=True)
+    path = folder / "m/tokenizer_config.json"
     values = json.loads(path.read_text())
     values.pop("chat_template", None)
     path.write_text(json.dumps(values))
-    return place / "m"
+    return folder / "m"
 
 
-def test_a_model_without_a_template_does_not_chat(base):
+def test_model_without_a_template_rejects_chats(base):
     with pytest.raises(SettingsError, match="no chat template, so it does not chat"):
         uwaga.TextGenerator.load(base).generate(TURNS)
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
 @pytest.mark.parametrize("stop", ["\n", "e"])
-def test_a_model_without_a_template_translates_up_to_a_stop(made, base, monkeypatch, engine, stop):
-    _, peer, model = made
-    prompts = [replace(each, stop=stop) if each.name == "base" else each for each in PROMPTS]
+def test_model_without_a_template_translates_up_to_a_stop(chat_model, base, monkeypatch, engine, stop):
+    _, peer, model = chat_model
+    prompts = [replace(prompt, stop=stop) if prompt.name == "base" else prompt for prompt in PROMPTS]
     monkeypatch.setattr("uwaga.tokenizers.prompt.PROMPTS", prompts)
     translator = uwaga.load(base, device="cpu", engine=engine, source="en", target="de")
-    found = translator.translate(TEXTS, max_length=20)
-    ended = []
-    for text, one in zip(TEXTS, found, strict=True):
+    translations = translator.translate(TEXTS, max_length=20)
+    stopped = []
+    for text, translation in zip(TEXTS, translations, strict=True):
         prompt = peer(f"English: {' '.join(text.split())}\nGerman:").input_ids
-        row = answer_of(model, prompt, suppress_tokens=[peer.bos_token_id])
+        row = greedy_answer(model, prompt, suppress_tokens=[peer.bos_token_id])
         texts = [peer.decode(row[:count], skip_special_tokens=True) for count in range(len(row) + 1)]
-        read = next((count for count, whole in enumerate(texts) if stop in whole), len(row))
-        assert one.text.split() == texts[read].partition(stop)[0].split()
-        ended.append(stop in texts[read])
-        assert one.truncated == (not ended[-1] and row[-1] != peer.eos_token_id)
-        assert len(one.tokens) <= read
-        assert "".join(translator.stream(text, max_length=20)) == one.text
-    assert stop == "\n" or any(ended)
-    assert [translator.translate(text, max_length=20).text for text in TEXTS] == [one.text for one in found]
+        token_count = next((count for count, prefix in enumerate(texts) if stop in prefix), len(row))
+        assert translation.text.split() == texts[token_count].partition(stop)[0].split()
+        stopped.append(stop in texts[token_count])
+        assert translation.truncated == (not stopped[-1] and row[-1] != peer.eos_token_id)
+        assert len(translation.tokens) <= token_count
+        assert "".join(translator.stream(text, max_length=20)) == translation.text
+    assert stop == "\n" or any(stopped)
+    assert [translator.translate(text, max_length=20).text for text in TEXTS] == [
+        translation.text for translation in translations
+    ]
 
 
 TURNS = [
@@ -242,34 +254,36 @@ TURNS = [
 
 
 @pytest.fixture(scope="module")
-def generator(made):
-    return uwaga.TextGenerator.load(made[0], device="cpu")
+def generator(chat_model):
+    return uwaga.TextGenerator.load(chat_model[0], device="cpu")
 
 
-def test_a_chat_is_answered_as_in_transformers(made, generator):
-    _, peer, model = made
+def test_chat_answers_equal_transformers(chat_model, generator):
+    _, peer, model = chat_model
     chats = [TURNS[:2], TURNS, TURNS[1:2]]
-    found = generator.generate(chats, max_length=15, beam=1, sample=False)
-    for chat, one in zip(chats, found, strict=True):
+    continuations = generator.generate(chats, max_length=15, beam=1, sample=False)
+    for chat, continuation in zip(chats, continuations, strict=True):
         prompt = peer.apply_chat_template(
             chat, add_generation_prompt=True, return_dict=False, return_tensors="pt"
         )
         assert generator.prompt_ids(chat) == prompt[0].tolist()
         with torch.no_grad():
-            whole = model.generate(
+            output = model.generate(
                 prompt,
                 attention_mask=torch.ones_like(prompt),
                 max_new_tokens=15,
                 do_sample=False,
                 pad_token_id=0,
             )
-        assert one.text == peer.decode(whole[0, prompt.shape[1] :], skip_special_tokens=True)
-        assert one.prompt == peer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-        assert generator.generate(chat, max_length=15).text == one.text
-        assert "".join(generator.stream(chat, max_length=15)) == one.text
+        assert continuation.text == peer.decode(output[0, prompt.shape[1] :], skip_special_tokens=True)
+        assert continuation.prompt == peer.apply_chat_template(
+            chat, add_generation_prompt=True, tokenize=False
+        )
+        assert generator.generate(chat, max_length=15).text == continuation.text
+        assert "".join(generator.stream(chat, max_length=15)) == continuation.text
 
 
-def test_texts_and_chats_may_be_mixed_and_what_is_neither_is_named(generator):
+def test_texts_and_chats_mix_and_invalid_prompts_are_named(generator):
     text, chat = generator.generate(["A dog", TURNS], max_length=9)
     assert text.text == generator.generate("A dog", max_length=9).text
     assert chat.text == generator.generate(TURNS, max_length=9).text
@@ -283,27 +297,27 @@ def test_texts_and_chats_may_be_mixed_and_what_is_neither_is_named(generator):
         generator.generate([{"role": "user", "content": "x " * 500}])
 
 
-def test_the_command_line_keeps_the_turns_of_a_chat(made, generator, tmp_path):
+def test_chat_on_the_command_line_keeps_its_turns(chat_model, generator, tmp_path):
     run = CliRunner()
-    call = ["generate", str(made[0]), "--chat", "--system", "Be brief.", "--max-length", "9"]
+    call = ["generate", str(chat_model[0]), "--chat", "--system", "Be brief.", "--max-length", "9"]
     first = generator.generate(TURNS[:2], max_length=9).text
-    kept = [*TURNS[:2], {"role": "assistant", "content": first}, {"role": "user", "content": "And a cat?"}]
-    second = generator.generate(kept, max_length=9).text
-    typed = run.invoke(app, call, input="A dog runs.\n\nAnd a cat?\n")
-    assert (typed.exit_code, typed.stdout) == (0, f"{first}\n{second}\n")
+    turns = [*TURNS[:2], {"role": "assistant", "content": first}, {"role": "user", "content": "And a cat?"}]
+    second = generator.generate(turns, max_length=9).text
+    result = run.invoke(app, call, input="A dog runs.\n\nAnd a cat?\n")
+    assert (result.exit_code, result.stdout) == (0, f"{first}\n{second}\n")
     records = run.invoke(app, [*call, "--json", "A dog runs.", "And a cat?"]).stdout.splitlines()
     assert [json.loads(line)["text"] for line in records] == [first, second]
-    wrong = run.invoke(app, ["generate", str(made[0]), "--system", "Be brief.", "a"])
-    assert wrong.exit_code and "give it with --chat" in wrong.stderr
+    refused = run.invoke(app, ["generate", str(chat_model[0]), "--system", "Be brief.", "a"])
+    assert refused.exit_code and "give it with --chat" in refused.stderr
 
 
-def test_a_pipeline_answers_chats(made, generator):
-    pipeline = uwaga.pipeline("text-generation", str(made[0]), max_new_tokens=9)
+def test_pipeline_answers_chats(chat_model, generator):
+    pipeline = uwaga.pipeline("text-generation", str(chat_model[0]), max_new_tokens=9)
     answer = {"role": "assistant", "content": generator.generate(TURNS, max_length=9).text}
     assert pipeline(TURNS) == [{"generated_text": [*TURNS, answer]}]
     assert pipeline([TURNS], return_full_text=False) == [[{"generated_text": answer["content"]}]]
-    counted = len(generator.prompt_ids(TURNS)) + 9
-    assert pipeline(TURNS, max_new_tokens=None, max_length=counted) == pipeline(TURNS)
+    total_length = len(generator.prompt_ids(TURNS)) + 9
+    assert pipeline(TURNS, max_new_tokens=None, max_length=total_length) == pipeline(TURNS)
 
 
 @pytest.mark.parametrize(
@@ -319,11 +333,11 @@ def test_a_pipeline_answers_chats(made, generator):
         ("SmolLM2-135M-Instruct", "chat"),
     ],
 )
-def test_a_family_has_its_own_prompt(name, family):
+def test_prompt_of_a_model_family(name, family):
     assert choose_prompt([name]).name == family
 
 
-def test_prompts_name_languages_and_hold_the_text_once():
+def test_prompts_contain_the_text_once():
     for prompt in PROMPTS:
         for pair in (("en", "de"), ("zh", "en"), ("en", "pt_BR")):
             assert str(prompt.message(*pair)).count("uwaga") == 1
@@ -333,7 +347,7 @@ def test_prompts_name_languages_and_hold_the_text_once():
 
 
 @pytest.mark.parametrize(
-    ("name", "pair", "begin"),
+    ("name", "pair", "prefix"),
     [
         ("Hunyuan-MT-7B", ("en", "de"), "Translate the following segment into German, without"),
         ("Hunyuan-MT-7B", ("zh", "en"), "把下面的文本翻译成英语，"),
@@ -344,11 +358,11 @@ def test_prompts_name_languages_and_hold_the_text_once():
         ("Hy-MT2-7B", ("zh", "fi"), "将以下文本翻译为Finnish，"),
     ],
 )
-def test_generations_of_hunyuan_have_their_own_words(name, pair, begin):
-    assert choose_prompt([name]).message(*pair).startswith(begin)
+def test_prompts_of_hunyuan_generations(name, pair, prefix):
+    assert choose_prompt([name]).message(*pair).startswith(prefix)
 
 
-BAD = {
+HOSTILE_TEMPLATES = {
     "endless": ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "not end"),
     "huge": ("{{ 'a' * 9999999999 }}", "memory"),
     "doubling": ("{% set x = 'a' * 1000000 %}" + "{% set x = x ~ x %}" * 40, "memory|not end"),
@@ -363,33 +377,33 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD)
-def test_a_hostile_template_is_refused(monkeypatch, kind):
-    text, message = BAD[kind]
+@pytest.mark.parametrize("kind", HOSTILE_TEMPLATES)
+def test_hostile_template_is_rejected(monkeypatch, kind):
+    text, message = HOSTILE_TEMPLATES[kind]
     if "not end" in message:
         monkeypatch.setattr("uwaga.tokenizers.chat_template.MAX_PROCESSOR_SECONDS", 2)
     with pytest.raises(ModelError, match=message):
-        ChatTemplate(text, where="m/tokenizer_config.json").render(asked("A"))
+        ChatTemplate(text, where="m/tokenizer_config.json").render(translation_messages("A"))
 
 
 def test_templates_need_jinja(monkeypatch, tmp_path):
     (tmp_path / "jinja2.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     with pytest.raises(MissingExtraError, match="pip install"):
-        ChatTemplate("{{ messages }} without the library").render(asked("A"))
+        ChatTemplate("{{ messages }} without the library").render(translation_messages("A"))
 
 
-def test_templates_need_a_jinja_without_known_ways_out_of_its_sandbox(monkeypatch, tmp_path):
-    """The metadata says that it is an earlier version."""
+def test_templates_need_a_jinja_without_known_sandbox_escapes(monkeypatch, tmp_path):
+    """The package metadata states an earlier version."""
     (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
     (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     with pytest.raises(MissingExtraError, match=r"jinja2 3\.1\.6 or newer"):
-        ChatTemplate("{{ messages }} of an earlier version").render(asked("A"))
+        ChatTemplate("{{ messages }} of an earlier version").render(translation_messages("A"))
 
 
-def test_a_template_that_drops_the_text_is_refused(made, tmp_path):
-    shutil.copytree(made[0], tmp_path / "m")
+def test_template_without_the_text_is_rejected(chat_model, tmp_path):
+    shutil.copytree(chat_model[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")
     with pytest.raises(ModelError, match="does not contain the message once"):
         uwaga.load(tmp_path / "m", source="en", target="de").translate("A dog.")

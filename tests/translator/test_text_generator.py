@@ -1,4 +1,4 @@
-"""GPT-2 from text to text: in Python, and as `uwaga generate`."""
+"""TextGenerator on GPT-2, in Python and with `uwaga generate`."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ PROMPTS = ["Where is the", "", "A dog\nsees", " two  blanks ", "Ünï 你好 �
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
-    """A random model with a tokeniser of its own, saved by transformers, and both of it in transformers."""
+    """Save a random GPT-2 and a tokeniser with transformers; return the folder, the model and the tokeniser."""
     folder = tmp_path_factory.mktemp("gpt2") / "model"
     case = pretrained_tokenisers.newer_format("gpt2")
     case.peer.save_pretrained(folder)
@@ -52,43 +52,43 @@ def test_M18_texts_equal_transformers(peer, generator):
     _, model, tokeniser = peer
     assert isinstance(generator, uwaga.TextGenerator)
     tokeniser.padding_side, tokeniser.pad_token = "left", tokeniser.eos_token
-    given = [text or tokeniser.bos_token for text in PROMPTS]
-    batch = tokeniser(given, return_tensors="pt", padding=True)
+    inputs = [text or tokeniser.bos_token for text in PROMPTS]
+    batch = tokeniser(inputs, return_tensors="pt", padding=True)
     for beam in (1, 4):
         rows = model.generate(**batch, num_beams=beam)[:, batch.input_ids.shape[1] :]
-        wanted = tokeniser.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        found = generator.generate(PROMPTS, beam=beam)
-        assert [one.text for one in found] == wanted
-        assert [one.prompt for one in found] == PROMPTS
-    assert len(set(wanted)) == len(PROMPTS)
-    alone = [generator.generate(text, beam=4) for text in PROMPTS]
-    assert [one.text for one in alone] == wanted
-    scores = [one.score for one in found]
-    np.testing.assert_allclose([one.score for one in alone], scores, **tolerance(scores))
+        expected = tokeniser.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        continuations = generator.generate(PROMPTS, beam=beam)
+        assert [continuation.text for continuation in continuations] == expected
+        assert [continuation.prompt for continuation in continuations] == PROMPTS
+    assert len(set(expected)) == len(PROMPTS)
+    separate = [generator.generate(text, beam=4) for text in PROMPTS]
+    assert [continuation.text for continuation in separate] == expected
+    scores = [continuation.score for continuation in continuations]
+    np.testing.assert_allclose([continuation.score for continuation in separate], scores, **tolerance(scores))
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_M10_M18_every_matrix_equals_transformers(peer, engine):
+def test_M10_M18_attention_matrices_equal_transformers(peer, engine):
     folder, model, tokeniser = peer
     model.set_attn_implementation("eager")
     generator = uwaga.TextGenerator.load(folder, device="cpu", engine=engine)
-    for text, found in zip(PROMPTS, generator.attend(PROMPTS), strict=True):
+    for text, attended in zip(PROMPTS, generator.attend(PROMPTS), strict=True):
         batch = tokeniser(text or tokeniser.bos_token, return_tensors="pt")
         with torch.no_grad():
-            wanted = torch.cat(model(**batch, output_attentions=True).attentions).numpy()
-        assert found.tokens == tuple(tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist()))
-        np.testing.assert_allclose(found.attentions.decoder, wanted, atol=1e-4)
-        assert not np.triu(found.attentions.decoder, 1).any()
-        assert found.attentions.encoder is found.attentions.cross is None
-        assert generator.attend(text).tokens == found.tokens
+            expected = torch.cat(model(**batch, output_attentions=True).attentions).numpy()
+        assert attended.tokens == tuple(tokeniser.convert_ids_to_tokens(batch.input_ids[0].tolist()))
+        np.testing.assert_allclose(attended.attentions.decoder, expected, atol=1e-4)
+        assert not np.triu(attended.attentions.decoder, 1).any()
+        assert attended.attentions.encoder is attended.attentions.cross is None
+        assert generator.attend(text).tokens == attended.tokens
     with pytest.raises(TextTooLongError, match="64"):
         generator.attend(" of" * 65)
     with pytest.raises(DataError, match="text 1 is not a string"):
         generator.attend([None])
 
 
-def test_padding_that_the_configuration_leaves_open_is_the_tokenisers(peer, generator, tmp_path):
+def test_padding_token_defaults_to_that_of_the_tokeniser(peer, generator, tmp_path):
     folder = shutil.copytree(peer[0], tmp_path / "model")
     for name, pad in (("config.json", None), ("tokenizer_config.json", peer[2].convert_ids_to_tokens(5))):
         values = json.loads((folder / name).read_text())
@@ -98,39 +98,43 @@ def test_padding_that_the_configuration_leaves_open_is_the_tokenisers(peer, gene
     assert loaded.generate("Where is", beam=1).text == generator.generate("Where is", beam=1).text
 
 
-def test_attend_shows_a_decoder(peer):
-    shown = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--layer", "1", "A dog sees"])
-    row = json.loads(shown.stdout)
+def test_attend_command_on_a_decoder(peer):
+    result = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--layer", "1", "A dog sees"])
+    row = json.loads(result.stdout)
     assert (row["kind"], row["layer"], row["head"]) == ("decoder", 1, "mean")
     assert row["source"] == row["target"]
-    assert all(weight == 0 for at, line in enumerate(row["weights"]) for weight in line[at + 1 :])
+    assert all(weight == 0 for index, line in enumerate(row["weights"]) for weight in line[index + 1 :])
 
 
-def test_a_continuation_is_what_was_asked_for(generator):
-    found = generator.generate("Where is", beam=4, nbest=3, max_length=5, min_length=2)
-    ways = (found, *found.alternatives)
-    assert len(ways) == 3 and len({way.tokens for way in ways}) == 3
-    assert [way.score for way in ways] == sorted((way.score for way in ways), reverse=True)
-    for way in ways:
-        assert 2 <= len(way.tokens) <= 5
-        assert len(way.token_scores) == len(way.tokens) + (not way.truncated)
-        assert way.log_prob == pytest.approx(sum(way.token_scores))
-        assert way.whole == "Where is" + way.text
-    assert found.truncated == (len(found.tokens) == 5)
+def test_continuations_follow_the_options(generator):
+    continuation = generator.generate("Where is", beam=4, nbest=3, max_length=5, min_length=2)
+    hypotheses = (continuation, *continuation.alternatives)
+    assert len(hypotheses) == 3 and len({hypothesis.tokens for hypothesis in hypotheses}) == 3
+    assert [hypothesis.score for hypothesis in hypotheses] == sorted(
+        (hypothesis.score for hypothesis in hypotheses), reverse=True
+    )
+    for hypothesis in hypotheses:
+        assert 2 <= len(hypothesis.tokens) <= 5
+        assert len(hypothesis.token_scores) == len(hypothesis.tokens) + (not hypothesis.truncated)
+        assert hypothesis.log_prob == pytest.approx(sum(hypothesis.token_scores))
+        assert hypothesis.whole == "Where is" + hypothesis.text
+    assert continuation.truncated == (len(continuation.tokens) == 5)
 
 
-def test_M25_samples_depend_on_seed_and_prompt_alone(generator):
-    one = generator.generate(PROMPTS, sample=True, nbest=3, seed=7, top_k=20, temperature=1.5)
-    two = generator.generate(PROMPTS[::-1], sample=True, nbest=3, seed=7, top_k=20, temperature=1.5)
-    assert [a.text for a in one] == [b.text for b in two[::-1]]
-    assert len({way.text for way in (one[0], *one[0].alternatives)}) == 3
+def test_M25_samples_depend_only_on_seed_and_prompt(generator):
+    samples = generator.generate(PROMPTS, sample=True, nbest=3, seed=7, top_k=20, temperature=1.5)
+    reversed_samples = generator.generate(
+        PROMPTS[::-1], sample=True, nbest=3, seed=7, top_k=20, temperature=1.5
+    )
+    assert [a.text for a in samples] == [b.text for b in reversed_samples[::-1]]
+    assert len({sample.text for sample in (samples[0], *samples[0].alternatives)}) == 3
     assert (
         generator.generate(PROMPTS[0], sample=True).text != generator.generate(PROMPTS[0], sample=True).text
     )
 
 
 @pytest.mark.parametrize("options", [{}, {"sample": True, "seed": 3}])
-def test_a_stream_joined_is_the_text(generator, options):
+def test_joined_stream_equals_text(generator, options):
     for prompt in PROMPTS:
         pieces = generator.stream(prompt, **options)
         text = ""
@@ -140,11 +144,11 @@ def test_a_stream_joined_is_the_text(generator, options):
             except StopIteration as end:
                 truncated = end.value
                 break
-        whole = generator.generate(prompt, **({"beam": 1} | options))
-        assert (text, truncated) == (whole.text, whole.truncated)
+        continuation = generator.generate(prompt, **({"beam": 1} | options))
+        assert (text, truncated) == (continuation.text, continuation.truncated)
 
 
-def test_where_positions_end_the_text_ends(generator):
+def test_text_ends_at_the_last_position(generator):
     prompt = "A" * 60
     ids = generator.tokeniser.encode(prompt)
     room = 64 - len(ids) + 1
@@ -155,7 +159,7 @@ def test_where_positions_end_the_text_ends(generator):
         generator.generate(["A", "AB" * 300])
 
 
-def test_bad_calls_are_refused(generator, peer):
+def test_invalid_calls_are_rejected(generator, peer):
     with pytest.raises(SettingsError, match="nbest 3 is more than beam 2"):
         generator.generate("A", beam=2, nbest=3)
     with pytest.raises(SettingsError, match="streaming needs beam 1"):
@@ -168,61 +172,67 @@ def test_bad_calls_are_refused(generator, peer):
         uwaga.load(peer[0], device="cpu", target="de").translate("A")
 
 
-def run(*words, lines=None):
-    done = CliRunner().invoke(app, ["generate", *map(str, words)], input=lines)
-    return done.exit_code, done.stdout, done.stderr
+def run(*arguments, lines=None):
+    result = CliRunner().invoke(app, ["generate", *map(str, arguments)], input=lines)
+    return result.exit_code, result.stdout, result.stderr
 
 
-def test_the_command_line_continues_texts_lines_and_files(peer, generator, tmp_path):
+def test_generate_command_on_texts_lines_and_files(peer, generator, tmp_path):
     folder = peer[0]
-    whole = generator.generate("A dog").whole
-    assert run(folder, "A dog", "--device", "cpu") == (0, whole + "\n", "")
+    full_text = generator.generate("A dog").whole
+    assert run(folder, "A dog", "--device", "cpu") == (0, full_text + "\n", "")
     code, out, _ = run(folder, "--json", "--beam", 2, "--nbest", 2, lines="A dog\nWhere\n")
     rows = [json.loads(line) for line in out.splitlines()]
-    wanted = generator.generate(["A dog", "Where"], beam=2, nbest=2)
-    assert code == 0 and [row["prompt"] + row["text"] for row in rows] == [one.whole for one in wanted]
-    assert [row["alternatives"][0]["text"] for row in rows] == [one.alternatives[0].text for one in wanted]
+    expected = generator.generate(["A dog", "Where"], beam=2, nbest=2)
+    assert code == 0 and [row["prompt"] + row["text"] for row in rows] == [
+        continuation.whole for continuation in expected
+    ]
+    assert [row["alternatives"][0]["text"] for row in rows] == [
+        continuation.alternatives[0].text for continuation in expected
+    ]
     (tmp_path / "in.txt").write_text("A dog\nWhere\n")
     options = ("--sample", "--seed", 5, "--max-length", 6, "-o", tmp_path / "out.txt")
     assert run(folder, "-i", tmp_path / "in.txt", *options)[0] == 0
-    drawn = generator.generate(["A dog", "Where"], sample=True, seed=5, max_length=6)
-    assert (tmp_path / "out.txt").read_text().splitlines() == [" ".join(x.whole.splitlines()) for x in drawn]
+    samples = generator.generate(["A dog", "Where"], sample=True, seed=5, max_length=6)
+    assert (tmp_path / "out.txt").read_text().splitlines() == [
+        " ".join(sample.whole.splitlines()) for sample in samples
+    ]
     code, out, _ = run(folder, "--stream", "--sample", "--seed", 5, "--max-length", 6, "A dog")
-    assert (code, out) == (0, drawn[0].whole + "\n")
+    assert (code, out) == (0, samples[0].whole + "\n")
 
 
-def test_mistakes_on_the_command_line_are_explained(peer, tmp_path):
+def test_generate_command_errors(peer, tmp_path):
     code, _, message = run(peer[0], "A", "--stream", "--json")
     assert code == 1 and message.startswith("error: --stream shows a single")
     assert "line 2 has" in run(peer[0], lines="A\n" + "AB" * 400 + "\n")[2]
-    done = CliRunner().invoke(app, ["translate", "--model", str(peer[0]), "A dog"])
-    assert done.exit_code == 1 and "`uwaga generate`" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = CliRunner().invoke(app, ["translate", "--model", str(peer[0]), "A dog"])
+    assert result.exit_code == 1 and "`uwaga generate`" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_names_from_before_owners_are_known(monkeypatch, tmp_path):
-    asked = []
+def test_hub_names_without_an_owner(monkeypatch, tmp_path):
+    requested = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(hub, "_from_hub", lambda name: asked.append(name) or tmp_path)
+    monkeypatch.setattr(hub, "_from_hub", lambda name: requested.append(name) or tmp_path)
     for name in ("gpt2", "bert-base-uncased", "t5-small"):
         assert hub.find_model(name) == tmp_path
-    assert asked == ["openai-community/gpt2", "google-bert/bert-base-uncased", "google-t5/t5-small"]
+    assert requested == ["openai-community/gpt2", "google-bert/bert-base-uncased", "google-t5/t5-small"]
     (tmp_path / "gpt2").mkdir()
-    assert hub.find_model("gpt2") == Path("gpt2") and len(asked) == 3
+    assert hub.find_model("gpt2") == Path("gpt2") and len(requested) == 3
     with pytest.raises(ModelError, match="no such folder, and not a Hugging Face name"):
         hub.find_model("gpt3")
 
 
 @pytest.mark.numerical
-def test_entropies_are_those_of_transformers(peer, generator):
+def test_entropies_equal_transformers(peer, generator):
     _, model, tokeniser = peer
-    made = generator.generate(PROMPTS[0], beam=1, entropy=True)
+    continuation = generator.generate(PROMPTS[0], beam=1, entropy=True)
     assert generator.generate(PROMPTS[0], beam=1).entropies == ()
     prompt = tokeniser(PROMPTS[0]).input_ids
-    whole = [*prompt, *tokeniser.convert_tokens_to_ids(list(made.tokens))]
+    ids = [*prompt, *tokeniser.convert_tokens_to_ids(list(continuation.tokens))]
     with torch.no_grad():
-        logits = model(torch.tensor([whole])).logits[0, len(prompt) - 1 :]
+        logits = model(torch.tensor([ids])).logits[0, len(prompt) - 1 :]
     log_probs = torch.log_softmax(logits.double(), dim=1)
-    wanted = -(log_probs.exp() * log_probs).sum(dim=1)[: len(made.token_scores)].numpy()
-    np.testing.assert_allclose(made.entropies, wanted, **tolerance(wanted, np.float32))
-    assert made.to_dict()["entropies"] == pytest.approx(list(made.entropies), abs=1e-6)
+    expected = -(log_probs.exp() * log_probs).sum(dim=1)[: len(continuation.token_scores)].numpy()
+    np.testing.assert_allclose(continuation.entropies, expected, **tolerance(expected, np.float32))
+    assert continuation.to_dict()["entropies"] == pytest.approx(list(continuation.entropies), abs=1e-6)

@@ -1,4 +1,4 @@
-"""Translations with their words linked: on every decoder, and the same translations as without."""
+"""Word alignment on every decoder; it leaves translations unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TEXTS = [
     "3 + 4 = 7",
     "\n",
 ]
-WAYS = [
+SEARCH_OPTIONS = [
     {"beam": 1},
     {"beam": 4, "nbest": 3},
     {"sample": True, "nbest": 2, "seed": 3},
@@ -45,202 +45,229 @@ WAYS = [
 
 @pytest.fixture(scope="module")
 def bundled():
-    made = {
+    translators = {
         precision: uwaga.load(dtype=precision, engine="native", threads=2, device="cpu")
         for precision in ("float32", "int8")
     }
-    return made | {"torch": uwaga.load(engine="torch", device="cpu")}
+    return translators | {"torch": uwaga.load(engine="torch", device="cpu")}
 
 
-def check_laws(one: Translation) -> None:
-    linked = one.alignment
-    assert list(linked.source) == word_spans(one.source)
-    assert list(linked.target) == word_spans(one.text)
-    assert list(linked.links) == sorted(set(linked.links))
-    for here, there in linked.links:
-        assert 0 <= here < len(linked.source) and 0 <= there < len(linked.target)
-    assert one.to_dict()["alignment"] == json.loads(json.dumps(linked.to_dict()))
+def check_alignment(translation: Translation) -> None:
+    alignment = translation.alignment
+    assert list(alignment.source) == word_spans(translation.source)
+    assert list(alignment.target) == word_spans(translation.text)
+    assert list(alignment.links) == sorted(set(alignment.links))
+    for source_index, target_index in alignment.links:
+        assert 0 <= source_index < len(alignment.source) and 0 <= target_index < len(alignment.target)
+    assert translation.to_dict()["alignment"] == json.loads(json.dumps(alignment.to_dict()))
 
 
-def plain(one: Translation):
-    return one.text, one.score, one.log_prob, one.tokens, one.token_scores, one.warnings
+def result_fields(translation: Translation):
+    return (
+        translation.text,
+        translation.score,
+        translation.log_prob,
+        translation.tokens,
+        translation.token_scores,
+        translation.warnings,
+    )
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 @pytest.mark.parametrize("engine", ["float32", "int8", "torch"])
-def test_aligning_changes_no_bit_of_a_translation(bundled, engine, way):
+def test_alignment_leaves_translations_unchanged(bundled, engine, options):
     model = bundled[engine]
-    before, found = model.translate(TEXTS, **way), model.translate(TEXTS, alignment=True, **way)
-    for one, other in zip(before, found, strict=True):
-        assert plain(one) == plain(other)
-        assert one.alignment is None and "alignment" not in one.to_dict()
-        for each in (other, *other.alternatives):
-            check_laws(each)
-    assert any(one.alignment.links for one in found)
+    plain, aligned = model.translate(TEXTS, **options), model.translate(TEXTS, alignment=True, **options)
+    for expected, actual in zip(plain, aligned, strict=True):
+        assert result_fields(expected) == result_fields(actual)
+        assert expected.alignment is None and "alignment" not in expected.to_dict()
+        for translation in (actual, *actual.alternatives):
+            check_alignment(translation)
+    assert any(translation.alignment.links for translation in aligned)
     if engine != "torch":
-        alone = [model.translate(text, alignment=True, **way) for text in TEXTS]
-        assert [one.alignment for one in alone] == [one.alignment for one in found]
+        separate = [model.translate(text, alignment=True, **options) for text in TEXTS]
+        assert [translation.alignment for translation in separate] == [
+            translation.alignment for translation in aligned
+        ]
 
 
-def test_the_engine_links_as_torch_does(bundled):
-    found = [
-        [one.alignment for one in bundled[engine].translate(TEXTS, alignment=True)]
+def test_engine_alignment_equals_torch(bundled):
+    alignments = [
+        [translation.alignment for translation in bundled[engine].translate(TEXTS, alignment=True)]
         for engine in ("float32", "torch")
     ]
-    assert found[0] == found[1]
+    assert alignments[0] == alignments[1]
 
 
-def test_what_is_copied_is_linked_word_by_word(bundled):
+def test_copied_text_is_aligned_word_by_word(bundled):
     text = "He left.\n12.5 %\n3 + 4 = 7"
-    one = bundled["float32"].translate(text, alignment=True)
-    made, words = split_words(one.text), split_words(text)
-    first, last = words.index("12"), made.index("12")
-    links = {(here, there) for here, there in one.alignment.links if here >= first}
-    assert links == {(first + at, last + at) for at in range(len(words) - first)}
+    translation = bundled["float32"].translate(text, alignment=True)
+    target_words, source_words = split_words(translation.text), split_words(text)
+    first, last = source_words.index("12"), target_words.index("12")
+    links = {
+        (source_index, target_index)
+        for source_index, target_index in translation.alignment.links
+        if source_index >= first
+    }
+    assert links == {(first + i, last + i) for i in range(len(source_words) - first)}
 
 
-def test_pieces_say_where_each_sentence_comes_from(bundled):
+def test_pieces_have_the_spans_of_their_sentences(bundled):
     translator = bundled["float32"]
     text = "He left. We are going home now!\n12.5 %"
     plan = make_plan(translator.models, translator.languages, Request(text, search={"alignment": True}), ())
     [stage] = plan.stages
-    found = stage.split_text(text, "the text")
-    translate_passages(stage, [found])
-    assert len(found.pieces) == len(found.sentences) == 3
-    assert [one.copied for one in found.pieces] == [False, False, True]
-    for one in found.pieces:
-        assert one.weights.shape == (len(one.target), len(one.source))
-        np.testing.assert_allclose(one.weights.sum(axis=1), 1.0, atol=1e-5)
-        assert one.copied or one.source[-1] is None
-        assert None not in one.target
-    places = [span for one in found.pieces for span in one.target]
-    assert "".join(found.result.text[a:b] for a, b in places) == "".join(found.result.text.split())
-    assert found.pieces[2].source == ((32, 34), (34, 35), (35, 36), (37, 38))
+    passage = stage.split_text(text, "the text")
+    translate_passages(stage, [passage])
+    assert len(passage.pieces) == len(passage.sentences) == 3
+    assert [piece.copied for piece in passage.pieces] == [False, False, True]
+    for piece in passage.pieces:
+        assert piece.weights.shape == (len(piece.target), len(piece.source))
+        np.testing.assert_allclose(piece.weights.sum(axis=1), 1.0, atol=1e-5)
+        assert piece.copied or piece.source[-1] is None
+        assert None not in piece.target
+    spans = [span for piece in passage.pieces for span in piece.target]
+    assert "".join(passage.result.text[a:b] for a, b in spans) == "".join(passage.result.text.split())
+    assert passage.pieces[2].source == ((32, 34), (34, 35), (35, 36), (37, 38))
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "luong", "gnmt"])
-def test_recurrent_models_align_too(name):
+def test_recurrent_models_align(name):
     torch.manual_seed(1)
     model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
     translator = Translator(
         Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=AlignmentHead(layer=1, step="reading"))
     )
-    for one in translator.translate(tiny.ENGLISH, alignment=True):
-        check_laws(one)
+    for translation in translator.translate(tiny.ENGLISH, alignment=True):
+        check_alignment(translation)
 
 
-def test_the_head_is_that_which_was_chosen():
+def test_alignment_head_setting():
     model = tiny.transformer(tiny.TINY, JOINT, JOINT)
     pair = (tiny.ENGLISH[1], tiny.GERMAN[1])
     default = Translator(Model(model, JOINT, JOINT, tiny.SEARCH))
     mean = Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=AlignmentHead(layer=1)))
     assert default.align([pair]) == mean.align([pair])
-    found = {}
+    alignments = {}
     for head in (1, 2):
         for step in ("predicting", "reading"):
-            chosen = AlignmentHead(layer=2, head=head, step=step)
-            translator = Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=chosen))
-            assert translator.between().model.alignment_head == chosen
-            [found[head, step]] = translator.align([pair])
-    assert len({one.links for one in found.values()}) == 4
-    for wrong, message in (
+            alignment_head = AlignmentHead(layer=2, head=head, step=step)
+            translator = Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=alignment_head))
+            assert translator.between().model.alignment_head == alignment_head
+            [alignments[head, step]] = translator.align([pair])
+    assert len({alignment.links for alignment in alignments.values()}) == 4
+    for invalid_head, message in (
         (AlignmentHead(layer=3), "layer 3"),
         (AlignmentHead(layer=2, head=3), "head 3"),
     ):
         with pytest.raises(SettingsError, match=message):
-            Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=wrong)).align([pair])
+            Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=invalid_head)).align([pair])
 
 
-def test_a_target_as_long_as_can_be_is_aligned(bundled):
+def test_longest_target_is_aligned(bundled):
     limit = bundled["float32"].decoder.max_target
     ids = bundled["float32"].target.encode("Haus " * 400)[: limit - 1]
     long = bundled["float32"].target.decode(ids)
     for engine in ("float32", "torch"):
-        [one] = bundled[engine].align([("A house.", long)])
-        assert len(one.target) == len(split_words(long))
+        [alignment] = bundled[engine].align([("A house.", long)])
+        assert len(alignment.target) == len(split_words(long))
 
 
-def test_given_translations_are_aligned_however_they_are_written(bundled):
+def test_align_given_translations(bundled):
     pairs = [("The man  eats.", " Der MANN isst ﬁsch . "), ("", "Haus"), ("House", ""), ("12", "12")]
     for words in ("words", "spaces"):
-        for (source, target), one in zip(pairs, bundled["int8"].align(pairs, words=words), strict=True):
-            assert list(one.source) == word_spans(source, words)
-            assert list(one.target) == word_spans(target, words)
+        for (source, target), alignment in zip(pairs, bundled["int8"].align(pairs, words=words), strict=True):
+            assert list(alignment.source) == word_spans(source, words)
+            assert list(alignment.target) == word_spans(target, words)
     with pytest.raises(SettingsError, match="words must be"):
         bundled["int8"].align(pairs, words="letters")
 
 
-def test_an_ensemble_aligns_by_its_first_member():
+def test_ensemble_aligns_by_its_first_member():
     models = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (0, 1)]
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
-    whole = Translator(Model(Ensemble(models), JOINT, JOINT, tiny.SEARCH))
-    assert whole.align(pairs) == Translator(Model(models[0], JOINT, JOINT, tiny.SEARCH)).align(pairs)
-    check_laws(whole.translate(tiny.ENGLISH[0], alignment=True))
+    ensemble = Translator(Model(Ensemble(models), JOINT, JOINT, tiny.SEARCH))
+    assert ensemble.align(pairs) == Translator(Model(models[0], JOINT, JOINT, tiny.SEARCH)).align(pairs)
+    check_alignment(ensemble.translate(tiny.ENGLISH[0], alignment=True))
 
 
-def test_several_models_link_the_first_text_with_the_last(bundled):
-    there = bundled["float32"]
-    back = Translator(
-        Model(there.decoder, there.source, there.target, there.decoding, ("de", "en"), text=there.model.text)
+def test_chain_aligns_the_first_text_with_the_last(bundled):
+    forward = bundled["float32"]
+    reverse = Translator(
+        Model(
+            forward.decoder,
+            forward.source,
+            forward.target,
+            forward.decoding,
+            ("de", "en"),
+            text=forward.model.text,
+        )
     )
     for nbest in (1, 2):
-        one = there.then(back).translate("He left. 12.5 %", alignment=True, beam=2, nbest=nbest)
-        for each in (one, *one.alternatives):
-            check_laws(each)
-        assert [step.alignment is not None for step in one.steps] == [True, True]
-    assert there.then(back).translate("He left.").alignment is None
+        translation = forward.then(reverse).translate("He left. 12.5 %", alignment=True, beam=2, nbest=nbest)
+        for hypothesis in (translation, *translation.alternatives):
+            check_alignment(hypothesis)
+        assert [step.alignment is not None for step in translation.steps] == [True, True]
+    assert forward.then(reverse).translate("He left.").alignment is None
 
 
-def test_what_cannot_be_aligned_is_refused(bundled):
+def test_unsupported_alignment_is_rejected(bundled):
     with pytest.raises(SettingsError, match="cannot return alignment"):
         list(bundled["float32"].stream("He left.", alignment=True))
     with pytest.raises(SettingsError, match="alignment must be"):
         bundled["float32"].translate("He left.", alignment="yes")
     torch.manual_seed(1)
-    deaf = build_model(VARIANTS["sutskever"], JOINT.symbols, JOINT.size, JOINT.size).eval()
+    without_attention = build_model(VARIANTS["sutskever"], JOINT.symbols, JOINT.size, JOINT.size).eval()
     with pytest.raises(SettingsError, match="no attention to a source"):
-        Translator(Model(deaf, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
+        Translator(Model(without_attention, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
 
 
-def test_what_was_not_kept_is_encoded_again(bundled, monkeypatch):
-    wanted = [one.alignment for one in bundled["float32"].translate(TEXTS * 3, alignment=True)]
+def test_uncached_sentences_are_encoded_again(bundled, monkeypatch):
+    expected = [
+        translation.alignment for translation in bundled["float32"].translate(TEXTS * 3, alignment=True)
+    ]
     monkeypatch.setattr(engine_model, "MAX_CACHE_BYTES", 1)
     monkeypatch.setattr(engine_model, "REENCODED_SENTENCES", 2)
-    assert [one.alignment for one in bundled["float32"].translate(TEXTS * 3, alignment=True)] == wanted
+    assert [
+        translation.alignment for translation in bundled["float32"].translate(TEXTS * 3, alignment=True)
+    ] == expected
 
 
-def test_the_head_that_agrees_with_the_links_is_found(bundled):
+def test_head_errors_find_the_head_of_the_links(bundled):
     pairs = [
-        (text, one.text)
-        for text, one in zip(tiny.ENGLISH, bundled["int8"].translate(tiny.ENGLISH), strict=True)
+        (text, translation.text)
+        for text, translation in zip(tiny.ENGLISH, bundled["int8"].translate(tiny.ENGLISH), strict=True)
     ]
-    told = []
-    errors = head_errors(bundled["int8"], pairs, advance=told.append)
-    assert len(errors) == 2 * 5 * 2 and sum(told) == len(pairs)
+    progress = []
+    errors = head_errors(bundled["int8"], pairs, advance=progress.append)
+    assert len(errors) == 2 * 5 * 2 and sum(progress) == len(pairs)
     assert list(errors.values()) == sorted(errors.values())
-    wanted = AlignmentHead(layer=2, head=3, step="predicting")
-    parts = bundled["int8"]
-    chosen = Translator(
+    expected_head = AlignmentHead(layer=2, head=3, step="predicting")
+    int8 = bundled["int8"]
+    aligner = Translator(
         Model(
-            parts.decoder,
-            parts.source,
-            parts.target,
-            parts.decoding,
-            text=parts.model.text,
-            alignment_head=wanted,
+            int8.decoder,
+            int8.source,
+            int8.target,
+            int8.decoding,
+            text=int8.model.text,
+            alignment_head=expected_head,
         )
     )
-    gold = [(set(one.links), set(one.links)) for one in chosen.align(pairs)]
-    found = head_errors(bundled["int8"], pairs, gold)
-    # heads are compared by the largest weights alone, without the links of words that these leave out
-    assert next(iter(found)) == wanted and found[wanted] < 0.1
+    gold = [(set(alignment.links), set(alignment.links)) for alignment in aligner.align(pairs)]
+    gold_errors = head_errors(bundled["int8"], pairs, gold)
+    # heads are compared by their largest weights only, without links for the remaining words
+    assert next(iter(gold_errors)) == expected_head and gold_errors[expected_head] < 0.1
     assert len(aligner_links(pairs)) == len(pairs)
-    for wrong, links, message in (([], None, "no pair"), (pairs, gold[:1], "8 pairs but links for 1")):
+    for invalid_pairs, links, message in (
+        ([], None, "no pair"),
+        (pairs, gold[:1], "8 pairs but links for 1"),
+    ):
         with pytest.raises(DataError, match=message):
-            head_errors(bundled["int8"], wrong, links)
+            head_errors(bundled["int8"], invalid_pairs, links)
 
 
-def test_aligning_natively_needs_no_torch():
+def test_native_alignment_without_torch():
     code = (
         "import sys, uwaga; one = uwaga.load(threads=1).translate('He left.', alignment=True); "
         "assert one.alignment.links; assert 'torch' not in sys.modules"

@@ -1,4 +1,4 @@
-"""Translating: the laws that hold for any model, here a random one."""
+"""Translator: properties that hold for any model, tested on a random one."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ TEXTS = [
     "a b",
     "A small river.",
 ]
-ANY = st.text(max_size=12) | st.sampled_from(
+TEXT_PARTS = st.text(max_size=12) | st.sampled_from(
     ["\n", "\r\n", "\r", " ", "a", "the dog", "\u2028", "\x00", "\u00ad"]
 )
 
@@ -53,14 +53,18 @@ def folder(tmp_path_factory):
     return folder
 
 
-def same(one, other):
-    assert (one.text, one.tokens, one.truncated) == (other.text, other.tokens, other.truncated)
-    np.testing.assert_allclose(one.token_scores, other.token_scores, **tolerance(other.token_scores))
-    sums = [other.score, other.log_prob]
-    np.testing.assert_allclose([one.score, one.log_prob], sums, **tolerance(sums))
-    assert len(one.alternatives) == len(other.alternatives)
-    for left, right in zip(one.alternatives, other.alternatives, strict=True):
-        same(left, right)
+def assert_same(actual, expected):
+    assert (actual.text, actual.tokens, actual.truncated) == (
+        expected.text,
+        expected.tokens,
+        expected.truncated,
+    )
+    np.testing.assert_allclose(actual.token_scores, expected.token_scores, **tolerance(expected.token_scores))
+    sums = [expected.score, expected.log_prob]
+    np.testing.assert_allclose([actual.score, actual.log_prob], sums, **tolerance(sums))
+    assert len(actual.alternatives) == len(expected.alternatives)
+    for alternative, expected_alternative in zip(actual.alternatives, expected.alternatives, strict=True):
+        assert_same(alternative, expected_alternative)
 
 
 @pytest.mark.numerical
@@ -73,37 +77,39 @@ def same(one, other):
         {"sample": True, "nbest": 2, "seed": 5, "top_k": 9, "temperature": 1.5},
     ],
 )
-def test_a_translation_does_not_depend_on_its_batch(translator, options):
-    together = translator.translate(TEXTS, **options)
-    for text, translation in zip(TEXTS, together, strict=True):
-        same(translator.translate(text, **options), translation)
-    for few, many in zip(
-        translator.translate(TEXTS[::-1], batch_tokens=60, **options), together[::-1], strict=True
+def test_translations_do_not_depend_on_the_batch(translator, options):
+    batch = translator.translate(TEXTS, **options)
+    for text, translation in zip(TEXTS, batch, strict=True):
+        assert_same(translator.translate(text, **options), translation)
+    for actual, expected in zip(
+        translator.translate(TEXTS[::-1], batch_tokens=60, **options), batch[::-1], strict=True
     ):
-        same(few, many)
+        assert_same(actual, expected)
 
 
-def test_E6_greedy_steps_by_hand_are_the_translation(translator):
+def test_E6_greedy_steps_equal_the_translation(translator):
     text = "The dog sees the cat."
     ids = [*JOINT.encode(text), JOINT.symbols.end]
     state = MODEL.start(MODEL.encode([ids]), 1)
-    token, found = JOINT.symbols.start, []
+    token, tokens = JOINT.symbols.start, []
     for _ in range(3):
         step = MODEL.step(np.array([token]), state, Choice(count=1))
         token, state = int(step.tokens[0, 0]), step.state
-        found.append(token)
-    assert JOINT.pieces(found) == list(translator.translate(text, beam=1).tokens[:3])
+        tokens.append(token)
+    assert JOINT.pieces(tokens) == list(translator.translate(text, beam=1).tokens[:3])
 
 
-def test_settings_of_the_model_are_the_defaults(translator):
+def test_model_settings_are_the_defaults(translator):
     plain = translator.translate(TEXTS)
-    for one, other in zip(plain, translator.translate(TEXTS, beam=3, max_length=14), strict=True):
-        same(one, other)
-    other = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=7)))
-    assert [len(one.token_scores) for one in other.translate(TEXTS[:4], split="never")] == [7] * 4
+    for default, explicit in zip(plain, translator.translate(TEXTS, beam=3, max_length=14), strict=True):
+        assert_same(default, explicit)
+    limited = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=7)))
+    assert [len(translation.token_scores) for translation in limited.translate(TEXTS[:4], split="never")] == [
+        7
+    ] * 4
 
 
-def test_limits_are_kept_and_reported(translator):
+def test_limits_are_respected_and_reported(translator):
     short, long = translator.translate([TEXTS[0]] * 2, beam=1, max_length=3)[0], None
     assert short.truncated
     assert len(short.tokens) == len(short.token_scores) == 3
@@ -115,31 +121,33 @@ def test_limits_are_kept_and_reported(translator):
         assert len(set(free.tokens)) == len(free.tokens)
 
 
-def test_M24_nbest_is_sorted_distinct_and_the_same_at_its_head(translator):
+def test_M24_nbest_is_sorted_and_distinct(translator):
     for translation in translator.translate(TEXTS, beam=5, nbest=5):
-        ways = [translation, *translation.alternatives]
-        assert [way.score for way in ways] == sorted((way.score for way in ways), reverse=True)
-        assert len({way.tokens for way in ways}) == len(ways)
-        assert all(way.alternatives == () for way in translation.alternatives)
-        assert all(way.source_tokens == translation.source_tokens for way in ways)
+        hypotheses = [translation, *translation.alternatives]
+        assert [hypothesis.score for hypothesis in hypotheses] == sorted(
+            (hypothesis.score for hypothesis in hypotheses), reverse=True
+        )
+        assert len({hypothesis.tokens for hypothesis in hypotheses}) == len(hypotheses)
+        assert all(hypothesis.alternatives == () for hypothesis in translation.alternatives)
+        assert all(hypothesis.source_tokens == translation.source_tokens for hypothesis in hypotheses)
 
 
-def test_M25_a_seed_decides_a_sample(translator):
+def test_M25_seed_determines_the_sample(translator):
     first = translator.translate(TEXTS[:5], sample=True, seed=1)
     assert first == translator.translate(TEXTS[:5], sample=True, seed=1)
     assert first != translator.translate(TEXTS[:5], sample=True, seed=2)
-    drawn = {translator.translate(TEXTS[0], sample=True).text for _ in range(4)}
-    assert len(drawn) > 1
+    samples = {translator.translate(TEXTS[0], sample=True).text for _ in range(4)}
+    assert len(samples) > 1
 
 
-def test_a_prefix_begins_the_translation(translator):
+def test_prefix_starts_the_translation(translator):
     for translation in translator.translate(TEXTS[:4], prefix=" Der Hund ", nbest=3):
-        for way in (translation, *translation.alternatives):
-            assert way.text.startswith("Der Hund")
-    each = translator.translate(TEXTS[:3], prefix=["Wir", "", "Er ist"])
-    assert each[0].text.startswith("Wir")
-    same(each[1], translator.translate(TEXTS[1]))
-    assert each[2].text.startswith("Er ist")
+        for hypothesis in (translation, *translation.alternatives):
+            assert hypothesis.text.startswith("Der Hund")
+    translations = translator.translate(TEXTS[:3], prefix=["Wir", "", "Er ist"])
+    assert translations[0].text.startswith("Wir")
+    assert_same(translations[1], translator.translate(TEXTS[1]))
+    assert translations[2].text.startswith("Er ist")
     with pytest.raises(SettingsError, match="2 prefixes for 3 texts"):
         translator.translate(TEXTS[:3], prefix=["a", "b"])
 
@@ -159,7 +167,7 @@ def test_M1_attention_has_a_row_per_score_and_a_column_per_source_token(translat
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t \u3000", "\u00ad", "\ufeff\u200b", "\x00"])
-def test_nothing_to_read_gives_an_empty_translation(translator, text):
+def test_blank_text_gives_an_empty_translation(translator, text):
     translation = translator.translate(text, attention=True, nbest=3)
     assert translation.text.strip() == ""
     assert translation.tokens == translation.token_scores == translation.source_tokens == ()
@@ -174,18 +182,18 @@ def test_no_texts_give_no_translations(translator):
     assert list(translator.run([])) == []
 
 
-def test_blanks_do_not_count(translator):
-    same(translator.translate("  The  dog\t sees.  "), translator.translate("The dog sees."))
+def test_extra_spaces_are_ignored(translator):
+    assert_same(translator.translate("  The  dog\t sees.  "), translator.translate("The dog sees."))
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.lists(ANY, max_size=5).map("".join))
+@given(st.lists(TEXT_PARTS, max_size=5).map("".join))
 @example("\r \n")
 @example("a\r \nb")
 @example("%@0A\n")
 @example("@0A%@")
 @example("%s dogs\n")
-def test_any_text_is_translated_and_its_lines_kept(text):
+def test_any_text_is_translated_with_its_line_breaks(text):
     translator = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6)))
     try:
         translation = translator.translate(text)
@@ -198,7 +206,7 @@ def test_any_text_is_translated_and_its_lines_kept(text):
         assert not line.strip() or text.strip()
 
 
-def test_lines_are_translated_apart(translator):
+def test_lines_are_translated_separately(translator):
     text = "\n\nThe dog sees.\r\n \nWe are home.\r"
     first, second = translator.translate(["The dog sees.", "We are home."])
     assert translator.translate(text).text == f"\n\n{first.text}\r\n\n{second.text}\r"
@@ -213,14 +221,14 @@ def test_lines_are_translated_apart(translator):
         {"sample": True, "seed": 4, "temperature": 2.0},
     ],
 )
-def test_M23_a_stream_is_the_greedy_translation(translator, options):
+def test_M23_stream_equals_greedy_translation(translator, options):
     for text in [*TEXTS, "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH)]:
         pieces = list(translator.stream(text, **options))
         assert "".join(pieces) == translator.translate(text, beam=1, **options).text
         assert all(pieces)
 
 
-def test_a_stream_keeps_what_a_translation_keeps(translator):
+def test_stream_keeps_placeholders_and_terms(translator):
     for text in ("The dog {name} sees.", "We go to https://example.org/a?b=c now.\nThe %s.", "{a}"):
         expected = translator.translate(text, beam=1).text
         assert list(translator.stream(text)) == [expected]
@@ -234,10 +242,10 @@ def test_a_stream_keeps_what_a_translation_keeps(translator):
         translator.stream("The dog {name} sees. " * 99, split="never")
 
 
-def test_a_stream_comes_piece_by_piece(translator):
+def test_stream_yields_pieces_incrementally(translator):
     steps = []
 
-    class Watched:
+    class CountingModel:
         def __getattr__(self, name):
             return getattr(MODEL, name)
 
@@ -245,14 +253,14 @@ def test_a_stream_comes_piece_by_piece(translator):
             steps.append(len(steps))
             return MODEL.step(tokens, state, choice)
 
-    watched = Translator(Model(Watched(), JOINT, JOINT, tiny.SEARCH))
+    counting = Translator(Model(CountingModel(), JOINT, JOINT, tiny.SEARCH))
     text = "I want to buy a car."
-    seen = [(len(steps), piece) for piece in watched.stream(text, max_length=12, sample=True, seed=0)]
-    assert len(seen) >= 5
-    assert len({count for count, _ in seen}) == len(seen)
+    progress = [(len(steps), piece) for piece in counting.stream(text, max_length=12, sample=True, seed=0)]
+    assert len(progress) >= 5
+    assert len({count for count, _ in progress}) == len(progress)
 
 
-def test_two_threads_translate_as_one(translator):
+def test_threads_give_equal_translations(translator):
     serial = translator.translate(TEXTS, nbest=2)
     results = {}
 
@@ -265,33 +273,33 @@ def test_two_threads_translate_as_one(translator):
     for thread in threads:
         thread.join()
     for name in range(3):
-        for one, other in zip(results[name][0], serial, strict=True):
-            same(one, other)
-        for one, text in zip(results[name][1:], TEXTS, strict=False):
-            same(one, translator.translate(text))
+        for actual, expected in zip(results[name][0], serial, strict=True):
+            assert_same(actual, expected)
+        for actual, text in zip(results[name][1:], TEXTS, strict=False):
+            assert_same(actual, translator.translate(text))
 
 
-def test_lines_are_read_as_they_are_needed(translator):
-    read = []
+def test_requests_are_read_lazily(translator):
+    consumed = []
 
     def lines():
         for number in range(100):
-            read.append(number)
+            consumed.append(number)
             yield TEXTS[number % len(TEXTS)]
 
     options = {"beam": 1, "max_length": 4}
-    found = translator.run((Request(line, search=options) for line in lines()), window=10)
-    first = next(found)
-    assert len(read) == 10
-    same(first, translator.translate(TEXTS[0], beam=1, max_length=4))
-    assert len(list(found)) == 99
+    translations = translator.run((Request(line, search=options) for line in lines()), window=10)
+    first = next(translations)
+    assert len(consumed) == 10
+    assert_same(first, translator.translate(TEXTS[0], beam=1, max_length=4))
+    assert len(list(translations)) == 99
 
 
-# --- refusals
+# --- errors
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"beam": 2, "nbest": 3}, "nbest 3 is more than beam 2"),
         ({"beam": 0}, "beam"),
@@ -300,21 +308,21 @@ def test_lines_are_read_as_they_are_needed(translator):
         ({"split": "words"}, "split must be one of auto, sentences, never"),
     ],
 )
-def test_impossible_options_are_refused(translator, options, words):
-    with pytest.raises(SettingsError, match=words):
+def test_invalid_options_are_rejected(translator, options, message):
+    with pytest.raises(SettingsError, match=message):
         translator.translate("Hi", **options)
     with pytest.raises(SettingsError, match=r"'lenght_penalty'.*'length_penalty'"):
         translator.options(lenght_penalty=1)
 
 
-def test_what_is_no_text_is_refused(translator):
+def test_invalid_texts_are_rejected(translator):
     with pytest.raises(DataError, match="text 2 is not a string but int"):
         translator.translate(["a", 3])
     with pytest.raises(DataError, match="surrogate"):
         translator.translate("a\ud800")
 
 
-def test_a_model_without_numbers_is_refused():
+def test_model_with_nan_weights_is_rejected():
     broken = tiny.transformer(SHAPE, JOINT, JOINT)
     with torch.no_grad():
         broken.output.weight.fill_(float("nan"))
@@ -325,16 +333,16 @@ def test_a_model_without_numbers_is_refused():
 # --- loading
 
 
-def test_load_gives_the_same_translator(translator, folder):
+def test_loaded_translator_equals_the_original(translator, folder):
     loaded = uwaga.load(folder, device="cpu")
     assert loaded.languages == ("en", "de")
     assert (loaded.decoding, loaded.model.text) == (tiny.SEARCH, tiny.TEXT)
-    for one, other in zip(loaded.translate(TEXTS), translator.translate(TEXTS), strict=True):
-        same(one, other)
+    for actual, expected in zip(loaded.translate(TEXTS), translator.translate(TEXTS), strict=True):
+        assert_same(actual, expected)
     assert isinstance(loaded, uwaga.Translator)
 
 
-def test_a_transformer_runs_natively_unless_told_otherwise(folder):
+def test_transformer_runs_natively_by_default(folder):
     assert isinstance(uwaga.load(folder, device="cpu").decoder, NativeModel)
     assert uwaga.load(folder, dtype="int8").decoder.precision == "int8"
     for options in ({"engine": "torch"}, {"dtype": "float16", "device": "cpu"}):
@@ -342,7 +350,7 @@ def test_a_transformer_runs_natively_unless_told_otherwise(folder):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_sixteen_bit_computing_translates(folder, dtype):
+def test_translation_in_sixteen_bits(folder, dtype):
     loaded = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(loaded.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(loaded.translate(TEXTS, max_length=5)) == len(TEXTS)
@@ -350,7 +358,7 @@ def test_sixteen_bit_computing_translates(folder, dtype):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"device": "tpu"}, "device must be auto, cpu, cuda or cuda:N, not 'tpu'"),
         ({"device": "cuda:x"}, "device must be"),
@@ -363,51 +371,58 @@ def test_sixteen_bit_computing_translates(folder, dtype):
         ({"engine": "torch", "dtype": "int8"}, "int8 and int4 are the native engine's"),
     ],
 )
-def test_impossible_ways_to_load_are_refused(folder, options, words):
-    with pytest.raises(SettingsError, match=words):
+def test_invalid_load_options_are_rejected(folder, options, message):
+    with pytest.raises(SettingsError, match=message):
         uwaga.load(folder, **options)
 
 
-def test_threads_are_those_of_a_models_calls_and_not_of_the_process(folder, monkeypatch):
-    before, real, asked = torch.get_num_threads(), torch.set_num_threads, []
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: (asked.append(threads), real(threads)))
+def test_threads_apply_only_during_calls(folder, monkeypatch):
+    default_threads, set_num_threads, thread_counts = torch.get_num_threads(), torch.set_num_threads, []
+    monkeypatch.setattr(
+        torch, "set_num_threads", lambda threads: (thread_counts.append(threads), set_num_threads(threads))
+    )
     plain = uwaga.load(folder, engine="torch")
-    wanted = plain.translate(tiny.ENGLISH), plain.score([("the dog", "der Hund")])
-    assert asked == []
+    expected = plain.translate(tiny.ENGLISH), plain.score([("the dog", "der Hund")])
+    assert thread_counts == []
     limited = uwaga.load(folder, threads=3, engine="torch")
-    assert asked == []
-    assert [one.text for one in limited.translate(tiny.ENGLISH)] == [one.text for one in wanted[0]]
-    assert limited.score([("the dog", "der Hund")])[0].tokens == wanted[1][0].tokens
-    assert set(asked) == {3, before} and (asked[0], asked[-1]) == (3, before)
-    assert torch.get_num_threads() == before
+    assert thread_counts == []
+    assert [translation.text for translation in limited.translate(tiny.ENGLISH)] == [
+        translation.text for translation in expected[0]
+    ]
+    assert limited.score([("the dog", "der Hund")])[0].tokens == expected[1][0].tokens
+    assert set(thread_counts) == {3, default_threads} and (thread_counts[0], thread_counts[-1]) == (
+        3,
+        default_threads,
+    )
+    assert torch.get_num_threads() == default_threads
     with pytest.raises(IndexError):
         limited.decoder.encode([[10**6]])
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == default_threads
 
 
-def test_the_bundled_model_is_loaded_by_default(folder, monkeypatch):
+def test_bundled_model_is_the_default(folder, monkeypatch):
     monkeypatch.setattr(hub, "BUNDLED", folder)
     assert uwaga.load().languages == ("en", "de")
 
 
-def test_without_torch_the_extra_is_named(folder, monkeypatch):
+def test_missing_torch_error_names_the_extra(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"uwaga\[train\]"):
         uwaga.load(folder, engine="torch")
 
 
-def test_the_package_offers_its_names_lazily():
+def test_package_imports_lazily():
     code = (
         "import uwaga, sys; print('torch' in sys.modules, uwaga.Translator.__name__, 'torch' in sys.modules)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "False Translator False\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "False Translator False\n"
     assert set(dir(uwaga)) >= {"load", "Translator", "Score", "Translation"}
     with pytest.raises(AttributeError, match="no attribute 'transalte'"):
         _ = uwaga.transalte
 
 
-def test_an_over_long_sentence_names_length_and_limit(translator):
+def test_long_sentence_error_states_length_and_limit(translator):
     with pytest.raises(TextTooLongError, match=r"text 2: the sentence .* has \d+ tokens.* at most 40"):
         translator.translate(["fine", "house " * 60], split="never")
     with pytest.raises(TextTooLongError, match="line 7"):

@@ -1,4 +1,4 @@
-"""Languages per call: one model in memory, any of its directions, the same as loaded for that direction."""
+"""Languages per call: a multilingual model translates as if loaded for each direction."""
 
 import pytest
 
@@ -12,7 +12,7 @@ import uwaga
 from uwaga.errors import SettingsError
 
 TEXTS = ["the dog sees the cat", "Hi", "", "Where is the station? It is not far."]
-OTHERS = {
+OTHER_PAIRS = {
     "mbart": ("fr_XX", "de_DE"),
     "mbart50": ("en_XX", "de_DE"),
     "m2m100": ("en", "de"),
@@ -22,28 +22,32 @@ OTHERS = {
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("kind", PAIRS)
-def test_a_call_chooses_as_loading_does(tmp_path, kind, engine):
+def test_languages_by_call_equal_those_at_loading(tmp_path, kind, engine):
     model_folder(tmp_path / "m", kind)
     free = uwaga.load(tmp_path / "m", engine=engine, device="cpu")
-    for source, target in (PAIRS[kind], OTHERS[kind]):
+    for source, target in (PAIRS[kind], OTHER_PAIRS[kind]):
         fixed = uwaga.load(tmp_path / "m", engine=engine, device="cpu", source=source, target=target)
         assert fixed.languages == (source, target)
         expected = fixed.translate(TEXTS, beam=2, max_length=9)
         assert free.translate(TEXTS, source=source, target=target, beam=2, max_length=9) == expected
-        pairs = [(text, one.text) for text, one in zip(TEXTS, expected, strict=True) if text and one.text]
+        pairs = [
+            (text, translation.text)
+            for text, translation in zip(TEXTS, expected, strict=True)
+            if text and translation.text
+        ]
         assert free.score(pairs, source=source, target=target) == fixed.score(pairs)
         streamed = "".join(free.stream(TEXTS[0], source=source, target=target, max_length=9))
         assert streamed == fixed.translate(TEXTS[0], beam=1, max_length=9).text
-        there = free.between(source, target)
-        assert there.decoder is free.decoder and there.languages == (source, target)
-        # A call may change what was chosen when the model was loaded.
-        other = OTHERS[kind] if (source, target) == PAIRS[kind] else PAIRS[kind]
-        assert fixed.translate(TEXTS[0], source=other[0], target=other[1], max_length=9) == free.between(
-            *other
+        directed = free.between(source, target)
+        assert directed.decoder is free.decoder and directed.languages == (source, target)
+        # A call may override the languages chosen at loading.
+        pair = OTHER_PAIRS[kind] if (source, target) == PAIRS[kind] else PAIRS[kind]
+        assert fixed.translate(TEXTS[0], source=pair[0], target=pair[1], max_length=9) == free.between(
+            *pair
         ).translate(TEXTS[0], max_length=9)
 
 
-def test_what_is_known_is_listed_and_what_must_be_chosen_is_said(tmp_path):
+def test_supported_and_missing_languages(tmp_path):
     model_folder(tmp_path / "m", "m2m100")
     translator = uwaga.load(tmp_path / "m", device="cpu")
     assert {"en", "de", "fr"} <= set(translator.languages.sources) == set(translator.languages.targets)
@@ -68,7 +72,7 @@ def test_what_is_known_is_listed_and_what_must_be_chosen_is_said(tmp_path):
     )
 
 
-def test_a_model_of_one_pair_takes_its_own_languages_only():
+def test_model_of_one_pair_accepts_only_its_languages():
     translator = uwaga.load()
     assert translator.languages == ("en", "de")
     assert (translator.languages.sources, translator.languages.targets) == (("en",), ("de",))

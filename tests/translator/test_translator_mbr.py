@@ -1,4 +1,4 @@
-"""``mbr``: of samples of a text, the one of the highest expected utility."""
+"""``mbr``: the sample with the highest expected utility."""
 
 from __future__ import annotations
 
@@ -24,51 +24,55 @@ def translator(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
-def test_it_is_the_best_of_the_same_samples(translator, utility):
-    found = translator.translate(TEXTS, mbr=8, utility=utility, seed=3, nbest=2)
-    drawn = translator.translate(TEXTS, sample=True, nbest=8, seed=3)
-    for one, samples in zip(found[:3], drawn, strict=False):
-        ways = (samples, *samples.alternatives)
-        ranked = rank_by_utility([way.text for way in ways], utility=utility)
-        # Samples are listed by their scores: the same set, so that of equal ones any may be first.
-        assert one.score == pytest.approx(ranked[0][1])
-        assert one.text in {ways[at].text for at, expected in ranked if expected == pytest.approx(one.score)}
-        assert [other.score for other in one.alternatives] == pytest.approx(
+def test_result_is_the_best_of_the_samples(translator, utility):
+    translations = translator.translate(TEXTS, mbr=8, utility=utility, seed=3, nbest=2)
+    sampled = translator.translate(TEXTS, sample=True, nbest=8, seed=3)
+    for translation, samples in zip(translations[:3], sampled, strict=False):
+        hypotheses = (samples, *samples.alternatives)
+        ranked = rank_by_utility([hypothesis.text for hypothesis in hypotheses], utility=utility)
+        # Samples are sorted by score, so any of several with equal utility may come first.
+        assert translation.score == pytest.approx(ranked[0][1])
+        assert translation.text in {
+            hypotheses[index].text
+            for index, expected in ranked
+            if expected == pytest.approx(translation.score)
+        }
+        assert [alternative.score for alternative in translation.alternatives] == pytest.approx(
             [expected for _, expected in ranked[1:2]]
         )
-    assert [one.text for one in found[3:]] == ["", "12"]
+    assert [translation.text for translation in translations[3:]] == ["", "12"]
 
 
-def test_it_does_not_depend_on_the_batch(translator):
-    together = translator.translate(TEXTS, mbr=6, seed=1)
-    assert [one.text for one in together] == [
+def test_result_does_not_depend_on_the_batch(translator):
+    batch = translator.translate(TEXTS, mbr=6, seed=1)
+    assert [translation.text for translation in batch] == [
         translator.translate(text, mbr=6, seed=1).text for text in TEXTS
     ]
     small = translator.translate(TEXTS, mbr=6, seed=1, batch_tokens=20)
-    assert [one.text for one in small] == [one.text for one in together]
+    assert [translation.text for translation in small] == [translation.text for translation in batch]
 
 
-def test_one_sample_is_the_sample(translator):
+def test_single_sample_is_the_result(translator):
     assert (
         translator.translate(TEXTS[0], mbr=1, seed=5).text
         == translator.translate(TEXTS[0], sample=True, seed=5).text
     )
 
 
-def test_what_does_not_go_with_it_is_refused(translator):
-    for wrong, message in (
+def test_incompatible_options_are_rejected(translator):
+    for options, message in (
         ({"mbr": 4, "nbest": 5}, "nbest 5 is more than the 4 samples of mbr"),
         ({"mbr": 4, "sample": False}, "mbr chooses among samples"),
         ({"mbr": -1}, "mbr must be a whole number"),
         ({"utility": "ter"}, "utility must be one of chrf, bleu"),
     ):
         with pytest.raises(SettingsError, match=message):
-            translator.translate(TEXTS[0], **wrong)
+            translator.translate(TEXTS[0], **options)
     with pytest.raises(SettingsError, match="mbr compares several whole samples"):
         translator.stream(TEXTS[0], mbr=4)
 
 
-def test_it_draws_a_seed_where_none_is_named():
+def test_seed_is_drawn_by_default():
     assert SearchOptions().changed({"mbr": 4}).sample
     assert SearchOptions().changed({"mbr": 4}).seed is not None
     assert not SearchOptions().changed({"utility": "bleu"}).sample

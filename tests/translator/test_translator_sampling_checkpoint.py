@@ -1,4 +1,4 @@
-"""A checkpoint whose generation_config.json says ``do_sample``: it samples, unless the best is asked for."""
+"""Checkpoints with ``do_sample`` in generation_config.json sample unless beam search is requested."""
 
 import json
 
@@ -16,13 +16,13 @@ TEXTS = marian.TEXTS
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """The same model twice; the second has ``do_sample`` (and so, as transformers has it, ``top_k`` 50)."""
-    place = tmp_path_factory.mktemp("sampling")
+    """The same model twice; the second has ``do_sample`` (and thus ``top_k`` 50, as in transformers)."""
+    parent = tmp_path_factory.mktemp("sampling")
     for name in ("searching", "sampling"):
-        marian.make(place / name, end=1.0)
-    path = place / "sampling" / "generation_config.json"
+        marian.make(parent / name, end=1.0)
+    path = parent / "sampling" / "generation_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"do_sample": True, "num_beams": 1}))
-    return place / "searching", place / "sampling"
+    return parent / "searching", parent / "sampling"
 
 
 @pytest.fixture(scope="module", params=["native", "torch"])
@@ -31,20 +31,20 @@ def translators(request, folders):
 
 
 def texts(translations):
-    return [one.text for one in translations]
+    return [translation.text for translation in translations]
 
 
-def test_it_samples_as_its_settings_say(translators):
+def test_sampling_follows_the_settings(translators):
     searching, sampling = translators
     assert (sampling.decoding.sample, sampling.decoding.top_k) == (True, 50)
-    drawn = texts(sampling.translate(TEXTS, seed=3))
-    assert drawn == texts(sampling.translate(TEXTS, seed=3)) != texts(sampling.translate(TEXTS, seed=4))
-    assert drawn == texts(searching.translate(TEXTS, sample=True, top_k=50, seed=3))
-    assert len({sampling.translate(TEXTS[2]).text for _ in range(5)}) > 1  # a seed of its own each time
+    samples = texts(sampling.translate(TEXTS, seed=3))
+    assert samples == texts(sampling.translate(TEXTS, seed=3)) != texts(sampling.translate(TEXTS, seed=4))
+    assert samples == texts(searching.translate(TEXTS, sample=True, top_k=50, seed=3))
+    assert len({sampling.translate(TEXTS[2]).text for _ in range(5)}) > 1  # each call draws a new seed
     assert len(sampling.translate(TEXTS[0], nbest=3).alternatives) == 2  # three samples
 
 
-def test_who_asks_for_the_best_gets_it(translators):
+def test_beam_and_greedy_search_on_request(translators):
     searching, sampling = translators
     assert texts(sampling.translate(TEXTS, beam=5)) == texts(searching.translate(TEXTS, beam=5))
     greedy = texts(searching.translate(TEXTS, beam=1))
@@ -61,25 +61,25 @@ def test_who_asks_for_the_best_gets_it(translators):
         sampling.translate(TEXTS, beam=5, top_k=9)
 
 
-def test_a_stream_follows_it_too(translators):
+def test_stream_follows_the_settings(translators):
     searching, sampling = translators
     for text in TEXTS:
         assert "".join(sampling.stream(text, seed=3)) == sampling.translate(text, seed=3).text
         assert "".join(sampling.stream(text, beam=1)) == searching.translate(text, beam=1).text
 
 
-def test_the_command_line_follows_it_too(folders, translators):
+def test_command_line_follows_the_settings(folders, translators):
     searching, sampling = translators
     engine = "native" if hasattr(sampling.decoder, "precision") else "torch"
 
-    def run(*words):
+    def run(*arguments):
         settings = ["--model", str(folders[1]), "--device", "cpu", "--engine", engine]
-        done = CliRunner().invoke(app, ["translate", *settings, *map(str, words), *TEXTS])
-        assert done.exit_code == 0, done.output
-        return done.stdout.splitlines()
+        result = CliRunner().invoke(app, ["translate", *settings, *map(str, arguments), *TEXTS])
+        assert result.exit_code == 0, result.output
+        return result.stdout.splitlines()
 
-    drawn = texts(sampling.translate(TEXTS, seed=3))
-    assert run("--seed", 3) == run("--seed", 3, "--stream") == run("--sample", "--seed", 3) == drawn
+    samples = texts(sampling.translate(TEXTS, seed=3))
+    assert run("--seed", 3) == run("--seed", 3, "--stream") == run("--sample", "--seed", 3) == samples
     greedy = texts(searching.translate(TEXTS, beam=1))
     assert run("--beam", 1) == run("--stream", "--beam", 1) == greedy
     assert run("--beam", 5) == texts(searching.translate(TEXTS, beam=5))

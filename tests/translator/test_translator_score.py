@@ -1,4 +1,4 @@
-"""M20: the probability of a given target, two ways, against the definition."""
+"""M20: the probability of a given target, by steps and in parallel, against the definition."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def test_M20_scores_are_the_product_of_conditionals(translator, batch_tokens):
         ids = torch.tensor([[*SOURCE.encode(source), SOURCE.symbols.end]])
         out = [*TARGET.encode(target), TARGET.symbols.end]
         with torch.inference_mode():  # no padding, no batch: the definition
-            table = MODEL(ids, torch.tensor([[TARGET.symbols.start, *out[:-1]]]))[0]
-        expected = table[torch.arange(len(out)), torch.tensor(out)].tolist()
+            log_probs = MODEL(ids, torch.tensor([[TARGET.symbols.start, *out[:-1]]]))[0]
+        expected = log_probs[torch.arange(len(out)), torch.tensor(out)].tolist()
         assert score.token_scores == pytest.approx(expected, abs=1e-4)
         assert score.log_prob == pytest.approx(sum(expected), abs=1e-3)
         assert score.mean == pytest.approx(sum(expected) / len(out), abs=1e-4)
@@ -37,35 +37,37 @@ def test_M20_scores_are_the_product_of_conditionals(translator, batch_tokens):
         assert score.source_tokens == tuple(SOURCE.pieces(ids[0, :-1].tolist()))
 
 
-def test_M20_probabilities_of_all_first_tokens_sum_to_one():
+def test_M20_first_token_probabilities_sum_to_one():
     decoder = BY_STEPS.decoder
     source = [*SOURCE.encode("Where is the station?"), SOURCE.symbols.end]
-    every = [[token] for token in range(decoder.vocabulary)]
+    targets = [[token] for token in range(decoder.vocabulary)]
     for scorer in (BY_STEPS.model.scores, IN_PARALLEL.model.scores):
-        scores = np.array(scorer([source] * len(every), every))
+        scores = np.array(scorer([source] * len(targets), targets))
         assert np.exp(scores).sum() == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
-def test_a_hypothesis_scores_as_its_search_said(translator):
+def test_hypothesis_score_equals_that_of_the_search(translator):
     sources = [[*SOURCE.encode(text), SOURCE.symbols.end] for text in tiny.ENGLISH]
-    found = search(MODEL, sources, SearchOptions(beam=2, min_length=3, max_length=16))
-    targets = [[*best.tokens, TARGET.symbols.end] for [best] in found]
-    for [best], scores in zip(found, translator.model.scores(sources, targets), strict=True):
+    hypotheses = search(MODEL, sources, SearchOptions(beam=2, min_length=3, max_length=16))
+    targets = [[*best.tokens, TARGET.symbols.end] for [best] in hypotheses]
+    for [best], scores in zip(hypotheses, translator.model.scores(sources, targets), strict=True):
         assert scores[: len(best.token_scores)] == pytest.approx(best.token_scores, abs=1e-4)
     prefixed = translator.translate("Hi", prefix="Der Hund", beam=1)
     [score] = translator.score([("Hi", "Der Hund")])
-    given = len(score.tokens)
-    assert prefixed.token_scores[:given] == pytest.approx(score.token_scores[:given], abs=1e-4)
+    prefix_length = len(score.tokens)
+    assert prefixed.token_scores[:prefix_length] == pytest.approx(
+        score.token_scores[:prefix_length], abs=1e-4
+    )
 
 
-def test_outer_white_space_does_not_count():
+def test_outer_white_space_is_ignored():
     spaced, plain = IN_PARALLEL.score([(" Hi \n", "\tDer Hund "), ("Hi", "Der Hund")])
     assert spaced.log_prob == pytest.approx(plain.log_prob, abs=1e-5)
 
 
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
-def test_over_long_pairs_are_named(translator):
+def test_long_pairs_are_rejected_by_name(translator):
     with pytest.raises(TextTooLongError, match=r"pair 2: the source has \d+ tokens.* at most 40"):
         translator.score([("a", "b"), ("x " * 90, "b")])
     with pytest.raises(TextTooLongError, match="pair 1: the target"):

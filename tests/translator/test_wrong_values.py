@@ -1,4 +1,4 @@
-"""Values of the wrong type: each option refuses them by its name, before anything is computed."""
+"""Values of the wrong type: each option is rejected by name before any computation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.search import SearchOptions
 from uwaga.settings.load_options import LoadOptions
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
-WRONG = st.one_of(
+INVALID_VALUES = st.one_of(
     st.just("x"),
     st.just(b"beam"),
     st.just(object()),
@@ -31,7 +31,7 @@ WRONG = st.one_of(
     st.complex_numbers(allow_nan=False),
     st.just(int),
 )
-"""Of no option's type, nor within its range."""
+"""Values outside the type and range of every option."""
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +39,20 @@ def numbers():
     return uwaga.load(NUMBERS, threads=1)
 
 
-@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(SearchOptions)])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(SearchOptions)])
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=WRONG)
-def test_I11_28_every_search_option_refuses_a_wrong_value_by_its_name(numbers, name, value):
+@given(value=INVALID_VALUES)
+def test_search_options_reject_invalid_values_by_name(numbers, name, value):
     if name == "max_ratio" and isinstance(value, int):
         return  # a number, and a limit that never binds
     with pytest.raises(SettingsError, match=rf"^{name} must be"):
         numbers.translate("one", **{name: value})
 
 
-@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(LoadOptions)])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(LoadOptions)])
 @settings(max_examples=20, deadline=None)
-@given(value=WRONG)
-def test_I11_28_every_load_option_refuses_a_wrong_value_by_its_name(name, value):
+@given(value=INVALID_VALUES)
+def test_load_options_reject_invalid_values_by_name(name, value):
     if isinstance(value, str) and name in ("source", "target", "shortlist", "adapter", "draft"):
         return
     with pytest.raises(SettingsError, match=rf"^{name} must be"):
@@ -60,14 +60,14 @@ def test_I11_28_every_load_option_refuses_a_wrong_value_by_its_name(name, value)
 
 
 @pytest.mark.parametrize("value", [5, 1.5, b"numbers", {}, object()])
-def test_I11_28_a_name_is_a_name(value):
+def test_model_name_must_be_a_name(value):
     with pytest.raises(SettingsError, match=r"^name must be"):
         uwaga.load(value)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=WRONG)
-def test_I11_28_what_stands_beside_the_search_refuses_wrong_values_too(numbers, value):
+@given(value=INVALID_VALUES)
+def test_other_arguments_reject_invalid_values(numbers, value):
     with pytest.raises(SettingsError, match=r"^split must be"):
         numbers.translate("one", split=value)
     with pytest.raises(SettingsError, match=r"^batch_tokens must be"):

@@ -8,35 +8,43 @@ from uwaga.markup.inline import Inline, Tag
 from uwaga.results.translation import Translation
 from uwaga.translator.layers.chain import Chain
 from uwaga.translator.layers.failures import Failures
-from uwaga.translator.layers.formats import Markup, PlainText
-from uwaga.translator.layers.messages import Messages
-from uwaga.translator.layers.placeholders import Placeholders, with_placeholders
-from uwaga.translator.layers.tags import Tags
-from uwaga.translator.layers.untranslated import Untranslated
 from uwaga.translator.plan import Plan
 from uwaga.translator.request import Request
 from uwaga.translator.text import Layer, Text, TextDraft, TranslatedInline
 
 
 # --8<-- [start:layers]
-def pipeline(plan: Plan) -> Layer:
+def pipeline(plan: Plan, has_markup: bool) -> Layer:
     """Return the layers for the texts of requests, the outermost last.
 
     A layer changes texts, calls the next one, and completes the translations.
+
+    Args:
+        plan: the plan of the call.
+        has_markup: whether the texts have a format or placeholders; plain texts need no other layers.
     """
-    request, patterns = plan.request, plan.placeholders
-    layer = inline_pipeline(plan)
-    if request.format == "text":
-        layer = PlainText(layer, patterns, plan.stages[-1].options.alignment)
-    else:
-        layer = Markup(layer, patterns, request)
+    layer: Layer = Chain(plan.stages)
+    if has_markup:
+        from uwaga.translator.layers.formats import Markup, TextWithPlaceholders
+
+        layer = inline_pipeline(plan)
+        if plan.request.format == "text":
+            layer = TextWithPlaceholders(layer, plan.placeholders, plan.stages[-1].options.alignment)
+        else:
+            layer = Markup(layer, plan.placeholders, plan.request)
     if plan.untranslated:
+        from uwaga.translator.layers.untranslated import Untranslated
+
         layer = Untranslated(layer, plan.untranslated)
-    return Failures(layer, request.on_error)
+    return Failures(layer, plan.request.on_error)
 
 
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the layers for texts with tags."""
+    from uwaga.translator.layers.messages import Messages
+    from uwaga.translator.layers.placeholders import Placeholders
+    from uwaga.translator.layers.tags import Tags
+
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
@@ -50,11 +58,16 @@ def inline_pipeline(plan: Plan) -> Layer:
 
 def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
     """Translate requests of one plan, all together; a text that fails does not affect the others."""
-    texts = []
+    texts: list[Text] = []
+    groups: dict[bool, list[Text]] = {False: [], True: []}
     for request in requests:
         draft = TextDraft(request.draft, request.bias, request.mask) if request.draft else None
-        texts.append(Text((request.text,), request.name, request.prefix, draft))
-    pipeline(plan).translate(texts)
+        text = Text((request.text,), request.name, request.prefix, draft)
+        texts.append(text)
+        groups[plan.has_markup(request.text)].append(text)
+    for has_markup, group in groups.items():
+        if group:
+            pipeline(plan, has_markup).translate(group)
     return [text.result for text in texts]
 
 
@@ -66,6 +79,8 @@ def translate_inlines(plan: Plan, inlines: Sequence[Inline], names: Sequence[str
         inlines: the texts.
         names: their names, for messages.
     """
+    from uwaga.translator.layers.placeholders import with_placeholders
+
     prefix, texts = plan.request.prefix, list[Text]()
     for inline, name in zip(inlines, names, strict=True):
         texts.append(Text(with_placeholders(inline, plan.placeholders, prefix), name, prefix))

@@ -90,7 +90,7 @@ class Stage:
     """One model of a chain, prepared for the requests of a call.
 
     ``terms`` finds the terms of a glossary in its sentences; None without a glossary. Warnings of the stages
-    of a chain name its languages (``is_step``).
+    of a chain name its languages (``is_step``). ``drafter`` is a smaller model that drafts during a search.
     """
 
     model: Model
@@ -99,6 +99,7 @@ class Stage:
     split: Split
     terms: TermFinder | None = None
     is_step: bool = False
+    drafter: Decoder | None = None
 
     @property
     def search_decoder(self) -> Decoder:
@@ -149,6 +150,14 @@ class Plan:
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
     untranslated: frozenset[str] = frozenset()
+
+    def has_markup(self, text: object) -> bool:
+        """Return True if a text has a format, or placeholders."""
+        if self.request.format != "text":
+            return True
+        if self.placeholders is None or not isinstance(text, str):
+            return False
+        return not all(isinstance(part, str) for part in self.placeholders.split(text))
 
     @property
     def can_align(self) -> bool:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import pairwise
 
 from uwaga.decoder import Decoder
-from uwaga.markup.inline import Tag
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, stream
 from uwaga.search.search import Drafts
 from uwaga.translator.checks import STOPS, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
-from uwaga.translator.layers.formats import check_string
-from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.layers.failures import check_string
 from uwaga.translator.layers.search import sentence_text
 from uwaga.translator.layers.sentences import prepare, translate_passages
 from uwaga.translator.pipeline import translate_requests
@@ -103,10 +101,9 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
 
 def _is_plain(plan: Plan, request: Request) -> bool:
     """Return True if a text is nothing but words to translate."""
-    if request.text in plan.untranslated or request.glossary is not None or request.format != "text":
+    if request.text in plan.untranslated or request.glossary is not None:
         return False
-    content = with_placeholders((request.text,), plan.placeholders)
-    return not any(isinstance(part, Tag) for part in content)
+    return not plan.has_markup(request.text)
 
 
 def _complete(translation: Translation) -> Generator[str, None, bool]:

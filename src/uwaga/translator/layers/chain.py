@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
-from uwaga.translator.layers.failures import for_each
+from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
@@ -29,31 +29,35 @@ class Chain:
 
     def translate(self, texts: Sequence[Text]) -> None:
         for is_aligned in (False, True):
-            group = [text for text in texts if text.is_aligned is is_aligned]
-            if group:
-                self._translate(group, [stage.aligned() if is_aligned else stage for stage in self._stages])
+            stages = [stage.aligned() for stage in self._stages] if is_aligned else self._stages
+            passages: dict[Text, list[Passage]] = {
+                text: [] for text in texts if text.is_aligned is is_aligned
+            }
+            for stage in stages if passages else ():
+                for_each(while_active(passages), _splitter(stage, stages, passages))
+                translate_passages(stage, [steps[-1] for steps in passages.values()])
+            for text, steps in passages.items():
+                results = [passage.result for passage in steps]
+                text.translation = results[0] if len(results) == 1 else join_steps(stages, results)
 
-    def _translate(self, texts: Sequence[Text], stages: Sequence[Stage]) -> None:
-        passages: dict[Text, list[Passage]] = {text: [] for text in texts}
-        for number, stage in enumerate(stages):
 
-            def split(text: Text) -> None:
-                name = text.name if number == 0 else f"{text.name} in {stage.model.languages[0]}"  # noqa: B023
-                previous = passages[text]
-                passage = (
-                    stage.split_translated(previous[-1], name)  # noqa: B023
-                    if previous
-                    else stage.split_text(text.words, name)  # noqa: B023
-                )
-                if stage is stages[-1]:  # noqa: B023
-                    passage.prefix, passage.draft = text.prefix, text.draft
-                previous.append(passage)
+def _splitter(
+    stage: Stage, stages: Sequence[Stage], passages: dict[Text, list[Passage]]
+) -> Callable[[Text], None]:
+    """Return a function that splits a text, or its translation by the model before, for a model."""
 
-            for_each(while_active(texts), split)
-            translate_passages(stage, [passages[text][-1] for text in texts])
-        for text in texts:
-            steps = [passage.result for passage in passages[text]]
-            text.translation = steps[0] if len(steps) == 1 else join_steps(stages, steps)
+    def split(text: Text) -> None:
+        check_string(text)
+        steps = passages[text]
+        if steps:
+            passage = stage.split_translated(steps[-1], f"{text.name} in {stage.model.languages[0]}")
+        else:
+            passage = stage.split_text(text.words, text.name)
+        if stage is stages[-1]:
+            passage.prefix, passage.draft = text.prefix, text.draft
+        steps.append(passage)
+
+    return split
 
 
 def join_steps(stages: Sequence[Stage], steps: Sequence[Translation]) -> Translation:

@@ -74,6 +74,13 @@ def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
         raise FailedTextsError(errors)
 
 
+def check_string(text: Text) -> None:
+    """Refuse a text that is not a string."""
+    [content] = text.content
+    if not isinstance(content, str):
+        raise DataError(f"{text.name} is not a string but {type(content).__name__}")
+
+
 def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
     """Return a translation that holds an error and, with ``copy``, the text."""
     copy = text if on_error == "copy" and isinstance(text, str) else ""

@@ -8,24 +8,23 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
-from uwaga.markup.inline import Tag
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
-from uwaga.translator.layers.failures import for_each
+from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.placeholders import with_placeholders
 from uwaga.translator.request import Request
 from uwaga.translator.text import Layer, Text
 
 
-class PlainText:
-    """Texts without a format: those with placeholders are written with these in their places.
+class TextWithPlaceholders:
+    """Texts without a format, whose placeholders are tags for the next layer.
 
     Args:
         layer: the next layer.
-        placeholders: what placeholders look like; None for no placeholders.
+        placeholders: what placeholders look like.
         alignment: False to drop the alignment of texts whose words were aligned for their placeholders alone.
     """
 
@@ -33,14 +32,17 @@ class PlainText:
         self._layer, self._placeholders, self._alignment = layer, placeholders, alignment
 
     def translate(self, texts: Sequence[Text]) -> None:
-        for_each(texts, check_string)
-        tagged: dict[Text, Text] = {}
-        for text in texts if self._placeholders is not None else ():
-            content = with_placeholders(text.content, self._placeholders, text.prefix)
-            if any(isinstance(part, Tag) for part in content):
-                tagged[text] = Text(content, text.name, text.prefix, parent=text)
-        self._layer.translate([tagged.get(text, text) for text in texts])
-        for text, part in tagged.items():
+        parts = {
+            text: Text(
+                with_placeholders(text.content, self._placeholders, text.prefix),
+                text.name,
+                text.prefix,
+                parent=text,
+            )
+            for text in texts
+        }
+        self._layer.translate(list(parts.values()))
+        for text, part in parts.items():
             text.translation = write(text.words, Fragment.plain(text.words), [part], self._alignment)
 
 
@@ -78,14 +80,9 @@ class Markup:
         try:
             return read_fragment(text.words, self._request.format, self._ignored, self._request.outline)
         except DataError as error:
+            if self._request.on_error != "raise":
+                raise
             raise DataError(f"{text.name}: {error}") from None
-
-
-def check_string(text: Text) -> None:
-    """Refuse a text that is not a string."""
-    [content] = text.content
-    if not isinstance(content, str):
-        raise DataError(f"{text.name} is not a string but {type(content).__name__}")
 
 
 def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: bool) -> Translation:

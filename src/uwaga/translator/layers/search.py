@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from uwaga.decoder import MAX_BEAM, Decoder
+from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.subwords import Subwords
@@ -19,26 +19,19 @@ WIDENINGS = (2, 4, 8)
 LINE_BREAK = re.compile(r"[\r\n]")
 
 
-def search_sentences(stage: Stage, sentences: Sequence[Sentence], drafter: Decoder | None = None) -> None:
-    """Set the hypotheses of sentences.
+Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
+"""Sets the hypotheses of sentences."""
 
-    Args:
-        stage: the model and the options.
-        sentences: the sentences, with their drafts if they have any.
-        drafter: a smaller model that drafts for all sentences.
-    """
-    options = replace(stage.options, entropy=False)  # added later, to the hypotheses that are returned
+
+def choose_search(options: SearchOptions) -> Search:
+    """Return the search that options ask for: the best hypothesis, several of different texts, or samples."""
     if options.sample:
-        _sample(stage, sentences, options)
-    elif options.nbest > 1:
-        _search_different(stage, sentences, options)
-    else:
-        _search(stage, sentences, options, drafter)
+        return _sample
+    return _search_different if options.nbest > 1 else search_best
 
 
-def _search(
-    stage: Stage, sentences: Sequence[Sentence], options: SearchOptions, drafter: Decoder | None = None
-) -> None:
+def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
+    """Set the n-best lists of sentences, as the search returns them."""
     drafts = [sentence.draft for sentence in sentences]
     lists = search(
         stage.search_decoder,
@@ -46,7 +39,7 @@ def _search(
         options,
         prefixes=[sentence.prefix for sentence in sentences],
         phrases=[sentence.phrases for sentence in sentences],
-        drafts=drafts if any(drafts) else drafter,
+        drafts=drafts if any(drafts) else stage.drafter,
     )
     set_hypotheses(sentences, lists)
 
@@ -56,11 +49,11 @@ def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions)
     for sentence in sentences:
         sentence.phrases = None if sentence.terms is None else sentence.terms.phrases
     if not options.mbr:
-        _search(stage, sentences, options)
+        search_best(stage, sentences, options)
         return
     from uwaga.search.mbr import rank_by_utility
 
-    _search(stage, sentences, replace(options, nbest=options.mbr, mbr=0))
+    search_best(stage, sentences, replace(options, nbest=options.mbr, mbr=0))
     for sentence in sentences:
         samples = sentence.hypotheses
         texts = [sentence_text(sample.tokens, stage.model.target) for sample in samples]
@@ -83,14 +76,14 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
             texts.setdefault(sentence_text(hypothesis.tokens, stage.model.target, sentence), hypothesis)
         return texts
 
-    _search(stage, sentences, replace(options, nbest=options.beam))
+    search_best(stage, sentences, replace(options, nbest=options.beam))
     texts = {sentence: texts_of(sentence) for sentence in sentences}
     for factor in WIDENINGS:
         short = [sentence for sentence in sentences if len(texts[sentence]) < options.nbest]
         beam = options.beam * factor
         if not short or beam > MAX_BEAM:
             break
-        _search(stage, short, replace(options, beam=beam, nbest=beam))
+        search_best(stage, short, replace(options, beam=beam, nbest=beam))
         for sentence in short:
             first, *alternatives = texts[sentence].items()
             alternatives = sorted(

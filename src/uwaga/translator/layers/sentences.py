@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.checks import STOPS
 from uwaga.translator.layers.assemble import assemble
 from uwaga.translator.layers.drafts import add_drafts
-from uwaga.translator.layers.search import search_sentences
+from uwaga.translator.layers.search import choose_search
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence
 
@@ -23,9 +24,11 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     """
     for passage in passages:
         prepare(stage, passage)
-    drafter = add_drafts(stage, passages) if stage.takes_drafts else None
+    if stage.takes_drafts:
+        stage = replace(stage, drafter=add_drafts(stage, passages))
     sentences = [sentence for passage in passages for sentence in passage.sentences if sentence.is_searched]
-    search_sentences(stage, sentences, drafter)
+    options = replace(stage.options, entropy=False)  # added below, to the hypotheses that are returned
+    choose_search(options)(stage, sentences, options)
     for annotate in annotators(stage):
         annotate(stage, sentences)
     for passage in while_active(passages):
