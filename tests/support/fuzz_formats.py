@@ -11,8 +11,8 @@ def make_all(folder):
     import fairseq_folders
     import gguf_files
     import test_ctranslate2
-    import test_gap_filler
     import test_marian_npz
+    import test_mask_filler
     import transformers
     from hostile_files import make_files
     from marian_folders import make
@@ -26,7 +26,7 @@ def make_all(folder):
     gpt2_folder(folder / "gpt2")
     t5_folder(folder / "t5")
     samples |= {name: folder / name for name in ("marian", "torch", "bart", "gpt2", "t5")}
-    test_gap_filler.make(folder / "bert", transformers.BertForMaskedLM)
+    test_mask_filler.make(folder / "bert", transformers.BertForMaskedLM)
     samples["bert"] = folder / "bert"
     samples["ctranslate2"] = test_ctranslate2.spec(folder / "ctranslate2", encodings=50)
     samples["argos"] = test_ctranslate2.package(samples["ctranslate2"], folder / "a.argosmodel")

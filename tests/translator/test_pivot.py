@@ -41,7 +41,7 @@ def translate_by_steps(chain, texts, **options):
     steps = []
     for translator in chain:
         steps.append(translator.translate(texts, placeholders=False, **options))
-        texts = [one.text for one in steps[-1]]
+        texts = [translation.text for translation in steps[-1]]
     return steps
 
 
@@ -59,7 +59,7 @@ def test_chain_equals_separate_calls(chain, options):
     assert [pivot.translate(text, placeholders=False, **options) for text in TEXTS] == translations
     requests = (Request(text, placeholders=False, search=options) for text in TEXTS)
     assert list(pivot.run(requests, window=2)) == translations
-    for translation in found:
+    for translation in translations:
         for before, after in pairwise(translation.steps):
             assert after.source == before.text
         assert (translation.score, translation.tokens, translation.log_prob) == (
@@ -67,7 +67,7 @@ def test_chain_equals_separate_calls(chain, options):
             translation.steps[-1].tokens,
             translation.steps[-1].log_prob,
         )
-        assert one.source_tokens == one.steps[0].source_tokens
+        assert translation.source_tokens == translation.steps[0].source_tokens
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
@@ -78,22 +78,24 @@ def test_text_is_split_once_and_joined_once(chain, text):
     for line in LINE_BREAK.split(text):
         if LINE_BREAK.fullmatch(line):
             crlf = expected.endswith("\r") and line == "\n"
-            expected += (" " if both else "") + line
+            expected += (" " if crlf else "") + line
             continue
-        sentences = [one for one in split_sentences(line, "pt") if one.strip()]
+        sentences = [sentence for sentence in split_sentences(line, "pt") if sentence.strip()]
         translations = translate_by_steps(chain, sentences)[-1]
-        expected += " ".join(one.text for one in made if one.text)
+        expected += " ".join(translation.text for translation in translations if translation.text)
     translation = chain[0].then(*chain[1:]).translate(text, split="sentences", placeholders=False)
-    assert found.text == expected
+    assert translation.text == expected
 
 
 def test_last_language_determines_spaces_between_sentences():
     text = "Where is the station? It is not far."
     to_chinese = chained_model("pt", "zh", 1)
     spaced = to_chinese.then(chained_model("zh", "en", 2)).translate(text, split="sentences")
-    first, second = translate_by_steps((middle, chained_model("zh", "en", 2)), split_sentences(text, "pt"))
+    first, second = translate_by_steps(
+        (to_chinese, chained_model("zh", "en", 2)), split_sentences(text, "pt")
+    )
     assert spaced.text == " ".join(translation.text for translation in second)
-    assert spaced.steps[0].text == "".join(one.text for one in first)
+    assert spaced.steps[0].text == "".join(translation.text for translation in first)
 
 
 def test_nbest_list_is_of_the_last_model():
@@ -105,7 +107,7 @@ def test_nbest_list_is_of_the_last_model():
         alternative.text for alternative in expected.alternatives
     ]
     assert translation.steps == (first, expected)
-    assert {one.source for one in found.alternatives} == {TEXTS[0]}
+    assert {alternative.source for alternative in translation.alternatives} == {TEXTS[0]}
 
 
 def test_target_options_apply_to_the_last_model():
@@ -114,10 +116,14 @@ def test_target_options_apply_to_the_last_model():
     first = FIRST.translate(TEXTS)
     options = {"max_length": 6, "min_length": 1, "banned": banned, "prefix": "D"}
     expected = SECOND.translate([translation.text for translation in first], **options)
-    assert [model.text for model in pivot.translate(TEXTS, **asked)] == [model.text for model in expected]
-    earlier, last = search_options([one.decoding for one in pivot.models], {"max_length": 3})
+    assert [translation.text for translation in pivot.translate(TEXTS, **options)] == [
+        translation.text for translation in expected
+    ]
+    earlier, last = search_options([model.decoding for model in pivot.models], {"max_length": 3})
     assert (earlier.max_length, last.max_length) == (12, 3)
-    assert all(one.truncated for one in pivot.translate(["I want to buy a car."], max_length=2))
+    assert all(
+        translation.truncated for translation in pivot.translate(["I want to buy a car."], max_length=2)
+    )
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
@@ -130,9 +136,9 @@ def test_stream_equals_greedy_translation(chain, text):
     def read_stream():
         truncated.append((yield from pivot.stream(text, split="sentences")))
 
-    pieces = list(listen())
+    pieces = list(read_stream())
     assert "".join(pieces) == expected.text and "" not in pieces
-    assert cut == [expected.truncated]
+    assert truncated == [expected.truncated]
 
 
 def test_later_model_cuts_long_sentences():
@@ -142,7 +148,7 @@ def test_later_model_cuts_long_sentences():
     expected = SHORT.translate(first.text)
     assert translation.text == expected.text
     assert translation.warnings == tuple(f"{warning} (in the step en → de)" for warning in expected.warnings)
-    assert any("parts" in one for one in found.warnings)
+    assert any("parts" in warning for warning in translation.warnings)
     with pytest.raises(TextTooLongError, match=r"^the text in en: the sentence .* at most 8"):
         pivot.translate(TEXTS[2], split="never")
     with pytest.raises(TextTooLongError, match=r"^the text in en: "):
@@ -162,8 +168,8 @@ def test_failing_text_does_not_affect_others(on_error):
     assert errors[1].startswith("text 2 in en: ") and "surrogate" in errors[2]
     assert errors[3].startswith("text 4: ") and errors[4].startswith("text 5 is not a string")
     expected = [texts[1], texts[2], texts[3], ""] if on_error == "copy" else [""] * 4
-    assert [one.text for one in translations[1:5]] == kept
-    assert found[0] == pivot.translate("42") and found[5] == pivot.translate("42", prefix="x")
+    assert [translation.text for translation in translations[1:5]] == expected
+    assert translations[0] == pivot.translate("42") and translations[5] == pivot.translate("42", prefix="x")
     with pytest.raises(TextTooLongError, match=r"^line 12 in en"):
         list(pivot.run([Request(texts[1], split="never", name="line 12")]))
 
@@ -171,12 +177,12 @@ def test_failing_text_does_not_affect_others(on_error):
 def test_warnings_name_their_step():
     pivot = chained_model("ru", "el", 1).then(chained_model("el", "de", 2))
     translation = pivot.translate(TEXTS[0])
-    script_warnings = [warning for warning in found.warnings if warning.startswith(UNLIKE)]
-    assert [one.partition(" (in")[2] for one in script_warnings] == [
+    script_warnings = [warning for warning in translation.warnings if warning.startswith(UNLIKE)]
+    assert [warning.partition(" (in")[2] for warning in script_warnings] == [
         " the step ru → el)",
         " the step el → de)",
     ]
-    assert pivot.input_warnings(TEXTS[0]) == tuple(strange[:1])
+    assert pivot.input_warnings(TEXTS[0]) == tuple(script_warnings[:1])
 
 
 def test_steps_in_results_and_repr():
@@ -186,8 +192,8 @@ def test_steps_in_results_and_repr():
     for step in translation.steps:
         assert step.attention.shape == (len(step.token_scores), len(step.source_tokens) + 1)
     values = json.loads(translation.to_json())
-    assert [one["text"] for one in values["steps"]] == [one.text for one in translation.steps]
-    assert "2 steps" in repr(found)
+    assert [step["text"] for step in values["steps"]] == [step.text for step in translation.steps]
+    assert "2 steps" in repr(translation)
     assert repr(pivot) == f"Translator({FIRST.model!r}; {SECOND.model!r})"
     assert pivot.languages == ("pt", "de") and pivot.route == ("pt", "en", "de")
     assert (pivot.languages.sources, pivot.languages.targets) == (("pt",), ("de",))

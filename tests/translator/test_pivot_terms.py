@@ -40,13 +40,16 @@ def check_terms(
     glossary: Glossary, text: str, translation: uwaga.Translation, whole_words: bool = True
 ) -> None:
     """Check that a translation has each term as often as its text, as a word if ``whole_words``."""
-    assert [use.source for use in translation.terms] == [use.term.source for use in glossary.find(text)]
-    assert all(one.applied for one in translation.terms), translation
+    assert [use.source for use in translation.terms] == [match.term.source for match in glossary.find(text)]
+    assert all(use.applied for use in translation.terms), translation
     for term in {match.term for match in glossary.find(text)}:
         times = sum(match.term == term for match in glossary.find(text))
-        forms = {way for form in term.targets for way in (form, form[:1].upper() + form[1:])}
+        forms = {variant for form in term.targets for variant in (form, form[:1].upper() + form[1:])}
         target_text = translation.text
-        assert sum(count(form, made) if whole else made.count(form) for form in forms) >= times
+        assert (
+            sum(count(form, target_text) if whole_words else target_text.count(form) for form in forms)
+            >= times
+        )
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=["two", "three", "cut further"])
@@ -62,7 +65,11 @@ def test_terms_are_in_the_last_translation(chain):
         translation
         for translation, expected in zip(translations, unconstrained, strict=True)
         if not translation.terms
-    ] == [other for other, made in zip(without, found, strict=True) if not made.terms]
+    ] == [
+        expected
+        for expected, translation in zip(unconstrained, translations, strict=True)
+        if not translation.terms
+    ]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -76,15 +83,15 @@ def test_any_terms_are_applied(texts, terms, chain):
     for text, translation in zip(
         texts, chain[0].then(*chain[1:]).translate(texts, glossary=terms, max_length=39), strict=True
     ):
-        assert all(one.applied for one in translation.terms)
-        assert len(made.terms) == len(glossary.find(text))
+        assert all(use.applied for use in translation.terms)
+        assert len(translation.terms) == len(glossary.find(text))
 
 
 def test_unchanged_term_passes_through_every_model():
     translation = FIRST.then(SECOND, THIRD).translate(TEXTS[2], glossary={"dog": "dog"})
     assert all(count("dog", step.text) for step in translation.steps)
     assert [step.terms for step in translation.steps[:2]] == [(), ()]
-    assert made.terms == (TermUse("dog", "dog", True),) * 2
+    assert translation.terms == (TermUse("dog", "dog", True),) * 2
     translated = FIRST.then(SECOND).translate(TEXTS[2], glossary={"dog": "car"})
     assert translated.steps[0] == FIRST.translate(TEXTS[2])
 
@@ -94,32 +101,34 @@ def test_terms_with_tags_and_placeholders():
     reverse = Translator(
         Model(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en"))
     )
-    pivot = bundled.then(back)
+    pivot = bundled.then(reverse)
     page = (
         "<p>A man in a <b>blue <i>shirt</i></b> sees {n} dogs.</p><p>The dog barks at <a href='x'>%s</a>.</p>"
     )
     translation = pivot.translate(
         page, format="html", glossary={"dogs": "Rüden", "shirt": "Kittel", "dog": "Dackel"}
     )
-    assert [(one.target, one.applied) for one in translation.terms] == [
+    assert [(use.target, use.applied) for use in translation.terms] == [
         ("Kittel", True),
         ("Rüden", True),
         ("Dackel", True),
     ]
     assert all(count(word, translation.text) == 1 for word in ("Kittel", "Rüden", "Dackel"))
-    assert sorted(re.findall(r"<[^>]+>|\{n\}|%s", made.text)) == sorted(re.findall(r"<[^>]+>|\{n\}|%s", page))
+    assert sorted(re.findall(r"<[^>]+>|\{n\}|%s", translation.text)) == sorted(
+        re.findall(r"<[^>]+>|\{n\}|%s", page)
+    )
 
 
 def test_empty_intermediate_translation_keeps_terms():
     end = FIRST.target.symbols.end
     banned = tuple(token for token in range(FIRST.decoder.vocabulary) if token != end)
     silent = Translator(
-        Model(FIRST.decoder, FIRST.source, FIRST.target, replace(FIRST.decoding, banned=others), ("pt", "en"))
+        Model(FIRST.decoder, FIRST.source, FIRST.target, replace(FIRST.decoding, banned=banned), ("pt", "en"))
     )
     pivot = silent.then(SECOND)
     assert pivot.translate(TEXTS[0]).text == ""
     translation = pivot.translate(TEXTS[0], glossary=TERMS, alignment=True)
-    check_terms(Glossary.from_argument(TERMS), TEXTS[0], made)
+    check_terms(Glossary.from_argument(TERMS), TEXTS[0], translation)
 
 
 def test_streams_apply_terms():
@@ -130,7 +139,7 @@ def test_streams_apply_terms():
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
 def test_shares_join_to_the_text_and_cut_no_term(text, sizes):
-    shares = share_out(text, sizes, lambda line: [one.span() for one in re.finditer("a b", line)])
+    shares = share_out(text, sizes, lambda line: [match.span() for match in re.finditer("a b", line)])
     assert len(shares) == len(sizes)
     if sizes:
         assert "".join(shares) == text

@@ -22,7 +22,7 @@ PROMPTS = ["Where is the", "", "A dog\nsees", " two  blanks ", "Ünï 你好 �
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
-    """Save a random GPT-2 and a tokeniser with transformers; return the folder, the model and the tokeniser."""
+    """Save a random GPT-2 and a tokeniser with transformers; return the folder and both."""
     folder = tmp_path_factory.mktemp("gpt2") / "model"
     case = pretrained_tokenisers.newer_format("gpt2")
     case.peer.save_pretrained(folder)

@@ -18,7 +18,7 @@ TEXTS = ["I want to buy a car.", "", "Where is the station? It is not far from h
 
 
 def install(machine, name, source, target, seed=0, width=16):
-    """Save a tiny model in the package folder of Argos Translate, where any format is found; return its path."""
+    """Save a tiny model among the packages of Argos Translate, where any format is found."""
     settings = tiny.TINY.model_copy(update={"tie": "none", "width": width})
     path = machine / "argos-translate" / "packages" / name
     path.parent.mkdir(parents=True, exist_ok=True)
