@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -98,35 +99,68 @@ LAYERS = (
     ("tokenizers", "models", "engine", "search", "alignment"),
     ("checkpoints", "library"),
     ("terms", "markup", "translator", "scheduling", "documents", "data", "training", "evaluation"),
+    ("generation",),
+    ("loading",),
 )
 
 
-def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> tuple[set[str], set[str]]:
-    """Return the modules of the relevant calls, and those calls that go to a higher layer."""
-    modules: set[str] = set()
-    upward_calls: set[str] = set()
+@dataclass(frozen=True)
+class Walk:
+    """The modules that calls enter, each with the modules that call into it."""
 
-    def layer(module: str) -> int:
-        return next(index for index, packages in enumerate(LAYERS) if module.split(".")[1] in packages)
+    callers: dict[str, set[str]]
+
+    @property
+    def upward(self) -> list[str]:
+        """The calls that go to a higher layer."""
+        return [
+            f"{caller} to {module}"
+            for module, callers in self.callers.items()
+            for caller in callers
+            if caller and layer(module) > layer(caller)
+        ]
+
+    @property
+    def returns(self) -> int:
+        """How often a module is entered from a second one, a third one …"""
+        return sum(max(0, len(callers) - 1) for callers in self.callers.values())
+
+
+def layer(module: str) -> int:
+    return next(index for index, packages in enumerate(LAYERS) if module.split(".")[1] in packages)
+
+
+def is_call(frame: FrameType) -> bool:
+    """Return True for the call of a function of uwaga; not for properties and generated methods."""
+    name, code = str(frame.f_globals.get("__name__", "")), frame.f_code
+    if not name.startswith("uwaga.") or "__create_fn__" in code.co_qualname:
+        return False
+    owner = sys.modules[name]
+    for part in code.co_qualname.split("."):
+        owner = getattr(owner, part, owner)
+    return not isinstance(owner, property)
+
+
+def trace(run: Callable[[], object], is_relevant: Callable[[FrameType], bool]) -> Walk:
+    """Return the modules that the relevant calls enter."""
+    walk = Walk({})
 
     def watch(frame: FrameType, event: str, _: object) -> None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if event != "call" or not module.startswith("uwaga.") or not is_relevant(frame):
+        if event != "call" or not is_call(frame) or not is_relevant(frame):
             return
-        modules.add(module)
-        caller = frame.f_back
+        module, caller = str(frame.f_globals["__name__"]), frame.f_back
         while caller is not None and not str(caller.f_globals.get("__name__", "")).startswith("uwaga."):
             caller = caller.f_back
         caller_module = "" if caller is None else str(caller.f_globals["__name__"])
-        if caller_module and layer(module) > layer(caller_module):
-            upward_calls.add(f"{caller_module} to {module}")
+        if caller_module != module:
+            walk.callers.setdefault(module, set()).add(caller_module)
 
     sys.setprofile(watch)
     try:
         run()
     finally:
         sys.setprofile(None)
-    return modules, upward_calls
+    return walk
 
 
 def test_text_passes_few_modules() -> None:
@@ -151,13 +185,19 @@ def test_text_passes_few_modules() -> None:
         )
 
     translator.translate(text)
-    modules, upward_calls = trace(lambda: translator.translate(text), passes_text)
-    assert len(modules) <= 20, sorted(modules)
-    assert len(upward_calls) <= 3, upward_calls
+    walk = trace(lambda: translator.translate(text), passes_text)
+    assert len(walk.callers) <= 20, sorted(walk.callers)
+    assert len(walk.upward) <= 3, walk.upward
+    assert walk.returns <= 8, walk.callers
 
 
 def test_loading_enters_few_modules() -> None:
     uwaga.load("bundled")
-    modules, upward_calls = trace(lambda: uwaga.load("bundled"), lambda frame: True)
-    assert len(modules) <= 40, sorted(modules)
-    assert len(upward_calls) <= 8, upward_calls
+    walk = trace(lambda: uwaga.load("bundled"), lambda frame: True)
+    assert len(walk.callers) <= 40, sorted(walk.callers)
+    assert len(walk.upward) <= 8, walk.upward
+
+
+def test_files_from_the_command_line_to_the_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {file for file, _ in stack(on_command_line, "torch", monkeypatch)}
+    assert len(files) <= 17, sorted(files)
