@@ -18,8 +18,8 @@ from uwaga.server.settings import ServerSettings, read_server_settings
 
 def settings() -> ServerSettings:
     """What the file of the environment says."""
-    place = os.environ.get("UWAGA_SETTINGS")
-    return read_server_settings(Path(place) if place else None)
+    path = os.environ.get("UWAGA_SETTINGS")
+    return read_server_settings(Path(path) if path else None)
 
 
 @serve.deployment(

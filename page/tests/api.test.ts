@@ -4,22 +4,22 @@ import test from "node:test";
 import { Api, type RequestSettings } from "../src/api";
 import { isAborted, RequestError } from "../src/problem";
 
-const ASKED: RequestSettings = { source: "en", target: "de", glossary: [] };
+const SETTINGS: RequestSettings = { source: "en", target: "de", glossary: [] };
 
 /** Return the pieces and the error of a stream whose connection fails after the first piece. */
 async function broken(end: unknown, signal: AbortSignal): Promise<{ grown: string[]; error: unknown }> {
   const first = new TextEncoder().encode('event: piece\ndata: {"text": "Ein"}\n\n');
-  let begun = false;
+  let started = false;
   const body = new ReadableStream({
     pull(controller) {
-      if (begun) controller.error(end);
+      if (started) controller.error(end);
       else controller.enqueue(first);
-      begun = true;
+      started = true;
     },
   });
   globalThis.fetch = () => Promise.resolve(new Response(body));
   const grown: string[] = [];
-  const error = await new Api().stream("a", ASKED, (text) => grown.push(text), signal).catch((one: unknown) => one);
+  const error = await new Api().stream("a", SETTINGS, (text) => grown.push(text), signal).catch((reason: unknown) => reason);
   return { grown, error };
 }
 

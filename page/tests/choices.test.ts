@@ -12,27 +12,27 @@ import { below, text, times } from "./random";
 const CODES = ["en", "de", "fr", "ar", "zho_Hant"];
 const language = (code: string) => ({ code, name: code });
 
-function drawnOffer(): AvailableLanguages {
-  const every = CODES.flatMap((one) => CODES.filter((two) => two !== one).map((two) => [one, two] as const));
-  const pairs = every.filter(() => below(3) === 0);
+function randomModels(): AvailableLanguages {
+  const allPairs = CODES.flatMap((source) => CODES.filter((target) => target !== source).map((target) => [source, target] as const));
+  const pairs = allPairs.filter(() => below(3) === 0);
   if (!pairs.length) pairs.push(["en", "de"]);
-  const sources = [...new Set(pairs.map(([one]) => one))].map(language);
+  const sources = [...new Set(pairs.map(([source]) => source))].map(language);
   const targets = [...new Set(pairs.map(([, two]) => two))].map(language);
   return { sources, targets, pairs, detects: sources.length > 1 };
 }
 
 test("resolvePair returns an available pair, and keeps an available one", () => {
   times(300, () => {
-    const offer = drawnOffer();
+    const models = randomModels();
     const [source, target] = [[...CODES, AUTO, "?"][below(7)]!, [...CODES, "?"][below(6)]!];
-    const found = resolvePair(offer, source, target);
-    if (found.source === AUTO) assert.ok(offer.detects && offer.targets.some((one) => one.code === found.target));
-    else assert.ok(hasPair(offer, found.source, found.target));
-    if (hasPair(offer, source, target)) assert.deepEqual(found, { source, target });
-    assert.deepEqual(resolvePair(offer, found.source, found.target), found);
-    const back = swapPair(offer, source, target);
-    if (back) assert.ok(hasPair(offer, back.source, back.target));
-    assert.ok(availableTargets(offer, found.source).some((one) => one.code === found.target));
+    const pair = resolvePair(models, source, target);
+    if (pair.source === AUTO) assert.ok(models.detects && models.targets.some((language) => language.code === pair.target));
+    else assert.ok(hasPair(models, pair.source, pair.target));
+    if (hasPair(models, source, target)) assert.deepEqual(pair, { source, target });
+    assert.deepEqual(resolvePair(models, pair.source, pair.target), pair);
+    const back = swapPair(models, source, target);
+    if (back) assert.ok(hasPair(models, back.source, back.target));
+    assert.ok(availableTargets(models, pair.source).some((language) => language.code === pair.target));
   });
 });
 
@@ -50,18 +50,18 @@ test("streamed lines are matched to the requested lines", () => {
     const open = missingLines(lines, (line) => known.has(line));
     assert.equal(new Set(open).size, open.length);
     for (const line of lines) assert.equal(open.includes(line), !known.has(line) && !isBlank(line));
-    const made = open.map((line) => line.toUpperCase());
-    assert.deepEqual([...matchStreamedLines(open, made.join("\n"))], open.map((line, at) => [line, made[at]]));
+    const translations = open.map((line) => line.toUpperCase());
+    assert.deepEqual([...matchStreamedLines(open, translations.join("\n"))], open.map((line, index) => [line, translations[index]]));
   });
 });
 
 test("LruCache keeps the most recently used entries", () => {
-  const kept = new LruCache<number>(2);
-  kept.set("a", 1);
-  kept.set("b", 2);
-  kept.get("a");
-  kept.set("c", 3);
-  assert.deepEqual([kept.get("a"), kept.get("b"), kept.get("c")], [1, undefined, 3]);
+  const cache = new LruCache<number>(2);
+  cache.set("a", 1);
+  cache.set("b", 2);
+  cache.get("a");
+  cache.set("c", 3);
+  assert.deepEqual([cache.get("a"), cache.get("b"), cache.get("c")], [1, undefined, 3]);
 });
 
 test("fragments round-trip", () => {
@@ -94,16 +94,16 @@ test("error responses become problems", () => {
 test("history: a growing text is one entry, the newest is first, without duplicates", () => {
   times(100, () => {
     let history: Entry[] = [];
-    for (let at = 0; at < 20; at++) {
-      const entry = { time: at * 40_000, source: "en", target: "de", text: text(3), translation: "t" };
+    for (let index = 0; index < 20; index++) {
+      const entry = { time: index * 40_000, source: "en", target: "de", text: text(3), translation: "t" };
       history = addEntry(history, entry);
       assert.deepEqual(history[0], entry);
     }
-    assert.equal(new Set(history.map((one) => one.text)).size, history.length);
+    assert.equal(new Set(history.map((entry) => entry.text)).size, history.length);
   });
   const entry = (time: number, text: string): Entry => ({ time, source: "en", target: "de", text, translation: "" });
   const grown = addEntry(addEntry([], entry(0, "I am")), entry(1, "I am here"));
-  assert.deepEqual(grown.map((one) => one.text), ["I am here"]);
+  assert.deepEqual(grown.map((entry) => entry.text), ["I am here"]);
 });
 
 test("invalid stored data is ignored", () => {
@@ -117,5 +117,5 @@ test("invalid stored data is ignored", () => {
 });
 
 test("file names of translated documents contain the language", () => {
-  assert.deepEqual(["a.docx", "a.b.srt", ".env", "LIESMICH"].map((one) => translatedName(one, "de")), ["a.de.docx", "a.b.de.srt", ".env.de", "LIESMICH.de"]);
+  assert.deepEqual(["a.docx", "a.b.srt", ".env", "LIESMICH"].map((name) => translatedName(name, "de")), ["a.de.docx", "a.b.de.srt", ".env.de", "LIESMICH.de"]);
 });

@@ -6,17 +6,17 @@ import { below, text, times } from "./random";
 
 test("events do not depend on the chunks of the stream", () => {
   times(300, () => {
-    const events = Array.from({ length: 1 + below(4) }, (_, at) => ({ name: `e${at}`, data: JSON.stringify(text(12)) }));
+    const events = Array.from({ length: 1 + below(4) }, (_, index) => ({ name: `e${index}`, data: JSON.stringify(text(12)) }));
     const end = ["\n", "\r\n"][below(2)]!;
-    const whole = events.map(({ name, data }) => [": alive", `event: ${name}`, `data: ${data}`, "", ""].join(end)).join("");
+    const stream = events.map(({ name, data }) => [": alive", `event: ${name}`, `data: ${data}`, "", ""].join(end)).join("");
     const parser = new EventParser();
-    const found = [];
-    for (let at = 0; at < whole.length; ) {
-      const next = at + 1 + below(5);
-      found.push(...parser.add(whole.slice(at, next)));
-      at = next;
+    const parsed = [];
+    for (let position = 0; position < stream.length; ) {
+      const next = position + 1 + below(5);
+      parsed.push(...parser.add(stream.slice(position, next)));
+      position = next;
     }
-    assert.deepEqual(found, events);
+    assert.deepEqual(parsed, events);
   });
 });
 

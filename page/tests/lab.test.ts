@@ -8,15 +8,16 @@ import { DEFAULT_STATE, fromHash, python, toHash } from "../src/lab/state";
 import { below } from "./random";
 
 const chance = (): number => below(1_000_000) / 1_000_000;
-const near = (one: number, other: number, most = 5e-4): void => assert.ok(Math.abs(one - other) <= most, `${one} is not ${other}`);
+const near = (actual: number, expected: number, tolerance = 5e-4): void =>
+  assert.ok(Math.abs(actual - expected) <= tolerance, `${actual} is not ${expected}`);
 
 test("attention by hand: Bahdanau's step", () => {
   const keys = [[1, 0], [0, 1], [1, 1]];
   const eye = [[1, 0], [0, 1]];
   const { scores, weights, contexts } = attention({ score: "additive", queries: [[1, 0]], keys, values: keys, w: eye, u: eye, v: [1, 1] });
-  [0.964, 1.523, 1.726].forEach((wanted, at) => near(scores[0]![at]!, wanted));
-  [0.204, 0.358, 0.438].forEach((wanted, at) => near(weights[0]![at]!, wanted));
-  [0.642, 0.796].forEach((wanted, at) => near(contexts[0]![at]!, wanted));
+  [0.964, 1.523, 1.726].forEach((expected, index) => near(scores[0]![index]!, expected));
+  [0.204, 0.358, 0.438].forEach((expected, index) => near(weights[0]![index]!, expected));
+  [0.642, 0.796].forEach((expected, index) => near(contexts[0]![index]!, expected));
 });
 
 test("scores of 112 and 96 with d = 64: weights of 0.88 and 0.12", () => {
@@ -32,41 +33,41 @@ test("a softmax sums to one, masked positions are exactly zero, a masked row is 
     const scores = Array.from({ length: 1 + Math.floor(chance() * 9) }, () => 200 * (chance() - 0.5));
     const mask = scores.map(() => chance() < 0.7);
     const weights = softmax(scores, mask);
-    const sum = weights.reduce((all, one) => all + one, 0);
+    const sum = weights.reduce((total, weight) => total + weight, 0);
     near(sum, mask.some(Boolean) ? 1 : 0, 1e-12);
-    weights.forEach((weight, at) => assert.ok(mask[at] ? weight >= 0 : weight === 0));
+    weights.forEach((weight, index) => assert.ok(mask[index] ? weight >= 0 : weight === 0));
   }
 });
 
 test("the state of a GRU with one unit decays: 0.205, 0.163, 0.129", () => {
   const states = gruSteps({ inputs: [1, 0, 0], w: 1, u: 1 }).map((step) => step[3]!);
-  [0.205, 0.163, 0.129].forEach((wanted, at) => near(states[at]!, wanted));
+  [0.205, 0.163, 0.129].forEach((expected, index) => near(states[index]!, expected));
 });
 
 test("sinusoids: neighbours have the same dot product everywhere", () => {
-  const rows = Array.from({ length: 20 }, (_, at) => sinusoid(at, 4));
-  [0.841, 0.54, 0.01, 1].forEach((wanted, at) => near(rows[1]![at]!, wanted));
-  for (let at = 1; at < rows.length; ++at) near(dot(rows[at - 1]!, rows[at]!), 1.54);
+  const rows = Array.from({ length: 20 }, (_, position) => sinusoid(position, 4));
+  [0.841, 0.54, 0.01, 1].forEach((expected, index) => near(rows[1]![index]!, expected));
+  for (let index = 1; index < rows.length; ++index) near(dot(rows[index - 1]!, rows[index]!), 1.54);
 });
 
 test("random numbers are reproducible by seed, with mean 0 and variance 1", () => {
-  const [one, other] = [normal(7), normal(7)];
-  const drawn = Array.from({ length: 20_000 }, one);
-  assert.deepEqual(drawn.slice(0, 9), Array.from({ length: 9 }, other));
-  near(drawn.reduce((sum, value) => sum + value, 0) / drawn.length, 0, 0.03);
-  near(drawn.reduce((sum, value) => sum + value * value, 0) / drawn.length, 1, 0.05);
+  const [first, second] = [normal(7), normal(7)];
+  const samples = Array.from({ length: 20_000 }, first);
+  assert.deepEqual(samples.slice(0, 9), Array.from({ length: 9 }, second));
+  near(samples.reduce((sum, value) => sum + value, 0) / samples.length, 0, 0.03);
+  near(samples.reduce((sum, value) => sum + value * value, 0) / samples.length, 1, 0.05);
 });
 
 test("sampling respects top-k and top-p", () => {
   const probabilities = [0.1, 0.5, 0.25, 0.15];
-  for (let place = 0; place < 1; place += 0.01) {
-    assert.equal(pick(probabilities, 1, 1, place), 1);
-    assert.ok([1, 2].includes(pick(probabilities, 2, 1, place)));
-    assert.ok([1, 2].includes(pick(probabilities, 0, 0.7, place)));
+  for (let point = 0; point < 1; point += 0.01) {
+    assert.equal(pick(probabilities, 1, 1, point), 1);
+    assert.ok([1, 2].includes(pick(probabilities, 2, 1, point)));
+    assert.ok([1, 2].includes(pick(probabilities, 0, 0.7, point)));
   }
   const counts = [0, 0, 0, 0];
-  for (let place = 0.0005; place < 1; place += 0.001) counts[pick(probabilities, 0, 1, place)]! += 1;
-  counts.forEach((count, at) => near(count / 1000, probabilities[at]!, 0.002));
+  for (let point = 0.0005; point < 1; point += 0.001) counts[pick(probabilities, 0, 1, point)]! += 1;
+  counts.forEach((count, index) => near(count / 1000, probabilities[index]!, 0.002));
 });
 
 test("fragments round-trip the state, and other texts give none", () => {
@@ -84,8 +85,8 @@ test("invalid edits in a fragment are dropped", () => {
 
 test("Python code of a state contains its edits", () => {
   const mask = [[true, false], [true, true]];
-  const shown = python({ ...DEFAULT_STATE, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] }, "uwaga.load()");
-  for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(shown.includes(line), line);
+  const code = python({ ...DEFAULT_STATE, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] }, "uwaga.load()");
+  for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(code.includes(line), line);
 });
 
 test("numbers with a comma, with a minus sign, and empty", () => {

@@ -11,7 +11,7 @@ import { say, setMessages } from "../src/say";
 
 const LAB: Record<string, Record<string, string>> = { de, en, es, pl, zh };
 const FORMS: Record<string, number> = { en: 2, de: 2, es: 2, pl: 3, zh: 1 };
-const values = (message: string) => [...new Set([...message.matchAll(/\{(\w+)(?::[^}]*)?\}/g)].map((found) => found[1]))].sort();
+const values = (message: string) => [...new Set([...message.matchAll(/\{(\w+)(?::[^}]*)?\}/g)].map((match) => match[1]))].sort();
 
 for (const [name, languages] of [["page", LANGUAGES], ["laboratory", LAB]] as const) {
   test(`all languages of the ${name} have all messages, with the same values`, () => {
@@ -40,12 +40,12 @@ test("the preferred language is the first supported one of the browser, or Engli
 });
 
 test("plural forms", () => {
-  const said = (language: string, tokens: number) => {
+  const tokenCount = (language: string, tokens: number) => {
     setMessages(language, LAB[language]!);
     return say("labStatus", { tokens, logp: "−1" }).split(/[,，]/)[0];
   };
-  const found = [1, 2, 5, 12, 22, 25].map((count) => said("pl", count));
-  assert.deepEqual(found, ["1 token", "2 tokeny", "5 tokenów", "12 tokenów", "22 tokeny", "25 tokenów"]);
-  assert.deepEqual([said("zh", 1), said("zh", 2), said("es", 1), said("es", 2)], ["1 个词元", "2 个词元", "1 token", "2 tokens"]);
-  assert.deepEqual([said("en", 0), said("en", 1)], ["0 tokens", "1 token"]);
+  const texts = [1, 2, 5, 12, 22, 25].map((count) => tokenCount("pl", count));
+  assert.deepEqual(texts, ["1 token", "2 tokeny", "5 tokenów", "12 tokenów", "22 tokeny", "25 tokenów"]);
+  assert.deepEqual([tokenCount("zh", 1), tokenCount("zh", 2), tokenCount("es", 1), tokenCount("es", 2)], ["1 个词元", "2 个词元", "1 token", "2 tokens"]);
+  assert.deepEqual([tokenCount("en", 0), tokenCount("en", 1)], ["0 tokens", "1 token"]);
 });

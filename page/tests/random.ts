@@ -8,5 +8,5 @@ export const text = (most: number): string =>
   Array.from({ length: below(most + 1) }, () => LETTERS[below(LETTERS.length)]).join("");
 
 export function times(count: number, body: () => void): void {
-  for (let at = 0; at < count; at++) body();
+  for (let run = 0; run < count; run++) body();
 }

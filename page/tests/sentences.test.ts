@@ -12,92 +12,92 @@ const word = () => WORDS[below(WORDS.length)]!;
 const points = (text: string) => [...text].length;
 
 /** Return random sentences with word-by-word translations and alignments, like responses of the server. */
-function drawn(count: number): { source: string; made: ServerTranslation; parts: Array<{ source: string; made: ServerTranslation }> } {
+function randomTranslation(count: number): { source: string; translation: ServerTranslation; parts: Array<{ source: string; translation: ServerTranslation }> } {
   const parts = Array.from({ length: count }, () => {
     const source = Array.from({ length: 1 + below(4) }, word);
     const target = source.map(word);
     const spans = (words: string[]): Span[] => {
-      let at = 0;
-      return words.map((one) => {
-        const span: Span = [at, at + points(one)];
-        at = span[1] + 1;
+      let start = 0;
+      return words.map((word) => {
+        const span: Span = [start, start + points(word)];
+        start = span[1] + 1;
         return span;
       });
     };
-    const made: ServerTranslation = {
+    const translation: ServerTranslation = {
       text: target.join(" "),
-      tokens: target.map((one) => `▁${one}`),
-      source_tokens: source.map((one) => `▁${one}`),
+      tokens: target.map((word) => `▁${word}`),
+      source_tokens: source.map((word) => `▁${word}`),
       words: [...target, "</s>"].map((text) => ({ text, probability: 0.5, mean: Math.random() })),
-      alignment: { source: spans(source), target: spans(target), links: source.map((_, at): Span => [at, at]) },
+      alignment: { source: spans(source), target: spans(target), links: source.map((_, index): Span => [index, index]) },
       alternatives: [],
     };
-    return { source: source.join(" "), made };
+    return { source: source.join(" "), translation };
   });
-  return { source: parts.map((one) => one.source).join(" "), made: together(parts), parts };
+  return { source: parts.map((part) => part.source).join(" "), translation: together(parts), parts };
 }
 
-function together(parts: ReadonlyArray<{ source: string; made: ServerTranslation }>): ServerTranslation {
-  const made: ServerTranslation = { text: parts.map((one) => one.made.text).join(" "), alternatives: [] };
-  const joined = (items: string[][]) => items.flatMap((some, at) => (at ? ["</s>", ...some] : some));
-  made.tokens = joined(parts.map((one) => one.made.tokens!));
-  made.source_tokens = joined(parts.map((one) => one.made.source_tokens!));
-  made.words = parts.flatMap((one) => one.made.words!);
+function together(parts: ReadonlyArray<{ source: string; translation: ServerTranslation }>): ServerTranslation {
+  const translation: ServerTranslation = { text: parts.map((part) => part.translation.text).join(" "), alternatives: [] };
+  const joined = (items: string[][]) => items.flatMap((tokens, index) => (index ? ["</s>", ...tokens] : tokens));
+  translation.tokens = joined(parts.map((part) => part.translation.tokens!));
+  translation.source_tokens = joined(parts.map((part) => part.translation.source_tokens!));
+  translation.words = parts.flatMap((part) => part.translation.words!);
   let [from, to, words] = [0, 0, 0];
   const alignment = { source: [] as Span[], target: [] as Span[], links: [] as Span[] };
-  for (const one of parts) {
-    const here = one.made.alignment!;
-    alignment.source.push(...here.source.map(([a, b]): Span => [a + from, b + from]));
-    alignment.target.push(...here.target.map(([a, b]): Span => [a + to, b + to]));
-    alignment.links.push(...here.links.map(([a, b]): Span => [a + words, b + words]));
-    from += points(one.source) + 1;
-    to += points(one.made.text) + 1;
-    words += here.source.length;
+  for (const part of parts) {
+    const aligned = part.translation.alignment!;
+    alignment.source.push(...aligned.source.map(([a, b]): Span => [a + from, b + from]));
+    alignment.target.push(...aligned.target.map(([a, b]): Span => [a + to, b + to]));
+    alignment.links.push(...aligned.links.map(([a, b]): Span => [a + words, b + words]));
+    from += points(part.source) + 1;
+    to += points(part.translation.text) + 1;
+    words += aligned.source.length;
   }
-  return { ...made, alignment };
+  return { ...translation, alignment };
 }
 
 test("sentences are found by their pieces", () => {
   times(200, () => {
-    const { source, made, parts } = drawn(1 + below(4));
-    const found = sentencesOf(source, made);
-    assert.deepEqual(found.map((one) => [one.source, one.target]), parts.map((one) => [one.source, one.made.text]));
-    found.forEach((one, at) => assert.equal(sentenceAt(found, one.targetSpan[0]), at));
+    const { source, translation, parts } = randomTranslation(1 + below(4));
+    const sentences = sentencesOf(source, translation);
+    assert.deepEqual(sentences.map((sentence) => [sentence.source, sentence.target]), parts.map((part) => [part.source, part.translation.text]));
+    sentences.forEach((sentence, index) => assert.equal(sentenceAt(sentences, sentence.targetSpan[0]), index));
   });
 });
 
 test("spliceSentence equals a translation of the line with the other sentence", () => {
   times(200, () => {
-    const { source, made, parts } = drawn(1 + below(4));
-    const at = below(parts.length);
-    const count = parts[at]!.source.split(" ").length;
+    const { source, translation, parts } = randomTranslation(1 + below(4));
+    const index = below(parts.length);
+    const count = parts[index]!.source.split(" ").length;
     const target = Array.from({ length: count }, word);
-    let place = 0;
-    const spans = target.map((one): Span => {
-      const span: Span = [place, place + points(one)];
-      place = span[1] + 1;
+    let start = 0;
+    const spans = target.map((token): Span => {
+      const span: Span = [start, start + points(token)];
+      start = span[1] + 1;
       return span;
     });
-    const other: ServerTranslation = {
-      ...parts[at]!.made,
+    const replacement: ServerTranslation = {
+      ...parts[index]!.translation,
       text: target.join(" "),
-      tokens: target.map((one) => `▁${one}`),
+      tokens: target.map((word) => `▁${word}`),
       words: [...target, "</s>"].map((text) => ({ text, probability: 1, mean: 1 })),
-      alignment: { ...parts[at]!.made.alignment!, target: spans },
+      alignment: { ...parts[index]!.translation.alignment!, target: spans },
     };
-    const expected = together(parts.map((one, index) => (index === at ? { ...one, made: other } : one)));
-    const found = spliceSentence(source, made, at, other);
-    assert.equal(found.text, expected.text);
-    assert.deepEqual(found.tokens, expected.tokens);
-    assert.deepEqual(found.alignment, expected.alignment);
-    const shown = (words: ServerTranslation["words"]) => words!.filter((one) => one.text !== "</s>");
-    assert.deepEqual(shown(found.words), shown(expected.words));
-    const last = found.alignment!.target.length - 1;
-    if (last >= 0) assert.ok(sourceSpans(found.alignment!, source, found.text, [0, found.text.length]).length > last);
+    const expected = together(parts.map((part, number) => (number === index ? { ...part, translation: replacement } : part)));
+    const spliced = spliceSentence(source, translation, index, replacement);
+    assert.equal(spliced.text, expected.text);
+    assert.deepEqual(spliced.tokens, expected.tokens);
+    assert.deepEqual(spliced.alignment, expected.alignment);
+    const visibleWords = (words: ServerTranslation["words"]) => words!.filter((token) => token.text !== "</s>");
+    assert.deepEqual(visibleWords(spliced.words), visibleWords(expected.words));
+    const last = spliced.alignment!.target.length - 1;
+    if (last >= 0) assert.ok(sourceSpans(spliced.alignment!, source, spliced.text, [0, spliced.text.length]).length > last);
   });
 });
 
 test("a line that its pieces do not spell is one sentence", () => {
-  const made: ServerTranslation = { text: "A b", tokens: ["▁x", "</s>", "▁y"], source_tokens: ["▁q", "</s>", "▁r"] };
-  assert.deepEqual(sentencesOf("a b", made).map((one) => one.target), ["A b"]);
+  const translation: ServerTranslation = { text: "A b", tokens: ["▁x", "</s>", "▁y"], source_tokens: ["▁q", "</s>", "▁r"] };
+  assert.deepEqual(sentencesOf("a b", translation).map((one) => one.target), ["A b"]);
 });

@@ -21,7 +21,7 @@ var UwagaError = class extends Error {
 };
 
 // src/engine.ts
-var address = (at) => at >>> 0;
+var address = (pointer) => pointer >>> 0;
 var ERROR_BYTES = 512;
 var Engine = class _Engine {
   constructor(exports) {
@@ -168,10 +168,10 @@ var Engine = class _Engine {
     const pieces = Array.from(tokens, (token) => this.string(this.exports.uwaga_model_piece(model, side, token)));
     return { tokens, pieces };
   }
-  table(at, scratch) {
+  table(pointer, scratch) {
     const axes = this.view.getUint32(scratch + 16, true);
     const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(scratch + 4 * axis, true));
-    return { shape, data: new Float32Array(this.copy(at, 4 * shape.reduce((product, size) => product * size, 1))) };
+    return { shape, data: new Float32Array(this.copy(pointer, 4 * shape.reduce((product, size) => product * size, 1))) };
   }
   // The memory may grow in every call, so views of it are not kept.
   get bytes() {
@@ -180,12 +180,12 @@ var Engine = class _Engine {
   get view() {
     return new DataView(this.exports.memory.buffer);
   }
-  copy(at, size) {
-    return this.exports.memory.buffer.slice(address(at), address(at) + size);
+  copy(pointer, size) {
+    return this.exports.memory.buffer.slice(address(pointer), address(pointer) + size);
   }
-  string(at) {
+  string(pointer) {
     const bytes = this.bytes;
-    return new TextDecoder().decode(bytes.slice(address(at), bytes.indexOf(0, address(at))));
+    return new TextDecoder().decode(bytes.slice(address(pointer), bytes.indexOf(0, address(pointer))));
   }
   /** Run a task with a function that copies bytes into the memory of the module; the copies are freed at the end. */
   withAllocations(task) {

@@ -3,12 +3,12 @@ import { type Candidate, CODES, type Files, type ModelInfo, type OnToken, type O
 
 /** An address as returned by WebAssembly: negative from 2 GiB on; `address` converts it to an index. */
 type Pointer = number;
-const address = (at: Pointer): number => at >>> 0;
+const address = (pointer: Pointer): number => pointer >>> 0;
 interface Exports {
   memory: WebAssembly.Memory;
   _initialize(): void;
   malloc(bytes: number): Pointer;
-  free(at: Pointer): void;
+  free(pointer: Pointer): void;
   uwaga_version(): Pointer;
   uwaga_open_files(names: Pointer, contents: Pointer, sizes: Pointer, count: number, options: Pointer, model: Pointer, error: Pointer): number;
   uwaga_close(model: Pointer): void;
@@ -180,10 +180,10 @@ export class Engine {
     return { tokens, pieces };
   }
 
-  private table(at: Pointer, scratch: Pointer): Table {
+  private table(pointer: Pointer, scratch: Pointer): Table {
     const axes = this.view.getUint32(scratch + 16, true);
     const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(scratch + 4 * axis, true));
-    return { shape, data: new Float32Array(this.copy(at, 4 * shape.reduce((product, size) => product * size, 1))) };
+    return { shape, data: new Float32Array(this.copy(pointer, 4 * shape.reduce((product, size) => product * size, 1))) };
   }
 
   // The memory may grow in every call, so views of it are not kept.
@@ -193,12 +193,12 @@ export class Engine {
   private get view(): DataView {
     return new DataView(this.exports.memory.buffer);
   }
-  private copy(at: Pointer, size: number): ArrayBuffer {
-    return this.exports.memory.buffer.slice(address(at), address(at) + size);
+  private copy(pointer: Pointer, size: number): ArrayBuffer {
+    return this.exports.memory.buffer.slice(address(pointer), address(pointer) + size);
   }
-  private string(at: Pointer): string {
+  private string(pointer: Pointer): string {
     const bytes = this.bytes;
-    return new TextDecoder().decode(bytes.slice(address(at), bytes.indexOf(0, address(at))));
+    return new TextDecoder().decode(bytes.slice(address(pointer), bytes.indexOf(0, address(pointer))));
   }
 
   /** Run a task with a function that copies bytes into the memory of the module; the copies are freed at the end. */

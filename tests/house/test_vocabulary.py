@@ -1,0 +1,101 @@
+"""Names are nouns of the field: at most 0.5 % of the names of a package are vague.
+
+The list has words that were used in the place of nouns. Some uses are good English or names of another
+program's fields, so a small share is allowed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAX_SHARE = 0.005
+MAX_IN_SMALL_PACKAGES = 2
+MIN_NAMES = 400
+"""Packages with fewer names are counted together with the others of their folder."""
+VAGUE = frozenset(
+    (  # noqa: SIM905 (a list takes fifty lines)
+        "one at found made own wanted asked given begun alone alike some rest leg legs offer offers visit "
+        "way ways told gate door doors lake place places ours theirs mine whole kept chosen shown seen drawn "
+        "taken said what where here there every many the turned led fed "
+    ).split()
+)
+VAGUE_PARTS = frozenset({"found", "made", "own", "wanted", "begun", "told"})
+"""Words that are vague in compounds too, such as ``own_names``."""
+NOT_CODE = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
+)
+NAME = re.compile(r"(?<![.\w$])[A-Za-z_]\w*")
+
+
+def is_vague(name: str) -> bool:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).strip("_").lower().split("_")
+    return words[0] in VAGUE if len(words) == 1 else not VAGUE_PARTS.isdisjoint(words)
+
+
+def python_names(text: str) -> Iterator[str]:
+    """Yield the names that a file gives to variables, parameters, attributes, functions and classes."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.ClassDef(name=name) | ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+
+
+def other_names(text: str) -> Iterator[str]:
+    """Yield each name of a file in C++ or TypeScript once, members of other objects excepted."""
+    yield from set(NAME.findall(NOT_CODE.sub(" ", text)))
+
+
+def folder_of(path: Path) -> str:
+    """Return the package that a file is counted in."""
+    return "/".join(path.parts[: 3 if path.parts[0] == "src" else 2][: len(path.parts) - 1])
+
+
+def names_by_folder() -> dict[str, Counter[str]]:
+    files = subprocess.run(
+        ["git", "ls-files", "*.py", "*.ts", "*.cpp", "*.h", "*.inl"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    names: dict[str, Counter[str]] = defaultdict(Counter)
+    for file in map(Path, files):
+        read = python_names if file.suffix == ".py" else other_names
+        names[folder_of(file)].update(read((ROOT / file).read_text(encoding="utf-8")))
+    merged: dict[str, Counter[str]] = defaultdict(Counter)
+    for folder, counts in names.items():
+        key = folder if sum(counts.values()) >= MIN_NAMES else folder.partition("/")[0]
+        merged[key].update(counts)
+    return merged
+
+
+NAMES = names_by_folder()
+
+
+@pytest.mark.parametrize("folder", sorted(NAMES))
+def test_names_of_a_package_are_nouns_of_the_field(folder: str) -> None:
+    counts = NAMES[folder]
+    vague = Counter({name: times for name, times in counts.items() if is_vague(name)})
+    share = sum(vague.values()) / sum(counts.values())
+    assert share <= MAX_SHARE or sum(vague.values()) <= MAX_IN_SMALL_PACKAGES, (
+        f"{share:.1%} of the names are vague: {vague.most_common()}"
+    )
+
+
+def test_vague_names_are_recognised() -> None:
+    assert all(map(is_vague, ("one", "_found", "own_names", "ownNames", "MADE", "the")))
+    assert not any(map(is_vague, ("zone", "token", "placeholder", "attended", "index")))
