@@ -24,9 +24,9 @@ using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::de
 [[noreturn]] inline void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
 template <class T>
-void check(const Array<T>& array, int64_t wanted, const char* what) {
-    if (static_cast<int64_t>(array.size()) != wanted) {
-        refuse(std::string(what) + ": " + std::to_string(array.size()) + " numbers, expected " + std::to_string(wanted));
+void check(const Array<T>& array, int64_t expected, const char* name) {
+    if (static_cast<int64_t>(array.size()) != expected) {
+        refuse(std::string(name) + ": " + std::to_string(array.size()) + " numbers, expected " + std::to_string(expected));
     }
 }
 

@@ -127,10 +127,10 @@ NB_MODULE(_core, m) {
         .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {
             new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
-        .def("edited", [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_places, const std::vector<int32_t>& target_places) {
-            return edited_model(self, attention, source_places, target_places, &check_signals);
+        .def("edited", [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_positions, const std::vector<int32_t>& target_positions) {
+            return edited_model(self, attention, source_positions, target_positions, &check_signals);
         }, "attention"_a, "source_places"_a, "target_places"_a)
-        .def_prop_ro("kept_tokens", [](const Handle& self) { return self.model->beginnings.kept_tokens(); })
+        .def_prop_ro("kept_tokens", [](const Handle& self) { return self.model->prompt_cache.cached_tokens(); })
         .def_prop_ro("can_verify", [](const Handle& self) { return can_verify(*self.model); })
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
@@ -148,7 +148,7 @@ NB_MODULE(_core, m) {
         .def_prop_ro("running", &running_of)
         .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "streams"_a = false, "drafts"_a = nb::list())
         .def("run", &run_search, "tokens"_a)
-        .def("found", &found_of)
+        .def("found", &hypotheses_of)
         .def("decided", &decided_of);
 
     nb::class_<PyLane>(m, "Lane").def("__init__", [](PyLane* self, const PyRules& rules) {

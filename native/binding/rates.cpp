@@ -11,19 +11,19 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t most_threads = 1024, most_rows = 4096, most_outputs = int64_t{1} << 20, most_bytes = int64_t{1} << 40;
-constexpr double most_seconds = 3600;
+constexpr int64_t max_threads = 1024, max_rows = 4096, max_outputs = int64_t{1} << 20, max_bytes = int64_t{1} << 40;
+constexpr double max_seconds = 3600;
 
-void within(const char* what, int64_t value, int64_t least, int64_t most) {
-    if (value < least || value > most) refuse(std::string(what) + ": " + std::to_string(value) + " is not from " + std::to_string(least) + " to " + std::to_string(most));
+void check_range(const char* name, int64_t value, int64_t min, int64_t max) {
+    if (value < min || value > max) refuse(std::string(name) + ": " + std::to_string(value) + " is not from " + std::to_string(min) + " to " + std::to_string(max));
 }
 
 void check_seconds(double seconds) {
-    if (!(seconds >= 0 && seconds <= most_seconds)) refuse("seconds: from 0 to 3600");
+    if (!(seconds >= 0 && seconds <= max_seconds)) refuse("seconds: from 0 to 3600");
 }
 
 Numbers numbers_of(int numbers) {
-    within("numbers", numbers, 0, static_cast<int64_t>(Numbers::float32));
+    check_range("numbers", numbers, 0, static_cast<int64_t>(Numbers::float32));
     return static_cast<Numbers>(numbers);
 }
 
@@ -31,15 +31,15 @@ nb::tuple pair_of(const Rate& rate) { return nb::make_tuple(rate.operations, rat
 
 void make_rates(Rates* self, int isa, int64_t size, int64_t threads) {
     if (isa < 0 || isa > static_cast<int>(Isa::wasm) || !supported(static_cast<Isa>(isa))) refuse("isa: not of this processor or build");
-    within("size", size, 1, most_bytes);
-    within("threads", threads, 1, most_threads);
+    check_range("size", size, 1, max_bytes);
+    check_range("threads", threads, 1, max_threads);
     const nb::gil_scoped_release released;
     new (self) Rates(kernels_of(static_cast<Isa>(isa)), size, threads);
 }
 
 double read_rate(const Rates& self, int64_t size, int64_t threads, double seconds) {
-    within("size", size, 1, most_bytes);
-    within("threads", threads, 1, most_threads);
+    check_range("size", size, 1, max_bytes);
+    check_range("threads", threads, 1, max_threads);
     check_seconds(seconds);
     const nb::gil_scoped_release released;
     return self.read(size, threads, seconds);
@@ -55,9 +55,9 @@ double peak_rate(const Rates& self, int numbers, double seconds) {
 template <Rate (Rates::*measure)(Numbers, int64_t, int64_t, int64_t, double) const>
 nb::tuple matrix_rate(const Rates& self, int numbers, int64_t rows, int64_t inputs, int64_t outputs, double seconds) {
     const Numbers kind = numbers_of(numbers);
-    within("rows", rows, 1, most_rows);
-    within("inputs", inputs, 1, most_int8_inputs);
-    within("outputs", outputs, 1, most_outputs);
+    check_range("rows", rows, 1, max_rows);
+    check_range("inputs", inputs, 1, max_int8_inputs);
+    check_range("outputs", outputs, 1, max_outputs);
     check_seconds(seconds);
     Rate rate;
     {
@@ -69,8 +69,8 @@ nb::tuple matrix_rate(const Rates& self, int numbers, int64_t rows, int64_t inpu
 
 template <Rate (Rates::*measure)(int64_t, int64_t, double) const>
 nb::tuple rows_rate(const Rates& self, int64_t rows, int64_t width, double seconds) {
-    within("rows", rows, 1, most_rows);
-    within("width", width, 1, most_int8_inputs);
+    check_range("rows", rows, 1, max_rows);
+    check_range("width", width, 1, max_int8_inputs);
     check_seconds(seconds);
     Rate rate;
     {
@@ -81,10 +81,10 @@ nb::tuple rows_rate(const Rates& self, int64_t rows, int64_t width, double secon
 }
 
 nb::tuple attention_rate(const Rates& self, int64_t rows, int64_t width, int64_t length, double seconds) {
-    within("rows", rows, 1, most_rows);
-    within("width", width, 8, most_int8_inputs);
+    check_range("rows", rows, 1, max_rows);
+    check_range("width", width, 8, max_int8_inputs);
     if (width % 8 != 0) refuse("width: not a multiple of the 8 heads");
-    within("length", length, 1, most_rows);
+    check_range("length", length, 1, max_rows);
     check_seconds(seconds);
     Rate rate;
     {

@@ -1,4 +1,4 @@
-// What the machine reaches, for Python: `uwaga bench`.
+// Rates of the machine, for Python: `uwaga bench`.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -10,19 +10,19 @@ namespace uwaga {
 namespace {
 
 // Zeroed (layers, heads, query, key).
-nb::object matrices(float*& at, std::size_t layers, int64_t heads, int64_t queries, int64_t keys) {
+nb::object matrices(float*& data, std::size_t layers, int64_t heads, int64_t queries, int64_t keys) {
     const int64_t count = static_cast<int64_t>(layers) * heads * queries * keys;
-    Buffer<float> made = allocate<float>(count);
-    at = made.get();
-    std::fill_n(at, count, 0.0f);
-    return owned(std::move(made), {layers, static_cast<std::size_t>(heads), static_cast<std::size_t>(queries), static_cast<std::size_t>(keys)});
+    Buffer<float> buffer = allocate<float>(count);
+    data = buffer.get();
+    std::fill_n(data, count, 0.0f);
+    return owned(std::move(buffer), {layers, static_cast<std::size_t>(heads), static_cast<std::size_t>(queries), static_cast<std::size_t>(keys)});
 }
 
 std::vector<int32_t> checked_target(const Model& model, const std::vector<int64_t>& tokens, std::size_t number) {
-    const std::string place = "target " + std::to_string(number + 1) + ": ";
-    if (tokens.empty()) refuse(place + "no tokens; a target holds at least the token that decoding starts from");
+    const std::string prefix = "target " + std::to_string(number + 1) + ": ";
+    if (tokens.empty()) refuse(prefix + "no tokens; a target holds at least the token that decoding starts from");
     if (static_cast<int64_t>(tokens.size()) > model.shape.max_length) {
-        throw TooLong(place + std::to_string(tokens.size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
+        throw TooLong(prefix + std::to_string(tokens.size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
     }
     std::vector<int32_t> checked;
     for (const int64_t token : tokens) checked.push_back(checked_token(token, model.target_vocabulary));
@@ -62,11 +62,11 @@ const EncodedSentence& source_of(const Model& model, const PyMemory* memory, int
 nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories, const std::vector<int64_t>& sentences, const std::vector<std::vector<int64_t>>& targets) {
     const Model& model = *handle->model;
     const Shape& shape = model.shape;
-    const std::size_t wanted = model.has_source() ? targets.size() : 0;
-    if (memories.size() != wanted || sentences.size() != wanted) refuse("attentions: expected one memory and sentence per target");
-    std::vector<Reading> readings(targets.size());
+    const std::size_t expected = model.has_source() ? targets.size() : 0;
+    if (memories.size() != expected || sentences.size() != expected) refuse("attentions: expected one memory and sentence per target");
+    std::vector<DecoderInput> readings(targets.size());
     std::vector<Matrices> to(targets.size());
-    nb::list found;
+    nb::list result;
     for (std::size_t t = 0; t < targets.size(); ++t) {
         readings[t] = {nullptr, checked_target(model, targets[t], t)};
         const int64_t target = static_cast<int64_t>(readings[t].target.size());
@@ -76,34 +76,34 @@ nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<
             readings[t].source = &source_of(model, memories[t], sentences[t]);
             if (model.cross_layers()) cross = matrices(to[t].cross, static_cast<std::size_t>(model.cross_layers()), shape.decoder.count, target, readings[t].source->length);
         }
-        found.append(nb::make_tuple(decoder, cross));
+        result.append(nb::make_tuple(decoder, cross));
     }
     const nb::gil_scoped_release free;
     record(model, readings, to);
-    return found;
+    return result;
 }
 
 nb::dict insight_of(const std::shared_ptr<Handle>& handle, const std::vector<int64_t>& source, const std::vector<int64_t>& target, const std::vector<std::string>& names, int64_t bound) {
     const Model& model = *handle->model;
-    std::vector<int32_t> read;
-    if (model.has_source()) read = checked_sources(model, {source})[0];
+    std::vector<int32_t> source_tokens;
+    if (model.has_source()) source_tokens = checked_sources(model, {source})[0];
     else if (!source.empty()) refuse("a decoder-only model has no source: its prompt begins the target");
-    const std::vector<int32_t> fed = checked_target(model, target, 0);
+    const std::vector<int32_t> target_tokens = checked_target(model, target, 0);
     std::vector<NamedArray> arrays;
     {
         const nb::gil_scoped_release free;
-        arrays = look_inside(handle->model, read, fed, names, bound);
+        arrays = compute_insight(handle->model, source_tokens, target_tokens, names, bound);
     }
-    nb::dict found;
+    nb::dict result;
     for (const NamedArray& array : arrays) {
         Buffer<float> copy = allocate<float>(static_cast<int64_t>(array.values.size()));
         std::copy(array.values.begin(), array.values.end(), copy.get());
         std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
         float* const data = copy.get();
         nb::capsule owner(new Buffer<float>(std::move(copy)), [](void* p) noexcept { delete static_cast<Buffer<float>*>(p); });
-        found[array.name.c_str()] = nb::cast(nb::ndarray<nb::numpy, float>(data, shape.size(), shape.data(), owner));
+        result[array.name.c_str()] = nb::cast(nb::ndarray<nb::numpy, float>(data, shape.size(), shape.data(), owner));
     }
-    return found;
+    return result;
 }
 
 nb::list cross_attention_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories, const std::vector<int64_t>& sentences, const std::vector<std::vector<int64_t>>& targets, int64_t layer, int64_t head) {
@@ -112,19 +112,19 @@ nb::list cross_attention_of(const std::shared_ptr<Handle>& handle, const std::ve
     if (!model.has_source()) refuse("a decoder-only model has no cross-attention");
     if (memories.size() != targets.size() || sentences.size() != targets.size()) refuse("attentions: expected one memory and sentence per target");
     if (layer < 0 || layer >= model.cross_layers() || head < -1 || head >= heads) refuse("attentions: no such layer or head");
-    std::vector<Reading> readings(targets.size());
+    std::vector<DecoderInput> readings(targets.size());
     std::vector<float*> to(targets.size());
-    nb::list found;
+    nb::list result;
     for (std::size_t t = 0; t < targets.size(); ++t) {
         readings[t] = {&source_of(model, memories[t], sentences[t]), checked_target(model, targets[t], t)};
-        const std::size_t kept = head < 0 ? static_cast<std::size_t>(heads) : 1, queries = readings[t].target.size(), keys = static_cast<std::size_t>(readings[t].source->length);
-        Buffer<float> made = allocate<float>(static_cast<int64_t>(kept * queries * keys));
-        to[t] = made.get();
-        found.append(owned(std::move(made), {kept, queries, keys}));
+        const std::size_t head_count = head < 0 ? static_cast<std::size_t>(heads) : 1, queries = readings[t].target.size(), keys = static_cast<std::size_t>(readings[t].source->length);
+        Buffer<float> buffer = allocate<float>(static_cast<int64_t>(head_count * queries * keys));
+        to[t] = buffer.get();
+        result.append(owned(std::move(buffer), {head_count, queries, keys}));
     }
     const nb::gil_scoped_release free;
     record_cross(model, readings, to, {layer, head});
-    return found;
+    return result;
 }
 
 }  // namespace uwaga

@@ -8,8 +8,8 @@
 
 namespace uwaga {
 
-PyRunningBatch::PyRunningBatch(std::unique_ptr<RunningBatch> made, std::shared_ptr<Handle> of, nb::object lists)
-    : batch(std::move(made)), handle(std::move(of)), shortlist(std::move(lists)), process(this_process()) {}
+PyRunningBatch::PyRunningBatch(std::unique_ptr<RunningBatch> running, std::shared_ptr<Handle> owner, nb::object lists)
+    : batch(std::move(running)), handle(std::move(owner)), shortlist(std::move(lists)), process(this_process()) {}
 
 PyRunningBatch::~PyRunningBatch() {
     if (process != this_process()) static_cast<void>(batch.release());
@@ -32,20 +32,20 @@ void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std
     const Model& model = self.batch->model();
     std::vector<std::vector<int32_t>> checked = checked_sources(model, sources);
     std::vector<Entry> entries = checked_entries(ticket.ticket->lane->rules, model.target_vocabulary, sources.size(), limits, uncounted, forced, phrases, drafts);
-    self.batch->hand(ticket.ticket, std::move(checked), std::move(entries));
+    self.batch->submit(ticket.ticket, std::move(checked), std::move(entries));
 }
 
 nb::tuple take_news(PyRunningBatch& self, const PyTicket& ticket, double seconds) {
-    News news;
+    TicketResults results;
     {
         const nb::gil_scoped_release free;
-        news = self.batch->take(ticket.ticket, seconds);
+        results = self.batch->take(ticket.ticket, seconds);
     }
-    if (news.error) std::rethrow_exception(news.error);
-    nb::list done, decided;
-    for (const Done& one : news.done) done.append(nb::make_tuple(one.sentence, as_lists(one.found)));
-    for (const Decided& one : news.decided) decided.append(nb::make_tuple(one.sentence, one.token, one.log_prob));
-    return nb::make_tuple(std::move(done), std::move(decided));
+    if (results.error) std::rethrow_exception(results.error);
+    nb::list finished, decided;
+    for (const FinishedSentence& sentence : results.finished) finished.append(nb::make_tuple(sentence.sentence, as_lists(sentence.hypotheses)));
+    for (const DecidedToken& token : results.decided) decided.append(nb::make_tuple(token.sentence, token.token, token.log_prob));
+    return nb::make_tuple(std::move(finished), std::move(decided));
 }
 
 }  // namespace uwaga

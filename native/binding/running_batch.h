@@ -10,7 +10,7 @@ namespace uwaga {
 
 // A forked child process must not touch the batch, because threads of its parent may hold the locks.
 struct PyRunningBatch {
-    PyRunningBatch(std::unique_ptr<RunningBatch> made, std::shared_ptr<Handle> of, nb::object lists);
+    PyRunningBatch(std::unique_ptr<RunningBatch> running, std::shared_ptr<Handle> owner, nb::object lists);
     ~PyRunningBatch();
     PyRunningBatch(const PyRunningBatch&) = delete;
     PyRunningBatch& operator=(const PyRunningBatch&) = delete;

@@ -18,33 +18,33 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t widest = 1 << 16;
+constexpr int64_t max_beams = 1 << 16;
 
 // Read and check one of the tables of a sentence's phrases.
 template <class T>
-std::vector<T> table(const nb::tuple& tables, std::size_t at, std::size_t size, int64_t least, int64_t most) {
-    const Shaped<int64_t, 1> given = nb::cast<Shaped<int64_t, 1>>(tables[at]);
-    if (size && given.size() != size) refuse("phrases: the sizes of the tables do not match");
-    std::vector<T> made(given.size());
-    for (std::size_t i = 0; i < made.size(); ++i) {
-        if (given.data()[i] < least || given.data()[i] > most) refuse("phrases: number out of range");
-        made[i] = static_cast<T>(given.data()[i]);
+std::vector<T> table(const nb::tuple& tables, std::size_t index, std::size_t size, int64_t min, int64_t max) {
+    const Shaped<int64_t, 1> values = nb::cast<Shaped<int64_t, 1>>(tables[index]);
+    if (size && values.size() != size) refuse("phrases: the sizes of the tables do not match");
+    std::vector<T> converted(values.size());
+    for (std::size_t i = 0; i < converted.size(); ++i) {
+        if (values.data()[i] < min || values.data()[i] > max) refuse("phrases: number out of range");
+        converted[i] = static_cast<T>(values.data()[i]);
     }
-    return made;
+    return converted;
 }
 
 // Phrases from the tables of uwaga.search.phrases.Phrases.tables.
 PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
-    constexpr int64_t many = 1 << 30;
+    constexpr int64_t max_number = 1 << 30;
     if (tables.size() != 10) refuse("phrases: expected ten tables");
-    auto made = std::make_shared<Phrases>();
-    Phrases& p = *made;
-    p.sizes = table<int64_t>(tables, 0, 0, 1, many);
+    auto phrases = std::make_shared<Phrases>();
+    Phrases& p = *phrases;
+    p.sizes = table<int64_t>(tables, 0, 0, 1, max_number);
     const std::size_t count = p.sizes.size();
     if (!count) refuse("phrases: at least one phrase is required");
     p.count = static_cast<int64_t>(count);
-    p.times = table<int64_t>(tables, 1, count, 1, many);
-    p.whole = table<uint8_t>(tables, 2, count, 0, 1);
+    p.times = table<int64_t>(tables, 1, count, 1, max_number);
+    p.whole_words = table<uint8_t>(tables, 2, count, 0, 1);
     p.tokens = table<int32_t>(tables, 3, 0, 0, vocabulary - 1);
     const std::size_t edges = p.tokens.size();
     p.first = table<int64_t>(tables, 4, 0, 0, static_cast<int64_t>(edges));
@@ -53,32 +53,32 @@ PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
     p.targets = table<int32_t>(tables, 5, edges, 0, static_cast<int64_t>(nodes) - 1);
     p.serves = table<uint8_t>(tables, 6, edges * count, 0, 1);
     p.ends = table<uint8_t>(tables, 7, nodes * count, 0, 1);
-    p.progress = table<int32_t>(tables, 8, nodes * count, 0, many);
+    p.progress = table<int32_t>(tables, 8, nodes * count, 0, max_number);
     for (std::size_t c = 0; c < count; ++c) p.total += p.sizes[c] * p.times[c];
     p.bonus = nb::cast<double>(tables[9]);
     if (std::isnan(p.bonus) || std::isinf(p.bonus)) refuse("phrases: the bonus must be finite");
-    return made;
+    return phrases;
 }
 
 // Run `work` with exclusive access to the search and the GIL released.
 template <class Work>
-auto alone(PyBeamSearch& self, const Work& work) {
+auto exclusively(PyBeamSearch& self, const Work& work) {
     const nb::gil_scoped_release free;
     const std::lock_guard<std::mutex> lock(self.mutex);
     if (self.failed) refuse("a search that has failed cannot be used again");
     self.failed = true;
-    auto made = work(*self.search);
+    auto result = work(*self.search);
     self.failed = false;
-    return made;
+    return result;
 }
 
 }  // namespace
 
 void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, Shaped<int64_t, 1> ends,
-                Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
+                Shaped<int64_t, 1> banned, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
-    if (beams < 1 || beams > widest || enough < 1 || enough > beams || nbest < 1 || nbest > enough) refuse("beams, enough or nbest: out of range");
+    if (beams < 1 || beams > max_beams || enough < 1 || enough > beams || nbest < 1 || nbest > enough) refuse("beams, enough or nbest: out of range");
     if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown value");
     BeamRules rules;
     rules.beams = beams;
@@ -88,10 +88,10 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     if (!ends.size()) refuse("ends: at least the end symbol is required");
     rules.end = checked_token(ends.data()[0], vocabulary, "ends");
     for (std::size_t i = 1; i < ends.size(); ++i) rules.other_ends.push_back(checked_token(ends.data()[i], vocabulary, "ends"));
-    for (std::size_t i = 0; i < never.size(); ++i) {
-        const int32_t token = checked_token(never.data()[i], vocabulary, "never");
-        if (rules.ends(token) || (i && token <= rules.never.back())) refuse("never: the tokens must be ascending and exclude the end symbols");
-        rules.never.push_back(token);
+    for (std::size_t i = 0; i < banned.size(); ++i) {
+        const int32_t token = checked_token(banned.data()[i], vocabulary, "never");
+        if (rules.ends(token) || (i && token <= rules.banned.back())) refuse("never: the tokens must be ascending and exclude the end symbols");
+        rules.banned.push_back(token);
     }
     rules.min_length = min_length;
     rules.stopping = static_cast<Stopping>(stopping);
@@ -129,11 +129,11 @@ std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, s
             if (token != -1) checked_token(token, vocabulary, "forced");
         }
         if (drafts.size() && !drafts[i].is_none()) {
-            const auto [tokens, bias, shown] = nb::cast<std::tuple<std::vector<int64_t>, double, std::optional<int64_t>>>(drafts[i]);
+            const auto [tokens, bias, favoured_tokens] = nb::cast<std::tuple<std::vector<int64_t>, double, std::optional<int64_t>>>(drafts[i]);
             for (const int64_t token : tokens) entry.draft.push_back(checked_token(token, vocabulary, "drafts"));
             if (!(bias >= 0 && bias < 0.5)) refuse("drafts: the bias must be from 0 to below 0.5");
             entry.bias = bias;
-            entry.shown = shown.value_or(static_cast<int64_t>(tokens.size()));
+            entry.favoured_tokens = favoured_tokens.value_or(static_cast<int64_t>(tokens.size()));
         }
         if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), vocabulary);
     }
@@ -146,45 +146,45 @@ void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1>
     const std::size_t sentences = memory.memory.sentences.size();
     std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary, sentences, limits, uncounted, forced, phrases, drafts);
     for (Entry& entry : entries) entry.streams = streams;
-    self.found.resize(self.found.size() + sentences);
-    alone(self, [&](BeamSearch& search) { return search.enter(memory.memory, std::move(entries)); });
+    self.hypotheses.resize(self.hypotheses.size() + sentences);
+    exclusively(self, [&](BeamSearch& search) { return search.enter(memory.memory, std::move(entries)); });
 }
 
 void run_search(PyBeamSearch& self, int64_t tokens) {
-    alone(self, [&](BeamSearch& search) {
+    exclusively(self, [&](BeamSearch& search) {
         if (!search.running().empty()) search.run(tokens);
         return true;
     });
 }
 
 nb::object running_of(PyBeamSearch& self) {
-    const std::vector<int64_t> numbers = alone(self, [](BeamSearch& search) {
-        std::vector<int64_t> made;
-        for (const SentenceSearch& sentence : search.running()) made.push_back(sentence.number());
-        return made;
+    const std::vector<int64_t> numbers = exclusively(self, [](BeamSearch& search) {
+        std::vector<int64_t> numbers_running;
+        for (const SentenceSearch& sentence : search.running()) numbers_running.push_back(sentence.number());
+        return numbers_running;
     });
-    Buffer<int64_t> made = allocate<int64_t>(static_cast<int64_t>(numbers.size()));
-    std::copy(numbers.begin(), numbers.end(), made.get());
-    return owned(std::move(made), {numbers.size()});
+    Buffer<int64_t> buffer = allocate<int64_t>(static_cast<int64_t>(numbers.size()));
+    std::copy(numbers.begin(), numbers.end(), buffer.get());
+    return owned(std::move(buffer), {numbers.size()});
 }
 
-nb::list as_lists(const std::vector<FoundHypothesis>& nbest) {
+nb::list as_lists(const std::vector<Hypothesis>& nbest) {
     nb::list hypotheses;
-    for (const FoundHypothesis& one : nbest) hypotheses.append(nb::make_tuple(nb::cast(one.tokens), nb::cast(one.log_probs), one.score, one.truncated, nb::make_tuple(one.draft.proposed, one.draft.accepted, one.draft.passes)));
+    for (const Hypothesis& hypothesis : nbest) hypotheses.append(nb::make_tuple(nb::cast(hypothesis.tokens), nb::cast(hypothesis.log_probs), hypothesis.score, hypothesis.truncated, nb::make_tuple(hypothesis.draft.proposed, hypothesis.draft.accepted, hypothesis.draft.passes)));
     return hypotheses;
 }
 
-nb::list found_of(PyBeamSearch& self) {
-    for (Done& done : alone(self, [](BeamSearch& search) { return search.take_done(); })) self.found[static_cast<std::size_t>(done.sentence)] = std::move(done.found);
+nb::list hypotheses_of(PyBeamSearch& self) {
+    for (FinishedSentence& sentence : exclusively(self, [](BeamSearch& search) { return search.take_finished(); })) self.hypotheses[static_cast<std::size_t>(sentence.sentence)] = std::move(sentence.hypotheses);
     nb::list sentences;
-    for (const std::vector<FoundHypothesis>& nbest : self.found) sentences.append(as_lists(nbest));
+    for (const std::vector<Hypothesis>& nbest : self.hypotheses) sentences.append(as_lists(nbest));
     return sentences;
 }
 
 nb::list decided_of(PyBeamSearch& self) {
-    nb::list made;
-    for (const Decided& one : alone(self, [](BeamSearch& search) { return search.take_decided(); })) made.append(nb::make_tuple(one.sentence, one.token, one.log_prob));
-    return made;
+    nb::list tokens;
+    for (const DecidedToken& token : exclusively(self, [](BeamSearch& search) { return search.take_decided(); })) tokens.append(nb::make_tuple(token.sentence, token.token, token.log_prob));
+    return tokens;
 }
 
 }  // namespace uwaga

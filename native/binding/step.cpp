@@ -7,9 +7,9 @@
 
 namespace uwaga {
 
-int32_t checked_token(int64_t token, int64_t vocabulary, const char* what) {
+int32_t checked_token(int64_t token, int64_t vocabulary, const char* name) {
     if (token < 0 || token >= vocabulary) {
-        refuse((what ? std::string(what) + ": token " : "token ") + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
+        refuse((name ? std::string(name) + ": token " : "token ") + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
     }
     return static_cast<int32_t>(token);
 }
@@ -20,11 +20,11 @@ void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>
 
 namespace {
 
-// Tokens [first, last) must be in the vocabulary and ascend.
-void check_rising(const int32_t* tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
+// Tokens [first, last) must be in the vocabulary and ascending.
+void check_rising(const int32_t* tokens, int64_t first, int64_t last, int64_t vocabulary, const char* name) {
     for (int64_t i = first; i < last; ++i) {
         checked_token(tokens[i], vocabulary);
-        if (i > first && tokens[i] <= tokens[i - 1]) refuse(std::string(what) + ": the tokens must be ascending");
+        if (i > first && tokens[i] <= tokens[i - 1]) refuse(std::string(name) + ": the tokens must be ascending");
     }
 }
 
@@ -40,18 +40,18 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
     }
     for (int64_t row = 0; row < rows; ++row) request.banned_first[static_cast<std::size_t>(row + 1)] += request.banned_first[static_cast<std::size_t>(row)];
     request.banned.resize(static_cast<std::size_t>(count));
-    std::vector<int32_t> at(request.banned_first.begin(), request.banned_first.end());
-    for (int64_t i = 0; i < count; ++i) request.banned[static_cast<std::size_t>(at[static_cast<std::size_t>(pairs[2 * i])]++)] = static_cast<int32_t>(pairs[2 * i + 1]);
-    int32_t kept = 0;  // sorted and without duplicates
+    std::vector<int32_t> next(request.banned_first.begin(), request.banned_first.end());
+    for (int64_t i = 0; i < count; ++i) request.banned[static_cast<std::size_t>(next[static_cast<std::size_t>(pairs[2 * i])]++)] = static_cast<int32_t>(pairs[2 * i + 1]);
+    int32_t unique_count = 0;  // sorted and without duplicates
     for (int64_t row = 0; row < rows; ++row) {
-        auto begin = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
-        auto end = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row + 1)];
-        std::sort(begin, end);
-        end = std::unique(begin, end);
-        request.banned_first[static_cast<std::size_t>(row)] = kept;
-        kept = static_cast<int32_t>(std::copy(begin, end, request.banned.begin() + kept) - request.banned.begin());
+        auto row_begin = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
+        auto row_end = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row + 1)];
+        std::sort(row_begin, row_end);
+        row_end = std::unique(row_begin, row_end);
+        request.banned_first[static_cast<std::size_t>(row)] = unique_count;
+        unique_count = static_cast<int32_t>(std::copy(row_begin, row_end, request.banned.begin() + unique_count) - request.banned.begin());
     }
-    request.banned_first[static_cast<std::size_t>(rows)] = kept;
+    request.banned_first[static_cast<std::size_t>(rows)] = unique_count;
 }
 
 // The first row of each sentence, and the number of rows, where `fed` tokens are fed to each.
@@ -66,49 +66,49 @@ std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& fe
     return first;
 }
 
-Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool whole, bool renormalise,
+Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool full_vocabulary, bool renormalise,
                         const std::optional<Shaped<int64_t, 2>>& banned, const std::optional<Shaped<int64_t, 1>>& forced,
                         const std::optional<Shaped<double, 1>>& uniform, double temperature, int64_t top_k, double top_p) {
     Request request;
     request.count = count;
-    request.whole = whole;
+    request.full_vocabulary = full_vocabulary;
     request.renormalise = renormalise;
     request.temperature = temperature;
     request.top_k = top_k;
     request.top_p = top_p;
     if (count < 1 || !(temperature > 0) || top_k < 0) refuse("count, temperature or top_k: out of range");
-    if (!whole && banned) add_bans(request, *banned, rows, vocabulary);
-    if (!whole && forced) {
+    if (!full_vocabulary && banned) add_bans(request, *banned, rows, vocabulary);
+    if (!full_vocabulary && forced) {
         if (static_cast<int64_t>(forced->shape(0)) != rows) refuse("forced: expected one token per row");
         for (int64_t row = 0; row < rows; ++row) {
             if (forced->data()[row] >= 0) checked_token(forced->data()[row], vocabulary);
         }
         request.forced = forced->data();
     }
-    if (!whole && uniform) {
+    if (!full_vocabulary && uniform) {
         if (static_cast<int64_t>(uniform->shape(0)) != rows) refuse("uniform: expected one number per row");
         request.uniform = uniform->data();
     }
     return request;
 }
 
-void add_wanted(Request& request, const Shaped<int64_t, 2>& wanted, int64_t rows, int64_t vocabulary) {
-    if (static_cast<int64_t>(wanted.shape(0)) != rows) refuse("wanted: expected one row per row of the state");
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (wanted.data()[i] != -1) checked_token(wanted.data()[i], vocabulary);
+void add_requested(Request& request, const Shaped<int64_t, 2>& requested, int64_t rows, int64_t vocabulary) {
+    if (static_cast<int64_t>(requested.shape(0)) != rows) refuse("wanted: expected one row per row of the state");
+    for (std::size_t i = 0; i < requested.size(); ++i) {
+        if (requested.data()[i] != -1) checked_token(requested.data()[i], vocabulary);
     }
-    request.wanted = wanted.data();
-    request.wanted_count = static_cast<int64_t>(wanted.shape(1));
+    request.requested = requested.data();
+    request.requested_count = static_cast<int64_t>(requested.shape(1));
 }
 
 }  // namespace
 
-PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple) {
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source, int64_t multiple) {
     const Model& model = *handle->model;
     const int64_t sources = model.source_vocabulary;
-    const int32_t *starts = first.data(), *of_each = targets.data();
+    const int32_t *starts = first.data(), *lists = targets.data();
     if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: out of range");
-    if (own && sources != model.target_vocabulary) refuse("own: source and target have different vocabularies");
+    if (copy_source && sources != model.target_vocabulary) refuse("own: source and target have different vocabularies");
     if (!common.size()) refuse("common: at least the end symbol is required");
     check_rising(common.data(), 0, static_cast<int64_t>(common.size()), model.target_vocabulary, "common");
     if (static_cast<int64_t>(first.size()) != sources + 1) refuse("first: expected one offset per source token, and the end");
@@ -116,8 +116,8 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     for (int64_t s = 0; s < sources; ++s) {
         if (starts[s] > starts[s + 1]) refuse("first: the offsets must not decrease");
     }
-    for (int64_t s = 0; s < sources; ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
-    return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, of_each, own, multiple), handle, first, targets};
+    for (int64_t s = 0; s < sources; ++s) check_rising(lists, starts[s], starts[s + 1], model.target_vocabulary, "targets");
+    return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, lists, copy_source, multiple), handle, first, targets};
 }
 
 uint64_t checksum_of_words(Shaped<uint64_t, 1> words) { return lexical_checksum({reinterpret_cast<const char*>(words.data()), words.shape(0) * sizeof(uint64_t)}); }
@@ -129,15 +129,15 @@ std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std:
     std::vector<std::vector<int32_t>> checked;
     checked.reserve(sources.size());
     for (std::size_t s = 0; s < sources.size(); ++s) {
-        const std::string place = kind + std::to_string(s + 1) + ": ";
-        if (sources[s].empty()) refuse(place + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds at least one"));
+        const std::string prefix = kind + std::to_string(s + 1) + ": ";
+        if (sources[s].empty()) refuse(prefix + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds at least one"));
         if (static_cast<int64_t>(sources[s].size()) > model.shape.max_length) {
-            throw TooLong(place + std::to_string(sources[s].size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
+            throw TooLong(prefix + std::to_string(sources[s].size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
         }
         std::vector<int32_t> tokens;
         tokens.reserve(sources[s].size());
         for (const int64_t token : sources[s]) {
-            if (token < 0 || token >= size) refuse(place + "token " + std::to_string(token) + vocabulary + std::to_string(size));
+            if (token < 0 || token >= size) refuse(prefix + "token " + std::to_string(token) + vocabulary + std::to_string(size));
             tokens.push_back(static_cast<int32_t>(token));
         }
         checked.push_back(std::move(tokens));
@@ -156,19 +156,19 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector
 }
 
 nb::object lengths_of(const PyMemory& self) {
-    Buffer<int64_t> made = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
-    int64_t* const lengths = made.get();
+    Buffer<int64_t> buffer = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
+    int64_t* const lengths = buffer.get();
     const auto& [model, sentences, prompts] = self.memory;
     for (std::size_t i = 0; i < sentences.size(); ++i) {
         lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
     }
-    return owned(std::move(made), {self.memory.sentences.size()});
+    return owned(std::move(buffer), {self.memory.sentences.size()});
 }
 
-nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
+nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool full_vocabulary, bool attention, bool renormalise,
                      std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
                      std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
-                     std::optional<Shaped<int64_t, 2>> wanted, std::optional<Shaped<int64_t, 1>> fed) {
+                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed) {
     const State& state = self.state;
     const Model& model = *state.model;
     const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
@@ -176,20 +176,20 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: expected one per row of the state, or as many as are fed");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
-    if (!model.has_source()) feed_last_of_prompts(state, checked.data(), fed ? first.data() : nullptr);
-    Request request = checked_request(rows, vocabulary, count, whole, renormalise, banned, forced, uniform, temperature, top_k, top_p);
-    if (wanted) add_wanted(request, *wanted, rows, vocabulary);
+    if (!model.has_source()) feed_last_prompt_tokens(state, checked.data(), fed ? first.data() : nullptr);
+    Request request = checked_request(rows, vocabulary, count, full_vocabulary, renormalise, banned, forced, uniform, temperature, top_k, top_p);
+    if (requested) add_requested(request, *requested, rows, vocabulary);
     Answer answer;
-    answer.k = whole ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);
-    answer.wanted = whole ? 0 : request.wanted_count;
+    answer.k = full_vocabulary ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);
+    answer.requested = full_vocabulary ? 0 : request.requested_count;
     const auto array = [rows](auto*& to, int64_t width) {
-        auto made = allocate<std::remove_reference_t<decltype(*to)>>(rows * width);
-        to = made.get();
-        return owned(std::move(made), {static_cast<std::size_t>(rows), static_cast<std::size_t>(width)});
+        auto buffer = allocate<std::remove_reference_t<decltype(*to)>>(rows * width);
+        to = buffer.get();
+        return owned(std::move(buffer), {static_cast<std::size_t>(rows), static_cast<std::size_t>(width)});
     };
-    nb::object found = nb::none(), weights = nb::none();
-    if (!whole) found = array(answer.tokens, answer.k + answer.wanted);
-    const nb::object log_probs = array(answer.log_probs, answer.k + answer.wanted);
+    nb::object tokens_array = nb::none(), weights = nb::none();
+    if (!full_vocabulary) tokens_array = array(answer.tokens, answer.k + answer.requested);
+    const nb::object log_probs = array(answer.log_probs, answer.k + answer.requested);
     if (attention && model.cross_layers()) {
         for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         weights = array(answer.attention, answer.attention_width);
@@ -199,7 +199,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
         const nb::gil_scoped_release free;
         next.state = fed ? verify(state, first, checked.data(), request, answer) : step(state, checked.data(), request, answer);
     }
-    return nb::make_tuple(found, log_probs, nb::cast(std::move(next)), weights);
+    return nb::make_tuple(tokens_array, log_probs, nb::cast(std::move(next)), weights);
 }
 
 }  // namespace uwaga

@@ -20,14 +20,14 @@ namespace {
 
 // Raises UnicodeDecodeError: a piece of a damaged model may be any bytes.
 nb::str to_str(std::string_view text) {
-    PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
-    if (!made) throw nb::python_error();
-    return nb::steal<nb::str>(made);
+    PyObject* result = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
+    if (!result) throw nb::python_error();
+    return nb::steal<nb::str>(result);
 }
 
 std::vector<nb::str> pieces_of(const SentencePiece& self, std::string_view text) {
     std::vector<nb::str> pieces;
-    for (const Segment& one : self.segment(text)) pieces.push_back(to_str(one.piece));
+    for (const Segment& segment : self.segment(text)) pieces.push_back(to_str(segment.piece));
     return pieces;
 }
 
@@ -39,21 +39,21 @@ std::vector<std::vector<int32_t>> encode_batch(const SentencePiece& self, const 
 }
 
 // The ids of symbols: bytes of words, which follow each other, or others, 256 and more, whose ids are in `others`.
-std::vector<int32_t> encode_symbols(const BytePairs& self, const std::vector<int32_t>& symbols, const std::vector<int32_t>& words, const std::vector<int32_t>& others) {
+std::vector<int32_t> encode_symbols(const BytePairs& self, const std::vector<int32_t>& symbols, const std::vector<int32_t>& words, const std::vector<int32_t>& other_ids) {
     if (symbols.size() != words.size()) throw std::invalid_argument("symbols and words differ in number");
     const nb::gil_scoped_release released;
     std::vector<int32_t> ids;
     std::string word;
-    for (std::size_t at = 0; at < symbols.size(); ++at) {
-        if (symbols[at] < 0 || symbols[at] >= 256 + static_cast<int32_t>(others.size())) throw std::out_of_range("no such symbol");
-        if (symbols[at] >= 256) {
-            ids.push_back(others[static_cast<std::size_t>(symbols[at] - 256)]);
+    for (std::size_t index = 0; index < symbols.size(); ++index) {
+        if (symbols[index] < 0 || symbols[index] >= 256 + static_cast<int32_t>(other_ids.size())) throw std::out_of_range("no such symbol");
+        if (symbols[index] >= 256) {
+            ids.push_back(other_ids[static_cast<std::size_t>(symbols[index] - 256)]);
             continue;
         }
-        word += static_cast<char>(symbols[at]);
-        if (at + 1 < symbols.size() && symbols[at + 1] < 256 && words[at + 1] == words[at]) continue;
-        const std::vector<int32_t> made = self.encode(word);
-        ids.insert(ids.end(), made.begin(), made.end());
+        word += static_cast<char>(symbols[index]);
+        if (index + 1 < symbols.size() && symbols[index + 1] < 256 && words[index + 1] == words[index]) continue;
+        const std::vector<int32_t> result = self.encode(word);
+        ids.insert(ids.end(), result.begin(), result.end());
         word.clear();
     }
     return ids;
@@ -72,8 +72,8 @@ void make_byte_pairs(BytePairs* self, const std::vector<std::string_view>& piece
 }
 
 nb::bytes bytes_of(const BytePairs& self, int32_t id) {
-    const std::string made = self.bytes(id);
-    return nb::bytes(made.data(), made.size());
+    const std::string result = self.bytes(id);
+    return nb::bytes(result.data(), result.size());
 }
 
 nb::str joined(const SentencePiece& self, const std::vector<std::string>& pieces) { return to_str(self.join({pieces.begin(), pieces.end()})); }

@@ -24,9 +24,9 @@ struct Unwritten {
         const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
         const std::size_t size = static_cast<std::size_t>(count);
         if (!arena) {
-            Buffer<T> own = allocate<T>(count);
-            data = own.get();
-            array = owned(std::move(own), {size});
+            Buffer<T> buffer = allocate<T>(count);
+            data = buffer.get();
+            array = owned(std::move(buffer), {size});
             return;
         }
         data = static_cast<T*>(arena->take(bytes));
@@ -35,14 +35,14 @@ struct Unwritten {
     }
 };
 
-constexpr int64_t slab_pages = 16;  // what no array uses at a slab's end takes no memory, but for the rest of a page
+constexpr int64_t slab_pages = 16;  // the unused end of a slab takes no memory beyond its first page
 
 }  // namespace
 
 void* WeightArena::take(int64_t bytes) {
     const int64_t size = rounded(bytes, alignment);
-    const auto fits = [&](const Slab& slab) { return slab.used + size <= slab.memory.size(); };
-    auto slab = std::find_if(slabs_.begin(), slabs_.end(), fits);
+    const auto has_room = [&](const Slab& slab) { return slab.used + size <= slab.memory.size(); };
+    auto slab = std::find_if(slabs_.begin(), slabs_.end(), has_room);
     if (slab == slabs_.end()) slab = slabs_.insert(slab, Slab{Buffer<uint8_t>(std::max(size, slab_pages * huge_page))});
     void* data = slab->memory.get() + slab->used;
     slab->used += size;
@@ -137,11 +137,11 @@ nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& aren
     return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums, spread ? spread_of(inputs) : Spread{}); });
 }
 
-nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena) {
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> row_scales, int64_t outputs, const WeightArenaPtr& arena) {
     const int64_t rows = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    if (static_cast<int64_t>(given.shape(0)) != rows) refuse("scales: expected one per output");
+    if (static_cast<int64_t>(row_scales.shape(0)) != rows) refuse("scales: expected one per output");
     if (outputs < rows) refuse("outputs: fewer than the given rows");
-    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
+    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), row_scales.data(), rows, outputs, inputs, panels, scales, sums); });
 }
 
 nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena) {

@@ -21,7 +21,7 @@ class WeightArena {
   private:
     struct Slab {
         Buffer<uint8_t> memory;
-        int64_t used = 0;  // bytes, from the beginning
+        int64_t used = 0;  // bytes, from the start
     };
 
     std::vector<Slab> slabs_;
@@ -45,7 +45,7 @@ Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels);
 // Packed into the arena if there is one, otherwise into memory of their own.
 nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena, bool spread);  // panels, scales, sums
 // Outputs without given rows are zero.
-nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena);
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> row_scales, int64_t outputs, const WeightArenaPtr& arena);
 nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena);  // panels, scales, sums
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena);
 nb::object packed_float(Shaped<float, 2> w, const WeightArenaPtr& arena);

@@ -8,15 +8,15 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t most_rows = 1 << 20;  // of a table, and of anything that is counted
+constexpr int64_t max_rows = 1 << 20;  // of a table, and of anything that is counted
 
 // Reads a table: an array of rows, or an array of these for each head. An item is a number, or a truth value in a mask.
 class TableReader {
   public:
     TableReader(const Fields& fields, const char* name, bool mask) : fields_(fields), name_(name), mask_(mask) {}
 
-    EditTable read(const Json& given) {
-        const std::vector<Json>& outer = rows_of(given);
+    EditTable read(const Json& value) {
+        const std::vector<Json>& outer = rows_of(value);
         const std::vector<Json>* const first = outer.front().array();
         if (first && !first->empty() && first->front().array()) {
             table_.heads = static_cast<int64_t>(outer.size());
@@ -28,8 +28,8 @@ class TableReader {
     }
 
   private:
-    const std::vector<Json>& rows_of(const Json& given) const {
-        const std::vector<Json>* const rows = given.array();
+    const std::vector<Json>& rows_of(const Json& value) const {
+        const std::vector<Json>* const rows = value.array();
         if (!rows || rows->empty()) refuse();
         return *rows;
     }
@@ -67,15 +67,15 @@ class TableReader {
 AttentionEdit attention_edit(Fields& fields) {
     static constexpr AttentionKind kinds[] = {AttentionKind::cross, AttentionKind::encoder, AttentionKind::decoder};
     AttentionEdit edit{kinds[fields.choice("kind", {"cross", "encoder", "decoder"})]};
-    if (fields.has("layer")) edit.layer = fields.whole("layer", 1, most_rows) - 1;
-    if (fields.has("head")) edit.head = fields.whole("head", 1, most_rows) - 1;
+    if (fields.has("layer")) edit.layer = fields.integer("layer", 1, max_rows) - 1;
+    if (fields.has("head")) edit.head = fields.integer("head", 1, max_rows) - 1;
     if (fields.has("weights")) {
         const Json& weights = fields.value("weights");
         if (weights.string()) {
             edit.weights = static_cast<AttentionEdit::Weights>(1 + fields.choice("weights", {"silent", "alone", "uniform", "diagonal"}));
         } else {
-            edit.weights = AttentionEdit::Weights::given;
-            edit.given = TableReader(fields, "weights", false).read(weights);
+            edit.weights = AttentionEdit::Weights::table;
+            edit.table = TableReader(fields, "weights", false).read(weights);
         }
     }
     if (fields.has("mask")) edit.mask = TableReader(fields, "mask", true).read(fields.value("mask"));
@@ -84,40 +84,40 @@ AttentionEdit attention_edit(Fields& fields) {
     return edit;
 }
 
-std::vector<int32_t> places_of(Fields& fields) {
-    const std::vector<Json>* const given = fields.value("places").array();
-    if (!given) fields.refuse("places", "must be an array of positions");
-    std::vector<int32_t> places;
-    for (const Json& one : *given) {
-        const int64_t* const place = one.integer();
-        if (!place || *place < 0 || *place > most_rows) fields.refuse("places", "must be an array of positions, counted from 0");
-        places.push_back(static_cast<int32_t>(*place));
+std::vector<int32_t> positions_of(Fields& fields) {
+    const std::vector<Json>* const value = fields.value("places").array();
+    if (!value) fields.refuse("places", "must be an array of positions");
+    std::vector<int32_t> positions;
+    for (const Json& item : *value) {
+        const int64_t* const position = item.integer();
+        if (!position || *position < 0 || *position > max_rows) fields.refuse("places", "must be an array of positions, counted from 0");
+        positions.push_back(static_cast<int32_t>(*position));
     }
-    return places;
+    return positions;
 }
 
 }  // namespace
 
-Edits read_edits(const Json& given, const Model& model) {
-    const std::vector<Json>* const array = given.array();
+Edits read_edits(const Json& value, const Model& model) {
+    const std::vector<Json>* const array = value.array();
     if (!array) throw Failure(Fault::argument, "edits must be an array of objects");
     Edits edits;
     for (std::size_t i = 0; i < array->size(); ++i) {
-        const std::string place = "edits[" + std::to_string(i) + "]";
-        if (!(*array)[i].object()) throw Failure(Fault::argument, place + " must be an object");
-        Fields fields((*array)[i], place + ".", Fault::argument);
+        const std::string location = "edits[" + std::to_string(i) + "]";
+        if (!(*array)[i].object()) throw Failure(Fault::argument, location + " must be an object");
+        Fields fields((*array)[i], location + ".", Fault::argument);
         try {
             if (fields.has("side")) {
                 const bool source = fields.choice("side", {"source", "target"}) == 0;
-                std::vector<int32_t>& places = source ? edits.source_places : edits.target_places;
-                places = places_of(fields);
-                check_places(model, source, places);
+                std::vector<int32_t>& positions = source ? edits.source_positions : edits.target_positions;
+                positions = positions_of(fields);
+                check_positions(model, source, positions);
             } else {
                 edits.attention.push_back(attention_edit(fields));
                 check_edit(model, edits.attention.back());
             }
         } catch (const EditMismatch& error) {
-            throw Failure(Fault::argument, place + ": " + error.what());
+            throw Failure(Fault::argument, location + ": " + error.what());
         }
         fields.check_all_used();
     }

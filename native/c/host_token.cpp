@@ -1,4 +1,4 @@
-// The callback of streams where the host is JavaScript: one imported function, which is told the object of the call.
+// The callback of streams where the host is JavaScript: one imported function, which receives the object of the call.
 #if defined(__wasm__)
 
 #include "c/uwaga.h"

@@ -20,16 +20,16 @@ struct Target {
     std::optional<std::vector<int32_t>> tokens;
 };
 
-struct Wanted {
+struct TranslateRequest {
     Decoding decoding;
     std::string tag;  // of the target language, put before texts without one; "" for none
     bool alignment = false, attention = false, tree = false, streams = false;
     Edits edits = {};
     std::optional<std::vector<std::string>> insight = {};  // names of arrays of the best translations; none: all of them
-    std::optional<std::vector<Target>> targets = {};  // what the decoder is forced along, one for each text
+    std::optional<std::vector<Target>> targets = {};  // targets that the decoder is forced along, one for each text
 };
 
-struct Translated {
+struct TextTranslation {
     std::string text;
     double score = 0;
     bool truncated = false;
@@ -37,10 +37,10 @@ struct Translated {
     std::vector<double> log_probs;
     std::vector<NamedArray> arrays;
 };
-struct TranslatedText {
+struct TextResult {
     std::vector<int32_t> source;
     std::vector<NamedArray> arrays;  // of all translations
-    std::vector<Translated> translations;
+    std::vector<TextTranslation> translations;
 };
 
 // Memory that calls have reserved of a bound.
@@ -65,6 +65,6 @@ struct Hooks {
 };
 
 // Throws Failure. `bound` in bytes is of this call, 0 for none.
-std::vector<TranslatedText> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts, const Wanted& request, Budget& budget, int64_t bound, const Hooks& hooks);
+std::vector<TextResult> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts, const TranslateRequest& request, Budget& budget, int64_t bound, const Hooks& hooks);
 
 }  // namespace uwaga

@@ -36,12 +36,12 @@ struct uwaga_call {
 };
 
 struct uwaga_result {
-    std::vector<TranslatedText> texts;
+    std::vector<TextResult> texts;
 };
 
 namespace {
 
-constexpr int64_t most_bytes = int64_t{1} << 52;
+constexpr int64_t max_bytes = int64_t{1} << 52;
 
 int failed(uwaga_error* error, int code, const char* message) {
     if (error) {
@@ -65,8 +65,8 @@ int guarded(uwaga_error* error, const Work& work) noexcept {
         return failed(error, static_cast<int>(failure.fault), failure.what());
     } catch (const std::bad_alloc&) {
         return failed(error, UWAGA_ERROR_MEMORY, "out of memory");
-    } catch (const std::exception& other) {
-        return failed(error, UWAGA_ERROR_INTERNAL, other.what());
+    } catch (const std::exception& exception) {
+        return failed(error, UWAGA_ERROR_INTERNAL, exception.what());
     } catch (...) {
         return failed(error, UWAGA_ERROR_INTERNAL, "unknown error");
     }
@@ -80,8 +80,8 @@ Json options_of(const char* options) {
     }
 }
 
-void require(bool given, const char* what) {
-    if (!given) throw Failure(Fault::argument, std::string(what) + ": a null pointer");
+void require(bool present, const char* name) {
+    if (!present) throw Failure(Fault::argument, std::string(name) + ": a null pointer");
 }
 
 Isa isa_of(Fields& fields) {
@@ -91,8 +91,8 @@ Isa isa_of(Fields& fields) {
     return isa;
 }
 
-[[noreturn]] void refuse_language(const char* option, const std::string& wanted, const std::string& has) {
-    throw Failure(Fault::language, std::string(option) + " is '" + wanted.substr(0, 60) + "', and the model translates " + has);
+[[noreturn]] void refuse_language(const char* option, const std::string& requested, const std::string& supported_languages) {
+    throw Failure(Fault::language, std::string(option) + " is '" + requested.substr(0, 60) + "', and the model translates " + supported_languages);
 }
 
 // The tag of the target language that the options ask for, `fallback` if they ask for none. Other languages than the
@@ -100,44 +100,44 @@ Isa isa_of(Fields& fields) {
 std::string target_tag(Fields& fields, const OpenedModel& opened, const std::string& fallback) {
     const std::string pair = "from " + opened.source_language + " to " + opened.target_language;
     if (fields.has("source_language")) {
-        const std::string wanted = fields.text("source_language");
-        if (wanted != opened.source_language) refuse_language("source_language", wanted, pair);
+        const std::string language = fields.text("source_language");
+        if (language != opened.source_language) refuse_language("source_language", language, pair);
     }
     if (!fields.has("target_language")) return fallback;
-    const std::string wanted = fields.text("target_language");
+    const std::string language = fields.text("target_language");
     const std::map<std::string, std::string>& languages = opened.source->languages();
     std::string codes;
     for (const auto& [code, tag] : languages) {
-        if (wanted == code || wanted == tag) return tag;
+        if (language == code || language == tag) return tag;
         if (codes.size() < 200) codes += " " + code;
     }
-    if (!languages.empty()) refuse_language("target_language", wanted, "into" + codes);
-    if (wanted != opened.target_language) refuse_language("target_language", wanted, pair);
+    if (!languages.empty()) refuse_language("target_language", language, "into" + codes);
+    if (language != opened.target_language) refuse_language("target_language", language, pair);
     return fallback;
 }
 
 std::vector<std::string_view> texts_of(Fields& fields, const char* name) {
-    const std::vector<Json>* const given = fields.value(name).array();
+    const std::vector<Json>* const items = fields.value(name).array();
     std::vector<std::string_view> texts;
-    for (std::size_t i = 0; given && i < given->size(); ++i) {
-        const std::string* const text = (*given)[i].string();
+    for (std::size_t i = 0; items && i < items->size(); ++i) {
+        const std::string* const text = (*items)[i].string();
         if (text) texts.push_back(*text);
     }
-    if (!given || texts.size() != given->size()) fields.refuse(name, "must be an array of strings");
+    if (!items || texts.size() != items->size()) fields.refuse(name, "must be an array of strings");
     return texts;
 }
 
 std::vector<Target> targets_of(Fields& fields) {
-    const std::vector<Json>* const given = fields.value("targets").array();
-    if (!given) fields.refuse("targets", "must be an array of strings or of arrays of tokens");
+    const std::vector<Json>* const items = fields.value("targets").array();
+    if (!items) fields.refuse("targets", "must be an array of strings or of arrays of tokens");
     std::vector<Target> targets;
-    for (const Json& one : *given) {
+    for (const Json& item : *items) {
         Target target;
-        if (one.string()) {
-            target.text = *one.string();
-        } else if (one.array()) {
+        if (item.string()) {
+            target.text = *item.string();
+        } else if (item.array()) {
             target.tokens.emplace();
-            for (const Json& token : *one.array()) {
+            for (const Json& token : *item.array()) {
                 const int64_t* const number = token.integer();
                 if (!number || *number < 0 || *number > 1 << 30) fields.refuse("targets", "must be an array of strings or of arrays of tokens");
                 target.tokens->push_back(static_cast<int32_t>(*number));
@@ -151,88 +151,88 @@ std::vector<Target> targets_of(Fields& fields) {
 }
 
 std::string quoted(const std::string& text) {
-    std::string made = "\"";
+    std::string literal = "\"";
     for (const char c : text) {
-        if (c == '"' || c == '\\') made += '\\';
+        if (c == '"' || c == '\\') literal += '\\';
         if (static_cast<unsigned char>(c) < 0x20) {
-            made += c < 16 ? "\\u000" : "\\u001";
-            made += "0123456789abcdef"[c % 16];
+            literal += c < 16 ? "\\u000" : "\\u001";
+            literal += "0123456789abcdef"[c % 16];
         } else {
-            made += c;
+            literal += c;
         }
     }
-    return made + '"';
+    return literal + '"';
 }
 
 std::string info_of(const OpenedModel& opened) {
     const Model& model = *opened.model;
     const Decoding& d = opened.decoding;
-    const auto whole = [](int64_t value) { return std::to_string(value); };
+    const auto number = [](int64_t value) { return std::to_string(value); };
     std::string languages;
     for (const auto& language : opened.source->languages()) languages += (languages.empty() ? "" : ", ") + quoted(language.first);
     return "{\"source_language\": " + quoted(opened.source_language) + ", \"target_language\": " + quoted(opened.target_language) + ", \"target_languages\": [" + languages + "], \"shortlist\": " + (opened.shortlist ? "true" : "false") + ", \"precision\": " + quoted(opened.precision) +
-           ", \"isa\": " + quoted(model.kernels->name) + ", \"bytes\": " + whole(opened.bytes) + ", \"source_vocabulary\": " + whole(opened.source->size()) +
-           ", \"target_vocabulary\": " + whole(opened.target->size()) + ", \"width\": " + whole(model.shape.width) + ", \"encoder_layers\": " + whole(opened.settings.encoder_layers) +
-           ", \"encoder_heads\": " + whole(opened.settings.encoder_heads) + ", \"decoder_layers\": " + whole(opened.settings.decoder_layers) + ", \"decoder_heads\": " + whole(opened.settings.decoder_heads) +
-           ", \"max_source\": " + (opened.settings.positions == Places::relative ? "null" : whole(model.shape.max_length)) + ", \"beam\": " + whole(d.beam) + ", \"nbest\": " + whole(d.nbest) + "}";
+           ", \"isa\": " + quoted(model.kernels->name) + ", \"bytes\": " + number(opened.bytes) + ", \"source_vocabulary\": " + number(opened.source->size()) +
+           ", \"target_vocabulary\": " + number(opened.target->size()) + ", \"width\": " + number(model.shape.width) + ", \"encoder_layers\": " + number(opened.settings.encoder_layers) +
+           ", \"encoder_heads\": " + number(opened.settings.encoder_heads) + ", \"decoder_layers\": " + number(opened.settings.decoder_layers) + ", \"decoder_heads\": " + number(opened.settings.decoder_heads) +
+           ", \"max_source\": " + (opened.settings.positions == PositionKind::relative ? "null" : number(model.shape.max_length)) + ", \"beam\": " + number(d.beam) + ", \"nbest\": " + number(d.nbest) + "}";
 }
 
-void open_into(const std::string& place, const ModelFiles& files, const char* options, uwaga_model** model) {
+void open_into(const std::string& location, const ModelFiles& files, const char* options, uwaga_model** model) {
     require(model, "model");
     *model = nullptr;
-    const Json given = options_of(options);
-    Fields fields(given, "", Fault::argument);
-    OpenOptions chosen;
-    chosen.threads = fields.whole("threads", 1, 256, 1);
-    chosen.isa = isa_of(fields);
-    if (fields.has("dtype")) chosen.int8 = fields.choice("dtype", {"float32", "int8"}) == 1;
-    chosen.shortlist = fields.truth("shortlist", true);
-    chosen.memory = fields.whole("memory", 0, most_bytes, 0);
-    fields.pass({"source_language", "target_language"});
+    const Json options_json = options_of(options);
+    Fields fields(options_json, "", Fault::argument);
+    OpenOptions open_options;
+    open_options.threads = fields.integer("threads", 1, 256, 1);
+    open_options.isa = isa_of(fields);
+    if (fields.has("dtype")) open_options.int8 = fields.choice("dtype", {"float32", "int8"}) == 1;
+    open_options.shortlist = fields.boolean("shortlist", true);
+    open_options.memory = fields.integer("memory", 0, max_bytes, 0);
+    fields.ignore({"source_language", "target_language"});
     fields.check_all_used();
-    auto made = std::make_unique<uwaga_model>(chosen.memory);
-    made->opened = open_model(place, files, chosen);
-    made->tag = target_tag(fields, *made->opened, "");
-    made->budget.take(made->opened->bytes);
-    made->info = info_of(*made->opened);
-    *model = made.release();
+    auto opened = std::make_unique<uwaga_model>(open_options.memory);
+    opened->opened = open_model(location, files, open_options);
+    opened->tag = target_tag(fields, *opened->opened, "");
+    opened->budget.take(opened->opened->bytes);
+    opened->info = info_of(*opened->opened);
+    *model = opened.release();
 }
 
 #ifndef UWAGA_NO_FILES
-constexpr std::size_t most_files = 10'000;  // of a folder
+constexpr std::size_t max_files = 10'000;  // of a folder
 
 // The content of a file of a folder. A weight file is read once, and kept only until the model is open.
-bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bound, std::deque<std::string>& kept, std::string_view& content) {
+bool read_file(const std::filesystem::path& path, std::size_t max_file_bytes, int64_t bound, std::deque<std::string>& contents, std::string_view& content) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return false;
     if (!std::filesystem::is_regular_file(path, error)) throw Failure(Fault::file, path.string() + ": is not a file");
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) throw Failure(Fault::file, path.string() + ": cannot be read: " + error.message());
-    if (size > most) throw Failure(Fault::model, path.string() + ": is too large");
+    if (size > max_file_bytes) throw Failure(Fault::model, path.string() + ": is too large");
     if (bound && size > static_cast<std::uintmax_t>(bound)) throw Failure(Fault::memory, path.string() + ": has " + std::to_string(size) + " bytes, and the bound is " + std::to_string(bound));
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.string().c_str(), "rb"), &std::fclose);
     if (!file) throw Failure(Fault::file, path.string() + ": cannot be read");
-    kept.emplace_back(static_cast<std::size_t>(size), '\0');
-    if (std::fread(&kept.back()[0], 1, kept.back().size(), file.get()) != kept.back().size()) throw Failure(Fault::file, path.string() + ": cannot be read");
-    content = kept.back();
+    contents.emplace_back(static_cast<std::size_t>(size), '\0');
+    if (std::fread(&contents.back()[0], 1, contents.back().size(), file.get()) != contents.back().size()) throw Failure(Fault::file, path.string() + ": cannot be read");
+    content = contents.back();
     return true;
 }
 #endif
 
-const TranslatedText* text_of(const uwaga_result* result, std::size_t text) { return result && text < result->texts.size() ? &result->texts[text] : nullptr; }
+const TextResult* text_of(const uwaga_result* result, std::size_t text) { return result && text < result->texts.size() ? &result->texts[text] : nullptr; }
 
-const Translated* one_of(const uwaga_result* result, std::size_t text, std::size_t rank) {
-    const TranslatedText* const found = text_of(result, text);
-    return found && rank < found->translations.size() ? &found->translations[rank] : nullptr;
+const TextTranslation* translation_of(const uwaga_result* result, std::size_t text, std::size_t rank) {
+    const TextResult* const text_result = text_of(result, text);
+    return text_result && rank < text_result->translations.size() ? &text_result->translations[rank] : nullptr;
 }
 
 // The array of a translation with this number; those of its text come first.
-const NamedArray* array_of(const uwaga_result* result, std::size_t text, std::size_t rank, std::size_t at) {
-    const Translated* const one = one_of(result, text, rank);
-    if (!one) return nullptr;
+const NamedArray* array_of(const uwaga_result* result, std::size_t text, std::size_t rank, std::size_t index) {
+    const TextTranslation* const translation = translation_of(result, text, rank);
+    if (!translation) return nullptr;
     const std::vector<NamedArray>& shared = result->texts[text].arrays;
-    if (at < shared.size()) return &shared[at];
-    return at - shared.size() < one->arrays.size() ? &one->arrays[at - shared.size()] : nullptr;
+    if (index < shared.size()) return &shared[index];
+    return index - shared.size() < translation->arrays.size() ? &translation->arrays[index - shared.size()] : nullptr;
 }
 
 }  // namespace
@@ -245,18 +245,18 @@ const char* uwaga_version(void) { return UWAGA_VERSION; }
 int uwaga_open_folder(const char* folder, const char* options, uwaga_model** model, uwaga_error* error) {
     return guarded(error, [&] {
         require(folder, "folder");
-        const std::filesystem::path place = std::filesystem::u8path(folder);
-        const Json given = options_of(options);
-        const Json* const memory = given.find("memory");
-        const int64_t bound = memory && memory->integer() ? *memory->integer() : 0;
-        std::deque<std::string> kept;  // views of its strings stay valid
+        const std::filesystem::path location = std::filesystem::u8path(folder);
+        const Json options_json = options_of(options);
+        const Json* const bound_option = options_json.find("memory");
+        const int64_t bound = bound_option && bound_option->integer() ? *bound_option->integer() : 0;
+        std::deque<std::string> contents;  // views of its strings stay valid
         ModelFiles files;
-        std::error_code none;  // a folder without a file that can be opened is refused below
-        for (std::filesystem::directory_iterator at(place, none), end; !none && at != end && files.names.size() < most_files; at.increment(none)) {
-            files.names.push_back(at->path().filename().u8string());
+        std::error_code iteration_error;  // a folder without a file that can be opened is refused below
+        for (std::filesystem::directory_iterator entry(location, iteration_error), end; !iteration_error && entry != end && files.names.size() < max_files; entry.increment(iteration_error)) {
+            files.names.push_back(entry->path().filename().u8string());
         }
         std::sort(files.names.begin(), files.names.end());
-        files.read = [&](const std::string& name, std::size_t most, std::string_view& content) { return read_whole(place / std::filesystem::u8path(name), most, bound, kept, content); };
+        files.read = [&](const std::string& name, std::size_t max_file_bytes, std::string_view& content) { return read_file(location / std::filesystem::u8path(name), max_file_bytes, bound, contents, content); };
         open_into(folder, files, options, model);
     });
 }
@@ -268,10 +268,10 @@ int uwaga_open_files(const char* const* names, const void* const* contents, cons
         for (std::size_t i = 0; i < count; ++i) require(names[i] && (contents[i] || !sizes[i]), "names, contents");
         ModelFiles files;
         files.names.assign(names, names + count);
-        files.read = [&](const std::string& name, std::size_t most, std::string_view& content) {
+        files.read = [&](const std::string& name, std::size_t max_file_bytes, std::string_view& content) {
             const std::size_t i = static_cast<std::size_t>(std::find(files.names.begin(), files.names.end(), name) - files.names.begin());
             if (i == count) return false;
-            if (sizes[i] > most) throw Failure(Fault::model, name + ": is too large");
+            if (sizes[i] > max_file_bytes) throw Failure(Fault::model, name + ": is too large");
             content = sizes[i] ? std::string_view(static_cast<const char*>(contents[i]), sizes[i]) : std::string_view();
             return true;
         };
@@ -301,28 +301,28 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
     const int code = guarded(error, [&] {
         require(model && result && (texts || !count), "model, texts or result");
         *result = nullptr;
-        const Json given = options_of(options);
-        Fields fields(given, "", Fault::argument);
-        Wanted wanted;
-        wanted.decoding = model->opened->decoding;
-        wanted.streams = call && call->on_token;
-        if (fields.has("targets")) wanted.targets = targets_of(fields);
-        if (wanted.streams || wanted.targets) wanted.decoding.beam = wanted.decoding.nbest = 1;
-        read_options(fields, wanted.decoding);
-        wanted.alignment = fields.truth("alignment", false);
-        wanted.attention = fields.truth("attention", false);
-        wanted.tree = fields.truth("tree", false);
-        if (fields.has("edits")) wanted.edits = read_edits(fields.value("edits"), *model->opened->model);
+        const Json options_json = options_of(options);
+        Fields fields(options_json, "", Fault::argument);
+        TranslateRequest request;
+        request.decoding = model->opened->decoding;
+        request.streams = call && call->on_token;
+        if (fields.has("targets")) request.targets = targets_of(fields);
+        if (request.streams || request.targets) request.decoding.beam = request.decoding.nbest = 1;
+        read_options(fields, request.decoding);
+        request.alignment = fields.boolean("alignment", false);
+        request.attention = fields.boolean("attention", false);
+        request.tree = fields.boolean("tree", false);
+        if (fields.has("edits")) request.edits = read_edits(fields.value("edits"), *model->opened->model);
         if (fields.has("insight")) {
             const std::vector<std::string_view> names = texts_of(fields, "insight");
-            wanted.insight.emplace(names.begin(), names.end());
+            request.insight.emplace(names.begin(), names.end());
             if (model->opened->model->network) fields.refuse("insight", "is for Transformers, and the model is recurrent");
         }
-        const int64_t bound = fields.whole("memory", 0, most_bytes, 0);
-        wanted.tag = target_tag(fields, *model->opened, model->tag);
+        const int64_t bound = fields.integer("memory", 0, max_bytes, 0);
+        request.tag = target_tag(fields, *model->opened, model->tag);
         fields.check_all_used();
-        if (wanted.streams && wanted.decoding.beam != 1) fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
-        if (wanted.targets && wanted.decoding.beam != 1) fields.refuse("beam", "must be 1 with targets, which leave nothing to search");
+        if (request.streams && request.decoding.beam != 1) fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
+        if (request.targets && request.decoding.beam != 1) fields.refuse("beam", "must be 1 with targets, which leave nothing to search");
         std::vector<std::string_view> views;
         for (std::size_t i = 0; i < count; ++i) {
             require(texts[i], "texts");
@@ -330,67 +330,67 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         }
         Hooks hooks;
         if (call) hooks.cancelled = [&] { return call->cancelled.load(); };
-        if (wanted.streams) {
+        if (request.streams) {
             hooks.on_token = [&](std::size_t text, int32_t token, double log_prob, const std::string& translation) { return call->on_token(call->user, text, token, log_prob, translation.c_str()) == 0; };
         }
-        auto made = std::make_unique<uwaga_result>();
-        made->texts = translate(*model->opened, views, wanted, model->budget, bound, hooks);
-        *result = made.release();
+        auto translated = std::make_unique<uwaga_result>();
+        translated->texts = translate(*model->opened, views, request, model->budget, bound, hooks);
+        *result = translated.release();
     });
     if (call) call->cancelled = false;  // for the next call
     return code;
 }
 
 size_t uwaga_result_count(const uwaga_result* result, size_t text) {
-    const TranslatedText* const found = text_of(result, text);
-    return found ? found->translations.size() : 0;
+    const TextResult* const text_result = text_of(result, text);
+    return text_result ? text_result->translations.size() : 0;
 }
 
 const char* uwaga_result_text(const uwaga_result* result, size_t text, size_t rank, size_t* length) {
-    const Translated* const one = one_of(result, text, rank);
-    if (length) *length = one ? one->text.size() : 0;
-    return one ? one->text.c_str() : nullptr;
+    const TextTranslation* const translation = translation_of(result, text, rank);
+    if (length) *length = translation ? translation->text.size() : 0;
+    return translation ? translation->text.c_str() : nullptr;
 }
 
 double uwaga_result_score(const uwaga_result* result, size_t text, size_t rank) {
-    const Translated* const one = one_of(result, text, rank);
-    return one ? one->score : std::numeric_limits<double>::quiet_NaN();
+    const TextTranslation* const translation = translation_of(result, text, rank);
+    return translation ? translation->score : std::numeric_limits<double>::quiet_NaN();
 }
 
 int uwaga_result_truncated(const uwaga_result* result, size_t text, size_t rank) {
-    const Translated* const one = one_of(result, text, rank);
-    return one && one->truncated;
+    const TextTranslation* const translation = translation_of(result, text, rank);
+    return translation && translation->truncated;
 }
 
 size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side, const int32_t** tokens) {
-    const TranslatedText* const found = text_of(result, text);
-    const Translated* const one = one_of(result, text, rank);
-    const std::vector<int32_t>* const row = side == 0 ? (found ? &found->source : nullptr) : side == 1 && one ? &one->tokens : nullptr;
+    const TextResult* const text_result = text_of(result, text);
+    const TextTranslation* const translation = translation_of(result, text, rank);
+    const std::vector<int32_t>* const row = side == 0 ? (text_result ? &text_result->source : nullptr) : side == 1 && translation ? &translation->tokens : nullptr;
     if (tokens) *tokens = row ? row->data() : nullptr;
     return row ? row->size() : 0;
 }
 
 size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs) {
-    const Translated* const one = one_of(result, text, rank);
-    if (log_probs) *log_probs = one ? one->log_probs.data() : nullptr;
-    return one ? one->log_probs.size() : 0;
+    const TextTranslation* const translation = translation_of(result, text, rank);
+    if (log_probs) *log_probs = translation ? translation->log_probs.data() : nullptr;
+    return translation ? translation->log_probs.size() : 0;
 }
 
-const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t at) {
-    const NamedArray* const found = array_of(result, text, rank, at);
-    return found ? found->name.c_str() : nullptr;
+const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t index) {
+    const NamedArray* const array = array_of(result, text, rank, index);
+    return array ? array->name.c_str() : nullptr;
 }
 
 const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank, const char* name, size_t shape[4], size_t* axes) {
     if (axes) *axes = 0;
-    for (std::size_t at = 0; name; ++at) {
-        const NamedArray* const found = array_of(result, text, rank, at);
-        if (!found) return nullptr;
-        if (found->name != name) continue;
-        if (axes) *axes = found->shape.size();
-        if (shape) std::copy(found->shape.begin(), found->shape.end(), shape);
-        static constexpr float none = 0;  // an alignment of no tokens is empty, not missing
-        return found->values.empty() ? &none : found->values.data();
+    for (std::size_t index = 0; name; ++index) {
+        const NamedArray* const array = array_of(result, text, rank, index);
+        if (!array) return nullptr;
+        if (array->name != name) continue;
+        if (axes) *axes = array->shape.size();
+        if (shape) std::copy(array->shape.begin(), array->shape.end(), shape);
+        static constexpr float empty = 0;  // an alignment of no tokens is empty, not missing
+        return array->values.empty() ? &empty : array->values.data();
     }
     return nullptr;
 }

@@ -14,7 +14,7 @@
  * another one. Nothing is global. Texts are UTF-8. A text is translated as one sentence: sentence splitting, lower-casing
  * of capitals, markup and glossaries are those of the Python package. Tokens and numbers equal Python's, bit for bit.
  *
- * Options are JSON objects, so that later versions can add some; NULL or "" is {}. An unknown one is an error. */
+ * Options are JSON objects, so that later versions can add some; NULL or "" is {}. Unknown ones are errors. */
 #ifndef UWAGA_H
 #define UWAGA_H
 
@@ -50,7 +50,7 @@ enum {
     UWAGA_ERROR_INTERNAL = 9
 };
 
-/* The code and message of the latest failure. The caller owns it, so that no message is global; it may be NULL. */
+/* The code and message of the latest failure. The caller owns it, so no message is global; it may be NULL. */
 typedef struct {
     int code;
     char message[508]; /* UTF-8, ends with a zero */
@@ -63,8 +63,8 @@ typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log
 
 UWAGA_API const char* uwaga_version(void);
 
-/* Open a folder of a Transformer or a recurrent model: one of `uwaga train`, of `uwaga convert --int8` or `--int4`, or a
- * binary one of Marian, such as Firefox's. Options:
+/* Open a folder of a Transformer or a recurrent model: one of `uwaga train`, of `uwaga convert --int8` or
+ * `--int4`, or a binary one of Marian, such as Firefox's. Options:
  *   "threads": of one call, 1 to 256; default 1
  *   "dtype": "int8" or "float32" for the matrices; default: as they are stored
  *   "shortlist": false to leave out the shortlist that comes with a model of Marian
@@ -95,22 +95,26 @@ UWAGA_API uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user);
 UWAGA_API void uwaga_cancel(uwaga_call* call);
 UWAGA_API void uwaga_call_free(uwaga_call* call);
 
-/* Translate texts. `lengths` are their bytes; NULL if each ends with a zero. Options; defaults are the model's:
- *   "beam", "nbest", "length_penalty", "length_formula" ("average", "gnmt", "none"), "early_stopping" (true, false,
- *   "estimate"), "min_length", "max_length", "max_ratio", "max_extra": as in Python
+/* Translate texts. `lengths` are their bytes; NULL if each ends with a zero. Options, whose defaults are the
+ * model's:
+ *   "beam", "nbest", "length_penalty", "length_formula" ("average", "gnmt", "none"), "early_stopping"
+ *     (true, false, "estimate"), "min_length", "max_length", "max_ratio", "max_extra": as in Python
  *   "alignment": true for the share of each source token in each target token, by the model's alignment head
  *   "attention": true for all attention matrices
- *   "insight": names of arrays inside the best translation (queries, weights, logits, ...), or their beginnings such as
- *     "cross.2"; [] for all. Python's uwaga.engine.insight describes them. At most 256 MiB for each text
- *   "targets": a translation for each text, or its tokens, which the decoder is forced along: its scores, attention, insight
+ *   "insight": names of arrays inside the best translation (queries, weights, logits, ...), or their
+ *     prefixes such as "cross.2"; [] for all. Python's uwaga.engine.insight describes them. At most 256 MiB
+ *     for each text
+ *   "targets": a translation for each text, or its tokens, which the decoder is forced along: its scores,
+ *     attention, insight
  *   "tree": true for the candidates of all steps of the search
- *   "edits": changes of attention heads and positions, in their order: objects with "kind" ("encoder", "decoder",
- *     "cross"), "layer" and "head" from 1 (default: all), "weights" ("silent", "alone", "uniform", "diagonal", or rows of
- *     numbers (queries, keys), or these for each head), "mask" (rows of truth values), "scale"; or with "side" ("source",
- *     "target") and "places", the positions of its first tokens
+ *   "edits": changes of attention heads and positions, in their order: objects with "kind" ("encoder",
+ *     "decoder", "cross"), "layer" and "head" from 1 (default: all), "weights" ("silent", "alone",
+ *     "uniform", "diagonal", or rows of numbers (queries, keys), or these for each head), "mask" (rows of
+ *     truth values), "scale"; or with "side" ("source", "target") and "places", the positions of its first
+ *     tokens
  *   "source_language", "target_language": as above
  *   "memory": bound in bytes of this call
- * A call with on_token streams: its beam is 1 unless given, and must be 1. Without one, `call` may be NULL. */
+ * A call with on_token streams: its beam must be 1, the default then. Without one, `call` may be NULL. */
 UWAGA_API int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths, size_t count,
                               const char* options, uwaga_call* call, uwaga_result** result, uwaga_error* error);
 
@@ -135,10 +139,12 @@ UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text,
 
 /* The name of an array that was requested, counted from 0; NULL after the last. There are
  *   alignment                  (target tokens, source tokens)
- *   attention.encoder          (layers, heads, queries, keys); also attention.decoder and attention.cross. Queries of the
- *                              decoder are its steps, the first of which reads the start symbol
- *   tree                       (candidates, 3): the number of the candidate before or -1, the token, its log-probability;
- *                              each step keeps twice as many candidates as there are beams, the best first
+ *   attention.encoder          (layers, heads, queries, keys); also attention.decoder and attention.cross.
+ *                              Queries of the decoder are its steps, the first of which reads the start
+ *                              symbol
+ *   tree                       (candidates, 3): the number of the candidate before or -1, the token, its
+ *                              log-probability; each step keeps twice as many candidates as there are
+ *                              beams, the best first
  * and the names of "insight". What the model lacks is missing. */
 UWAGA_API const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t at);
 

@@ -1,4 +1,4 @@
-// The members of a JSON object, each read once with its bounds; what is unknown is an error.
+// The members of a JSON object, each read once with its bounds; unknown members are errors.
 #pragma once
 
 #include <cmath>
@@ -13,17 +13,17 @@
 
 namespace uwaga {
 
-// Every function throws Failure, whose message names the place and the key.
+// Every function throws Failure, whose message names the location and the key.
 class Fields {
   public:
-    // `place` begins messages: a file, or a file and the key of the object with a dot.
-    Fields(const Json& value, std::string place, Fault fault) : value_(value), place_(std::move(place)), fault_(fault) {
+    // `location` begins messages: a file, or a file and the key of the object with a dot.
+    Fields(const Json& value, std::string location, Fault fault) : value_(value), location_(std::move(location)), fault_(fault) {
         if (!value.object()) refuse("", "must be an object");
     }
 
     bool has(std::string_view name) {
-        const Json* const found = find(name);
-        return found && !found->null();
+        const Json* const member = find(name);
+        return member && !member->null();
     }
     // The value of a key that may be absent.
     const Json* find(std::string_view name) {
@@ -31,58 +31,58 @@ class Fields {
         return value_.find(name);
     }
     const Json& value(std::string_view name) {
-        const Json* const found = find(name);
-        if (!found) refuse(name, "is missing");
-        return *found;
+        const Json* const member = find(name);
+        if (!member) refuse(name, "is missing");
+        return *member;
     }
-    int64_t whole(std::string_view name, int64_t least, int64_t most, std::optional<int64_t> fallback = {}) {
-        const Json* const found = find(name);
-        if (!found && fallback) return *fallback;
+    int64_t integer(std::string_view name, int64_t min, int64_t max, std::optional<int64_t> fallback = {}) {
+        const Json* const member = find(name);
+        if (!member && fallback) return *fallback;
         const int64_t* const number = value(name).integer();
-        if (!number || *number < least || *number > most) refuse(name, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+        if (!number || *number < min || *number > max) refuse(name, "must be a whole number from " + std::to_string(min) + " to " + std::to_string(max));
         return *number;
     }
-    double number(std::string_view name, double least, double most, std::optional<double> fallback = {}) {
-        const Json* const found = find(name);
-        if (!found && fallback) return *fallback;
+    double number(std::string_view name, double min, double max, std::optional<double> fallback = {}) {
+        const Json* const member = find(name);
+        if (!member && fallback) return *fallback;
         double number = 0;
-        if (!value(name).number(number) || !(number >= least && number <= most)) refuse(name, "must be a number from " + bound(least) + " to " + bound(most));
+        if (!value(name).number(number) || !(number >= min && number <= max)) refuse(name, "must be a number from " + bound(min) + " to " + bound(max));
         return number;
     }
-    bool truth(std::string_view name, std::optional<bool> fallback = {}) {
-        const Json* const found = find(name);
-        if (!found && fallback) return *fallback;
-        const bool* const truth = value(name).boolean();
-        if (!truth) refuse(name, "must be true or false");
-        return *truth;
+    bool boolean(std::string_view name, std::optional<bool> fallback = {}) {
+        const Json* const member = find(name);
+        if (!member && fallback) return *fallback;
+        const bool* const boolean = value(name).boolean();
+        if (!boolean) refuse(name, "must be true or false");
+        return *boolean;
     }
     std::string text(std::string_view name, std::optional<std::string> fallback = {}) {
-        const Json* const found = find(name);
-        if (!found && fallback) return *fallback;
+        const Json* const member = find(name);
+        if (!member && fallback) return *fallback;
         const std::string* const text = value(name).string();
         if (!text) refuse(name, "must be a string");
         return *text;
     }
     // The index of a string among those allowed; the fallback is the first.
     int choice(std::string_view name, std::initializer_list<std::string_view> allowed) {
-        const std::string given = text(name, std::string(*allowed.begin()));
+        const std::string value = text(name, std::string(*allowed.begin()));
         std::string listed;
-        int at = 0;
-        for (const std::string_view one : allowed) {
-            if (one == given) return at;
-            listed += (at++ ? ", " : "") + std::string(one);
+        int index = 0;
+        for (const std::string_view option : allowed) {
+            if (option == value) return index;
+            listed += (index++ ? ", " : "") + std::string(option);
         }
         refuse(name, "must be one of " + listed);
     }
     // A member that has no meaning here, if it has any value.
-    void pass(std::initializer_list<std::string_view> names) { used_.insert(names.begin(), names.end()); }
+    void ignore(std::initializer_list<std::string_view> names) { used_.insert(names.begin(), names.end()); }
     void check_all_used() const {
         for (const Json::Member& member : *value_.object()) {
             if (!used_.count(member.key)) refuse(member.key, "is unknown");
         }
     }
     [[noreturn]] void refuse(std::string_view name, const std::string& message) const {
-        throw Failure(fault_, place_ + std::string(name.substr(0, 60)) + (name.empty() && place_.empty() ? "the options " : " ") + message);
+        throw Failure(fault_, location_ + std::string(name.substr(0, 60)) + (name.empty() && location_.empty() ? "the options " : " ") + message);
     }
 
   private:
@@ -97,7 +97,7 @@ class Fields {
     }
 
     const Json& value_;
-    const std::string place_;
+    const std::string location_;
     const Fault fault_;
     std::set<std::string, std::less<>> used_;
 };

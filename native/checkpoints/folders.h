@@ -11,29 +11,29 @@ namespace uwaga {
 // The files of a model by name, and their paths for messages.
 class Folder {
   public:
-    Folder(std::string place, const ModelFiles& files) : place_(std::move(place)), files_(files) {}
+    Folder(std::string location, const ModelFiles& files) : location_(std::move(location)), files_(files) {}
 
-    const std::string& place() const { return place_; }
+    const std::string& location() const { return location_; }
     const std::vector<std::string>& names() const { return files_.names; }
-    std::string path(const std::string& name) const { return place_.empty() ? name : place_ + "/" + name; }
-    bool has(const std::string& name, std::size_t most, std::string_view& content) const { return files_.read(name, most, content); }
+    std::string path(const std::string& name) const { return location_.empty() ? name : location_ + "/" + name; }
+    bool has(const std::string& name, std::size_t max_bytes, std::string_view& content) const { return files_.read(name, max_bytes, content); }
     // Throws Failure if there is no such file.
-    std::string_view file(const std::string& name, std::size_t most = std::numeric_limits<std::size_t>::max()) const {
+    std::string_view file(const std::string& name, std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) const {
         std::string_view content;
-        if (!has(name, most, content)) throw Failure(Fault::file, path(name) + ": no such file, so this is not a complete model");
+        if (!has(name, max_bytes, content)) throw Failure(Fault::file, path(name) + ": no such file, so this is not a complete model");
         return content;
     }
 
   private:
-    const std::string place_;
+    const std::string location_;
     const ModelFiles& files_;
 };
 
-constexpr std::size_t largest_config = std::size_t{1} << 20, largest_tokeniser = std::size_t{1} << 28;
-constexpr int64_t largest_vocabulary = (int64_t{1} << 24) - 1, most_tokens = int64_t{1} << 20, widest_beam = 1024;
+constexpr std::size_t max_config_bytes = std::size_t{1} << 20, max_tokeniser_bytes = std::size_t{1} << 28;
+constexpr int64_t max_vocabulary = (int64_t{1} << 24) - 1, max_tokens = int64_t{1} << 20, max_beam = 1024;
 
-// Read alignment_head.json, if there is one, after `made` has its settings.
-void read_alignment_head(const Folder& folder, OpenedModel& made);
+// Read alignment_head.json, if there is one, after `opened` has its settings.
+void read_alignment_head(const Folder& folder, OpenedModel& opened);
 
 bool is_marian_weights(const std::string& name);  // model*.bin
 

@@ -8,22 +8,22 @@
 
 namespace uwaga {
 
-void read_alignment_head(const Folder& folder, OpenedModel& made) {
+void read_alignment_head(const Folder& folder, OpenedModel& opened) {
     std::string_view content;
     const std::string name = "alignment_head.json";
-    if (!folder.has(name, largest_config, content)) return;
+    if (!folder.has(name, max_config_bytes, content)) return;
     const Json head = named(folder.path(name), [&] { return Json::read(content); });
     Fields fields(head, folder.path(name) + ": ", Fault::model);
-    made.head.layer = fields.whole("layer", 1, made.settings.decoder_layers) - 1;
-    made.head.head = fields.has("head") ? fields.whole("head", 1, made.settings.decoder_heads) - 1 : -1;
-    made.head.reading = fields.choice("step", {"predicting", "reading"}) == 1;
-    fields.pass({"links"});
+    opened.head.layer = fields.integer("layer", 1, opened.settings.decoder_layers) - 1;
+    opened.head.head = fields.has("head") ? fields.integer("head", 1, opened.settings.decoder_heads) - 1 : -1;
+    opened.head.reads_token = fields.choice("step", {"predicting", "reading"}) == 1;
+    fields.ignore({"links"});
     fields.check_all_used();
 }
 
 void read_options(Fields& fields, Decoding& d) {
-    d.beam = fields.whole("beam", 1, widest_beam, d.beam);
-    d.nbest = fields.whole("nbest", 1, widest_beam, d.nbest);
+    d.beam = fields.integer("beam", 1, max_beam, d.beam);
+    d.nbest = fields.integer("nbest", 1, max_beam, d.nbest);
     d.length_penalty = fields.number("length_penalty", -10, 10, d.length_penalty);
     if (fields.has("length_formula")) d.length_formula = fields.choice("length_formula", {"average", "gnmt", "none"});
     if (const Json* const stopping = fields.find("early_stopping")) {
@@ -34,16 +34,16 @@ void read_options(Fields& fields, Decoding& d) {
             d.stopping = static_cast<int>(Stopping::estimate);
         }
     }
-    d.min_length = fields.whole("min_length", 0, most_tokens, d.min_length);
-    if (const Json* const longest = fields.find("max_length")) d.max_length = longest->null() ? 0 : fields.whole("max_length", 1, most_tokens);
+    d.min_length = fields.integer("min_length", 0, max_tokens, d.min_length);
+    if (const Json* const longest = fields.find("max_length")) d.max_length = longest->null() ? 0 : fields.integer("max_length", 1, max_tokens);
     if (const Json* const ratio = fields.find("max_ratio")) d.max_ratio = ratio->null() ? std::numeric_limits<double>::infinity() : fields.number("max_ratio", 0, 1e300);
-    d.max_extra = fields.whole("max_extra", 0, most_tokens, d.max_extra);
+    d.max_extra = fields.integer("max_extra", 0, max_tokens, d.max_extra);
     if (d.nbest > d.beam) fields.refuse("nbest", "is more than beam");
     if (d.max_length && d.min_length > d.max_length) fields.refuse("min_length", "is more than max_length");
 }
 
-std::unique_ptr<OpenedModel> open_model(const std::string& place, const ModelFiles& files, const OpenOptions& options) {
-    const Folder folder(place, files);
+std::unique_ptr<OpenedModel> open_model(const std::string& location, const ModelFiles& files, const OpenOptions& options) {
+    const Folder folder(location, files);
     bool marian = false;
     for (const std::string& name : files.names) {
         if (name == "config.json") return open_uwaga(folder, options);

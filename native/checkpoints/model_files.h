@@ -22,7 +22,7 @@ namespace uwaga {
 // See uwaga.search.SearchOptions.
 struct Decoding {
     int64_t beam = 5, nbest = 1, min_length = 0, max_extra = 20;
-    int64_t max_length = 256;  // 0: the model's limit alone
+    int64_t max_length = 256;  // 0: only the model's limit
     double length_penalty = 1, max_ratio = 3;  // max_ratio may be infinite
     int length_formula = 0;  // average, gnmt, none
     int stopping = 0;        // Stopping
@@ -31,13 +31,13 @@ struct Decoding {
     std::vector<int32_t> banned;
 };
 
-// Read what a call or a folder sets of the options that both can set. Throws Failure.
+// Read the options that both a call and a folder can set. Throws Failure.
 void read_options(Fields& fields, Decoding& decoding);
 
 // The attention head that aligns; layers and heads count from 0. head -1: the mean of the layer's.
 struct AlignmentHead {
     int64_t layer = 0, head = -1;
-    bool reading = false;  // the step that reads a token aligns it, not the one that predicts it
+    bool reads_token = false;  // the step that reads a token aligns it, not the one that predicts it
 };
 
 struct OpenOptions {
@@ -57,19 +57,19 @@ struct OpenedModel {
     Decoding decoding;
     AlignmentHead head;
     int64_t bytes = 0;  // of its weights
-    std::vector<Buffer<uint8_t>> panels;  // what its matrices point to
-    std::vector<int32_t> list_offsets, list_targets;  // what its shortlist points to
+    std::vector<Buffer<uint8_t>> panels;  // memory of its matrices
+    std::vector<int32_t> list_offsets, list_targets;  // memory of its shortlist
     std::unique_ptr<const Shortlist> shortlist;       // null: the whole vocabulary
 };
 
-// The files of a model: their names, and a function that returns the contents of one with at most `most` bytes; the view
+// The files of a model: their names, and a function that returns the contents of one with at most `max_bytes` bytes; the view
 // lives until the model is open. It returns false if there is no such file, and throws Failure if it cannot be read.
 struct ModelFiles {
     std::vector<std::string> names;
-    std::function<bool(const std::string& name, std::size_t most, std::string_view& content)> read;
+    std::function<bool(const std::string& name, std::size_t max_bytes, std::string_view& content)> read;
 };
 
-// Throws Failure, whose message names `place`, the file and the key.
-std::unique_ptr<OpenedModel> open_model(const std::string& place, const ModelFiles& files, const OpenOptions& options);
+// Throws Failure, whose message names `location`, the file and the key.
+std::unique_ptr<OpenedModel> open_model(const std::string& location, const ModelFiles& files, const OpenOptions& options);
 
 }  // namespace uwaga

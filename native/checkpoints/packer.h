@@ -35,15 +35,15 @@ class StoredWeights {
 
 class Packer {
   public:
-    Packer(OpenedModel& made, std::string place, const OpenOptions& options, int64_t source, int64_t target) : made_(made), place_(std::move(place)), options_(options), source_(source), target_(target) {}
+    Packer(OpenedModel& opened, std::string location, const OpenOptions& options, int64_t source, int64_t target) : opened_(opened), location_(std::move(location)), options_(options), source_(source), target_(target) {}
 
     // Every function throws Failure, which names the file.
     void pack(StoredWeights& weights, bool int8);
 
     // Refuse a model that needs more than the bound, before anything is allocated.
-    void reserve(int64_t bytes, int64_t besides);
-    uint8_t* room(int64_t bytes);
-    void keep_vector(const std::string& file, const std::string& name, Buffer<float> values, int64_t size);
+    void reserve(int64_t bytes, int64_t extra);
+    uint8_t* allocate(int64_t bytes);
+    void add_vector(const std::string& file, const std::string& name, Buffer<float> values, int64_t size);
     void build(const std::string& file);
     static int64_t matrix_bytes(Matrix::Kind kind, int64_t outputs, int64_t inputs);
     static void check_finite(const std::string& file, const std::string& name, const float* values, int64_t count);
@@ -51,14 +51,14 @@ class Packer {
     Parts parts;
 
   private:
-    Matrix packed_float(const Product& one, const float* whole);
-    Matrix packed_int8(const Product& one, const float* whole);
-    Matrix packed_integers(const Product& one, const Int8Weights& weights);
-    bool pack_integers(const StoredWeights& weights, const Product& one);
-    void put_positions();
+    Matrix packed_float(const Product& product, const float* values);
+    Matrix packed_int8(const Product& product, const float* values);
+    Matrix packed_integers(const Product& product, const Int8Weights& weights);
+    bool pack_integers(const StoredWeights& weights, const Product& product);
+    void add_position_tables();
 
-    OpenedModel& made_;
-    const std::string place_;
+    OpenedModel& opened_;
+    const std::string location_;
     const OpenOptions& options_;
     const int64_t source_, target_;  // vocabularies
     std::vector<Buffer<float>> values_;       // of vectors, until build_model() has copied them

@@ -15,7 +15,7 @@ struct RecurrentSettings {
     enum class ScoreName { additive, additive_joint, concat, general, location, dot, scaled_dot };
 
     Family family = Family::cho;
-    bool paper = false, reverse = false, bidirectional = false, conditional = false, feeding = false;
+    bool paper_gru = false, reverse = false, bidirectional = false, conditional = false, input_feeding = false;
     bool attends = false;
     ScoreName score = ScoreName::additive;
     Locality locality = Locality::global;

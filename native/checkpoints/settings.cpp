@@ -7,26 +7,26 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t most_size = int64_t{1} << 24;       // of any axis
-constexpr int64_t most_positions = int64_t{1} << 24;  // numbers of a table of positions
-constexpr int64_t most_layers = 4096;
+constexpr int64_t max_size = int64_t{1} << 24;       // of any axis
+constexpr int64_t max_positions = int64_t{1} << 24;  // numbers of a table of positions
+constexpr int64_t max_layers = 4096;
 
 void read_transformer(Fields& fields, Settings& s) {
-    s.encoder_layers = fields.whole("encoder_layers", 1, most_layers, 6);
-    s.decoder_layers = fields.whole("decoder_layers", 1, most_layers, 6);
-    s.positions = static_cast<Places>(fields.choice("positions", {"sinusoidal", "learned", "relative"}));
+    s.encoder_layers = fields.integer("encoder_layers", 1, max_layers, 6);
+    s.decoder_layers = fields.integer("decoder_layers", 1, max_layers, 6);
+    s.positions = static_cast<PositionKind>(fields.choice("positions", {"sinusoidal", "learned", "relative"}));
     s.sinusoids = static_cast<Sinusoids>(fields.choice("sinusoids", {"interleaved", "halves", "tensor2tensor"}));
-    s.relative_buckets = fields.whole("relative_buckets", 4, most_size, 32);
-    s.relative_distance = fields.whole("relative_distance", 4, most_size, 128);
+    s.relative_buckets = fields.integer("relative_buckets", 4, max_size, 32);
+    s.relative_distance = fields.integer("relative_distance", 4, max_size, 128);
     s.ssru = fields.choice("self_attention", {"attention", "ssru"}) == 1;
-    fields.pass({"aan_layers", "aan_feed_forward", "aan_activation", "aan_gate"});
-    if (fields.has("decoder_heads")) s.decoder_heads = fields.whole("decoder_heads", 1, most_size);
-    if (fields.has("decoder_feed_forward")) s.decoder_feed_forward = fields.whole("decoder_feed_forward", 1, most_size);
-    s.output_scale = fields.truth("output_scale", false);
+    fields.ignore({"aan_layers", "aan_feed_forward", "aan_activation", "aan_gate"});
+    if (fields.has("decoder_heads")) s.decoder_heads = fields.integer("decoder_heads", 1, max_size);
+    if (fields.has("decoder_feed_forward")) s.decoder_feed_forward = fields.integer("decoder_feed_forward", 1, max_size);
+    s.output_scale = fields.boolean("output_scale", false);
     s.tie = static_cast<Tie>(fields.choice("tie", {"all", "none", "embeddings", "decoder"}));
-    if (s.positions == Places::sinusoidal && s.width % 2) fields.refuse("width", "must be even with sinusoidal positions");
-    if (s.positions == Places::relative && s.relative_distance <= s.relative_buckets / 2) fields.refuse("relative_distance", "must be more than half of relative_buckets");
-    if (s.positions == Places::relative && s.ssru) fields.refuse("positions", "relative positions need self_attention: attention");
+    if (s.positions == PositionKind::sinusoidal && s.width % 2) fields.refuse("width", "must be even with sinusoidal positions");
+    if (s.positions == PositionKind::relative && s.relative_distance <= s.relative_buckets / 2) fields.refuse("relative_distance", "must be more than half of relative_buckets");
+    if (s.positions == PositionKind::relative && s.ssru) fields.refuse("positions", "relative positions need self_attention: attention");
 }
 
 int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
@@ -34,21 +34,21 @@ int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
     return width / heads;
 }
 
-bool ends_with(std::string_view name, std::string_view end) { return name.size() >= end.size() && name.substr(name.size() - end.size()) == end; }
+bool ends_with(std::string_view name, std::string_view suffix) { return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix; }
 
 using Names = std::vector<Product>;
 
-void add(Names& made, const std::string& name, int64_t outputs, int64_t inputs, bool bias) { made.push_back({name, {{name, outputs}}, inputs, bias}); }
+void add(Names& products, const std::string& name, int64_t outputs, int64_t inputs, bool bias) { products.push_back({name, {{name, outputs}}, inputs, bias}); }
 
-void add_attention(Names& made, const std::string& name, int64_t width, int64_t inner, bool bias) {
-    made.push_back({name + ".query_key_value", {{name + ".query", inner}, {name + ".key_value", 2 * inner}}, width, bias});
-    add(made, name + ".output", width, inner, bias);
+void add_attention(Names& products, const std::string& name, int64_t width, int64_t inner, bool bias) {
+    products.push_back({name + ".query_key_value", {{name + ".query", inner}, {name + ".key_value", 2 * inner}}, width, bias});
+    add(products, name + ".output", width, inner, bias);
 }
 
-void add_feed_forward(Names& made, const std::string& name, const Settings& s, int64_t inner) {
-    add(made, name + ".inner", inner, s.width, s.feed_forward_bias);
-    if (s.gated) add(made, name + ".gate", inner, s.width, s.feed_forward_bias);
-    add(made, name + ".outer", s.width, inner, s.feed_forward_bias);
+void add_feed_forward(Names& products, const std::string& name, const Settings& s, int64_t inner) {
+    add(products, name + ".inner", inner, s.width, s.feed_forward_bias);
+    if (s.gated) add(products, name + ".gate", inner, s.width, s.feed_forward_bias);
+    add(products, name + ".outer", s.width, inner, s.feed_forward_bias);
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ std::string bias_name(const std::string& part) {
     return name.replace(name.rfind("weight"), 6, "bias");
 }
 
-Settings read_settings(const Json& model, const std::string& place) {
-    Fields fields(model, place + ": model.", Fault::model);
+Settings read_settings(const Json& model, const std::string& location) {
+    Fields fields(model, location + ": model.", Fault::model);
     Settings s;
     const std::string family = fields.text("family");
     if (is_recurrent(family)) {
@@ -77,24 +77,24 @@ Settings read_settings(const Json& model, const std::string& place) {
     }
     if (family == "decoder-only") fields.refuse("family", "decoder-only models run in the Python package");
     if (family != "transformer") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers and recurrent models can");
-    s.width = fields.whole("width", 1, most_size, 512);
-    s.encoder_heads = fields.whole("heads", 1, most_size, 8);
-    s.feed_forward = fields.whole("feed_forward", 1, most_size, 2048);
+    s.width = fields.integer("width", 1, max_size, 512);
+    s.encoder_heads = fields.integer("heads", 1, max_size, 8);
+    s.feed_forward = fields.integer("feed_forward", 1, max_size, 2048);
     s.activation = 1 + fields.choice("activation", {"relu", "gelu", "gelu_tanh", "silu"});
-    s.gated = fields.truth("gated", false);
+    s.gated = fields.boolean("gated", false);
     s.pre_norm = fields.choice("norm", {"post", "pre"}) == 1;
-    s.max_length = fields.whole("max_length", 1, most_positions, 512);
-    s.position_offset = fields.whole("position_offset", 0, most_positions, 0);
-    s.embedding_scale = fields.truth("embedding_scale", true);
-    s.embedding_norm = fields.truth("embedding_norm", false);
+    s.max_length = fields.integer("max_length", 1, max_positions, 512);
+    s.position_offset = fields.integer("position_offset", 0, max_positions, 0);
+    s.embedding_scale = fields.boolean("embedding_scale", true);
+    s.embedding_norm = fields.boolean("embedding_norm", false);
     s.rms = fields.choice("norm_kind", {"layer", "rms"}) == 1;
     s.norm_epsilon = fields.number("norm_epsilon", 1e-300, 1e300, 1e-5);
-    s.attention_bias = fields.truth("attention_bias", true);
-    s.feed_forward_bias = fields.truth("feed_forward_bias", true);
-    s.attention_scale = fields.truth("attention_scale", true);
-    s.output_bias = fields.truth("output_bias", false);
-    fields.pass({"dropout", "attention_dropout", "activation_dropout"});
-    const int64_t head_width = fields.has("head_width") ? fields.whole("head_width", 1, most_size) : 0;
+    s.attention_bias = fields.boolean("attention_bias", true);
+    s.feed_forward_bias = fields.boolean("feed_forward_bias", true);
+    s.attention_scale = fields.boolean("attention_scale", true);
+    s.output_bias = fields.boolean("output_bias", false);
+    fields.ignore({"dropout", "attention_dropout", "activation_dropout"});
+    const int64_t head_width = fields.has("head_width") ? fields.integer("head_width", 1, max_size) : 0;
     read_transformer(fields, s);
     fields.check_all_used();
     if (!s.decoder_heads) s.decoder_heads = s.encoder_heads;
@@ -102,57 +102,57 @@ Settings read_settings(const Json& model, const std::string& place) {
     s.encoder_head_width = head_width ? head_width : width_of_heads(fields, s.width, s.encoder_heads);
     s.decoder_head_width = head_width ? head_width : width_of_heads(fields, s.width, s.decoder_heads);
     for (const int64_t inner : {s.encoder_heads * s.encoder_head_width, s.decoder_heads * s.decoder_head_width}) {
-        if (inner > most_size) fields.refuse("heads", "are too many for their width");
+        if (inner > max_size) fields.refuse("heads", "are too many for their width");
     }
-    if (s.positions == Places::relative && s.relative_distance > most_positions / (2 * std::max(s.encoder_heads, s.decoder_heads) + 1)) fields.refuse("relative_distance", "needs too large a table of positions");
-    if (s.positions != Places::relative && (s.max_length + s.position_offset) > most_positions / s.width) fields.refuse("max_length", "needs too large a table of positions");
+    if (s.positions == PositionKind::relative && s.relative_distance > max_positions / (2 * std::max(s.encoder_heads, s.decoder_heads) + 1)) fields.refuse("relative_distance", "needs too large a table of positions");
+    if (s.positions != PositionKind::relative && (s.max_length + s.position_offset) > max_positions / s.width) fields.refuse("max_length", "needs too large a table of positions");
     return s;
 }
 
 std::vector<Product> products(const Settings& s, int64_t source, int64_t target) {
     if (s.recurrent) return recurrent_products(*s.recurrent, source, target);
-    Names made;
+    Names products;
     int64_t inner = s.encoder_heads * s.encoder_head_width;
     for (int64_t l = 0; l < s.encoder_layers; ++l) {
-        const std::string at = "encoder." + std::to_string(l);
-        add_attention(made, at + ".attention", s.width, inner, s.attention_bias);
-        add_feed_forward(made, at + ".feed_forward", s, s.feed_forward);
+        const std::string prefix = "encoder." + std::to_string(l);
+        add_attention(products, prefix + ".attention", s.width, inner, s.attention_bias);
+        add_feed_forward(products, prefix + ".feed_forward", s, s.feed_forward);
     }
     inner = s.decoder_heads * s.decoder_head_width;
     for (int64_t l = 0; l < s.decoder_layers; ++l) {
-        const std::string at = "decoder." + std::to_string(l);
+        const std::string prefix = "decoder." + std::to_string(l);
         if (s.ssru) {
-            add(made, at + ".ssru.forget", s.width, s.width, true);
-            add(made, at + ".ssru.input", s.width, s.width, false);
+            add(products, prefix + ".ssru.forget", s.width, s.width, true);
+            add(products, prefix + ".ssru.input", s.width, s.width, false);
         } else {
-            add_attention(made, at + ".self_attention", s.width, inner, s.attention_bias);
+            add_attention(products, prefix + ".self_attention", s.width, inner, s.attention_bias);
         }
-        add(made, at + ".cross_attention.query", inner, s.width, s.attention_bias);
-        add(made, at + ".cross_attention.key_value", 2 * inner, s.width, s.attention_bias);
-        add(made, at + ".cross_attention.output", s.width, inner, s.attention_bias);
-        add_feed_forward(made, at + ".feed_forward", s, s.decoder_feed_forward);
+        add(products, prefix + ".cross_attention.query", inner, s.width, s.attention_bias);
+        add(products, prefix + ".cross_attention.key_value", 2 * inner, s.width, s.attention_bias);
+        add(products, prefix + ".cross_attention.output", s.width, inner, s.attention_bias);
+        add_feed_forward(products, prefix + ".feed_forward", s, s.decoder_feed_forward);
     }
-    made.push_back({"output", {{"output_weight", target}}, s.width, false});
+    products.push_back({"output", {{"output_weight", target}}, s.width, false});
     if (s.tie != Tie::all) {
-        made.push_back({"source_embedding", {{"source_embedding.weight", source}}, s.width, false});
-        if (s.tie == Tie::none) made.push_back({"target_embedding", {{"target_embedding.weight", target}}, s.width, false});
+        products.push_back({"source_embedding", {{"source_embedding.weight", source}}, s.width, false});
+        if (s.tie == Tie::none) products.push_back({"target_embedding", {{"target_embedding.weight", target}}, s.width, false});
     }
-    return made;
+    return products;
 }
 
 std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t target) {
     if (s.recurrent) return recurrent_vectors(*s.recurrent, target);
-    std::map<std::string, std::vector<int64_t>> made;
+    std::map<std::string, std::vector<int64_t>> vectors;
     const auto add_norm = [&](const std::string& name) {
-        made[name + ".weight"] = {s.width};
-        if (!s.rms) made[name + ".bias"] = {s.width};
+        vectors[name + ".weight"] = {s.width};
+        if (!s.rms) vectors[name + ".bias"] = {s.width};
     };
     for (int64_t l = 0; l < s.encoder_layers; ++l) {
         for (const char* block : {".attention_norm", ".feed_forward_norm"}) add_norm("encoder." + std::to_string(l) + block);
     }
     for (int64_t l = 0; l < s.decoder_layers; ++l) {
-        const std::string at = "decoder." + std::to_string(l);
-        for (const char* block : {".self_attention_norm", ".cross_attention_norm", ".feed_forward_norm"}) add_norm(at + block);
+        const std::string prefix = "decoder." + std::to_string(l);
+        for (const char* block : {".self_attention_norm", ".cross_attention_norm", ".feed_forward_norm"}) add_norm(prefix + block);
     }
     if (s.pre_norm) {
         add_norm("encoder_norm");
@@ -161,17 +161,17 @@ std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t t
     const int64_t rows = s.max_length + s.position_offset;
     for (const auto& [side, heads] : {std::pair<std::string, int64_t>("source", s.encoder_heads), {"target", s.decoder_heads}}) {
         if (s.embedding_norm) add_norm(side + "_norm");
-        if (s.positions == Places::learned) made[side + "_positions.weight"] = {rows, s.width};
-        if (s.positions == Places::relative) made[side + "_positions.weight"] = {s.relative_buckets, heads};
+        if (s.positions == PositionKind::learned) vectors[side + "_positions.weight"] = {rows, s.width};
+        if (s.positions == PositionKind::relative) vectors[side + "_positions.weight"] = {s.relative_buckets, heads};
     }
-    if (s.output_bias) made["output_bias"] = {target};
-    return made;
+    if (s.output_bias) vectors["output_bias"] = {target};
+    return vectors;
 }
 
 std::map<std::string, double> model_settings(const Settings& s, bool float16_cache) {
     if (s.recurrent) return recurrent_model_settings(*s.recurrent);
-    const bool relative = s.positions == Places::relative;
-    const auto real = [](int64_t whole) { return static_cast<double>(whole); };
+    const bool relative = s.positions == PositionKind::relative;
+    const auto real = [](int64_t value) { return static_cast<double>(value); };
     const auto scale = [&](int64_t width) { return s.attention_scale ? 1 / std::sqrt(real(width)) : 1.0; };
     return {
         {"width", real(s.width)},

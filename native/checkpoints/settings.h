@@ -14,7 +14,7 @@
 namespace uwaga {
 
 enum class Tie { all, none, embeddings, decoder };
-enum class Places { sinusoidal, learned, relative };
+enum class PositionKind { sinusoidal, learned, relative };
 
 struct RecurrentSettings;  // checkpoints/recurrent_settings.h
 
@@ -30,7 +30,7 @@ struct Settings {
     bool embedding_scale = true, embedding_norm = false, attention_bias = true, feed_forward_bias = true, attention_scale = true;
     bool output_bias = false, output_scale = false;
     Tie tie = Tie::all;
-    Places positions = Places::sinusoidal;
+    PositionKind positions = PositionKind::sinusoidal;
     Sinusoids sinusoids = Sinusoids::interleaved;
 };
 
@@ -41,7 +41,7 @@ struct Product {
     std::vector<std::pair<std::string, int64_t>> parts;
     int64_t inputs;
     bool bias;
-    std::vector<int64_t> shape = {};  // of the stored weight, of which this is a block; empty: it is the whole
+    std::vector<int64_t> shape = {};  // of the stored weight, of which this is a block; empty: it is the whole weight
     int64_t first = 0, column = 0;    // the block's first output and input
 
     int64_t outputs() const {
@@ -54,7 +54,7 @@ std::string weight_name(const std::string& part);
 std::string bias_name(const std::string& part);
 
 // Read the object "model" of a config.json. Throws Failure.
-Settings read_settings(const Json& model, const std::string& place);
+Settings read_settings(const Json& model, const std::string& location);
 std::vector<Product> products(const Settings& settings, int64_t source, int64_t target);
 // Shapes of the stored tensors that are not matrices, including positions, by name.
 std::map<std::string, std::vector<int64_t>> vectors(const Settings& settings, int64_t target);

@@ -8,17 +8,17 @@ namespace uwaga {
 
 namespace {
 
-constexpr std::string_view mark = "\xe2\x96\x81";  // SentencePiece uses it for spaces
+constexpr std::string_view space_mark_piece = "\xe2\x96\x81";  // SentencePiece uses it for spaces
 constexpr const char *end_piece = "</s>", *unknown_piece = "<unk>", *pad_piece = "<pad>";
 
 // The tag that a text begins with: <...> or >>...<<, without spaces or further brackets; empty for none.
 std::string_view leading_tag(std::string_view text) {
     const bool marian = text.substr(0, 2) == ">>";
     if (!marian && text.substr(0, 1) != "<") return {};
-    const std::size_t first = marian ? 2 : 1, last = text.find_first_of("<> \t\n\v\f\r", first);
-    if (last == std::string_view::npos || last == first) return {};
+    const std::size_t first = marian ? 2 : 1, close_start = text.find_first_of("<> \t\n\v\f\r", first);
+    if (close_start == std::string_view::npos || close_start == first) return {};
     const std::string_view end = marian ? "<<" : ">";
-    return text.substr(last, end.size()) == end ? text.substr(0, last + end.size()) : std::string_view();
+    return text.substr(close_start, end.size()) == end ? text.substr(0, close_start + end.size()) : std::string_view();
 }
 
 // The language of a tag >>de<< or <2de>, empty for other tags.
@@ -28,9 +28,9 @@ std::string_view tag_language(std::string_view tag) {
 }
 
 // Of models that uwaga trained: text that spells a special symbol is ordinary text, and U+2581 is encoded as bytes.
-class Trained final : public Subwords {
+class TrainedSubwords final : public Subwords {
   public:
-    explicit Trained(std::string_view model) : pieces_(model) {
+    explicit TrainedSubwords(std::string_view model) : pieces_(model) {
         symbols_ = {pieces_.start(), pieces_.end(), pieces_.pad(), pieces_.unknown()};
         if (symbols_.unknown < 0 || symbols_.start < 0 || symbols_.end < 0 || symbols_.pad < 0) throw std::invalid_argument("the tokeniser lacks a special symbol");
         for (int32_t id = 0; id < pieces_.size(); ++id) {
@@ -40,48 +40,48 @@ class Trained final : public Subwords {
             if (!language.empty()) languages_[std::string(language)] = piece;
             if (!language.empty() || pieces_.control(id)) tags_.emplace(piece, id);
         }
-        for (const char* byte : {"<0xE2>", "<0x96>", "<0x81>"}) mark_.push_back(pieces_.id_of(byte));
-        for (const int32_t id : std::vector<int32_t>(mark_)) {
-            if (id == symbols_.unknown) mark_ = {id};
+        for (const char* byte : {"<0xE2>", "<0x96>", "<0x81>"}) mark_ids_.push_back(pieces_.id_of(byte));
+        for (const int32_t id : std::vector<int32_t>(mark_ids_)) {
+            if (id == symbols_.unknown) mark_ids_ = {id};
         }
     }
 
     std::vector<int32_t> encode(std::string_view text, const std::string& tag) const override {
         std::vector<int32_t> ids;
-        std::string_view rest = text;
+        std::string_view remaining = text;
         while (!tags_.empty()) {
-            const std::string_view found = leading_tag(rest);
-            const auto known = tags_.find(std::string(found));
-            if (known == tags_.end()) {
-                if (!tag_language(found).empty()) check_language(found);
+            const std::string_view leading = leading_tag(remaining);
+            const auto match = tags_.find(std::string(leading));
+            if (match == tags_.end()) {
+                if (!tag_language(leading).empty()) check_language(leading);
                 break;
             }
-            ids.push_back(known->second);
-            rest.remove_prefix(found.size());
-            rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+            ids.push_back(match->second);
+            remaining.remove_prefix(leading.size());
+            remaining.remove_prefix(std::min(remaining.find_first_not_of(' '), remaining.size()));
         }
         if (ids.empty() && !tag.empty() && !text.empty()) ids.push_back(tags_.at(tag));
-        if (rest.find(mark) == std::string_view::npos) {
-            append(ids, rest, true);
+        if (remaining.find(space_mark_piece) == std::string_view::npos) {
+            append(ids, remaining, true);
             return ids;
         }
-        const std::string spaced = " " + std::string(rest);
-        rest = spaced;
+        const std::string spaced = " " + std::string(remaining);
+        remaining = spaced;
         while (true) {
-            const std::size_t at = rest.find(mark);
-            if (at != 0 && !rest.empty()) append(ids, rest.substr(0, at), false);
-            if (at == std::string_view::npos) return ids;
-            ids.insert(ids.end(), mark_.begin(), mark_.end());
-            rest.remove_prefix(at + mark.size());
+            const std::size_t position = remaining.find(space_mark_piece);
+            if (position != 0 && !remaining.empty()) append(ids, remaining.substr(0, position), false);
+            if (position == std::string_view::npos) return ids;
+            ids.insert(ids.end(), mark_ids_.begin(), mark_ids_.end());
+            remaining.remove_prefix(position + space_mark_piece.size());
         }
     }
 
     std::string decode(const std::vector<int32_t>& tokens) const override {
-        std::vector<int32_t> kept;
+        std::vector<int32_t> text_tokens;
         for (const int32_t token : tokens) {
-            if (token != symbols_.start && token != symbols_.end && token != symbols_.pad) kept.push_back(token);
+            if (token != symbols_.start && token != symbols_.end && token != symbols_.pad) text_tokens.push_back(token);
         }
-        return kept.empty() ? std::string() : pieces_.decode(kept);
+        return text_tokens.empty() ? std::string() : pieces_.decode(text_tokens);
     }
 
     std::string_view piece(int32_t id) const override { return pieces_.piece(id); }
@@ -89,16 +89,16 @@ class Trained final : public Subwords {
 
   private:
     void append(std::vector<int32_t>& ids, std::string_view text, bool prefix) const {
-        const std::vector<int32_t> own = pieces_.encode(text, prefix);
-        ids.insert(ids.end(), own.begin(), own.end());
+        const std::vector<int32_t> text_ids = pieces_.encode(text, prefix);
+        ids.insert(ids.end(), text_ids.begin(), text_ids.end());
     }
 
     SentencePiece pieces_;
-    std::vector<int32_t> mark_;             // ids of U+2581 in a text
+    std::vector<int32_t> mark_ids_;             // ids of U+2581 in a text
     std::map<std::string, int32_t> tags_;  // that a text may begin with
 };
 
-// Bytes of the white space, as Python's str.strip() has it, at the beginning of a text; 0 for none.
+// Bytes of the white space, as Python's str.strip() has it, at the start of a text; 0 for none.
 std::size_t space_bytes(std::string_view text) {
     if (text.empty()) return 0;
     const auto first = static_cast<unsigned char>(text[0]);
@@ -106,12 +106,12 @@ std::size_t space_bytes(std::string_view text) {
     for (const std::string_view space : {"\xc2\x85", "\xc2\xa0"}) {
         if (text.substr(0, 2) == space) return 2;
     }
-    const std::string_view three = text.substr(0, 3);
+    const std::string_view first_three = text.substr(0, 3);
     for (const std::string_view space : {"\xe1\x9a\x80", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"}) {
-        if (three == space) return 3;
+        if (first_three == space) return 3;
     }
-    const bool general = three.size() == 3 && three.substr(0, 2) == "\xe2\x80";  // U+2000 to U+200A
-    return general && static_cast<unsigned char>(three[2]) >= 0x80 && static_cast<unsigned char>(three[2]) <= 0x8a ? 3 : 0;
+    const bool general_punctuation = first_three.size() == 3 && first_three.substr(0, 2) == "\xe2\x80";  // U+2000 to U+200A
+    return general_punctuation && static_cast<unsigned char>(first_three[2]) >= 0x80 && static_cast<unsigned char>(first_three[2]) <= 0x8a ? 3 : 0;
 }
 
 std::string stripped(std::string_view text) {
@@ -126,53 +126,53 @@ std::string stripped(std::string_view text) {
     return std::string(text.substr(0, end));
 }
 
-class Marian final : public Subwords {
+class MarianSubwords final : public Subwords {
   public:
-    Marian(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols) : pieces_(std::move(model)), ids_(std::move(ids)), texts_(ids_.size()) {
+    MarianSubwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols) : pieces_(std::move(model)), ids_(std::move(ids)), texts_(ids_.size()) {
         symbols_ = symbols;
         for (const auto& [piece, id] : ids_) texts_[static_cast<std::size_t>(id)] = piece;
         find_languages();
     }
-    Marian(std::shared_ptr<const SentencePiece> model, int32_t pad) : pieces_(std::move(model)), texts_(static_cast<std::size_t>(pad) + 1) {
+    MarianSubwords(std::shared_ptr<const SentencePiece> model, int32_t pad) : pieces_(std::move(model)), texts_(static_cast<std::size_t>(pad) + 1) {
         for (int32_t id = 0; id < pad; ++id) texts_[static_cast<std::size_t>(id)] = id < pieces_->size() ? std::string(pieces_->piece(id)) : "<unused" + std::to_string(id) + ">";
         texts_.back() = pad_piece;
-        symbols_ = {pad, known_piece(end_piece), pad, known_piece(unknown_piece)};
+        symbols_ = {pad, required_piece(end_piece), pad, required_piece(unknown_piece)};
         find_languages();
-        direct_ = languages_.empty();
-        if (direct_) return;
+        uses_piece_ids_ = languages_.empty();
+        if (uses_piece_ids_) return;
         for (int32_t id = 0; id < pad; ++id) ids_.emplace(piece(id), id);
         ids_[pad_piece] = pad;
     }
 
     std::vector<int32_t> encode(std::string_view text, const std::string& tag) const override {
-        if (direct_) return pieces_->encode(text);
+        if (uses_piece_ids_) return pieces_->encode(text);
         std::vector<int32_t> ids;
         const std::size_t close = text.substr(0, 2) == ">>" ? text.find("<<", 2) : std::string_view::npos;
-        std::string rest(text);
+        std::string remaining(text);
         if (close != std::string_view::npos) {
-            const std::string lead(text.substr(0, close + 2));
-            const auto known = ids_.find(lead);
-            if (known == ids_.end() && !languages_.empty()) check_language(lead);
-            ids.push_back(known == ids_.end() ? symbols_.unknown : known->second);
-            rest.erase(0, lead.size());
+            const std::string leading(text.substr(0, close + 2));
+            const auto match = ids_.find(leading);
+            if (match == ids_.end() && !languages_.empty()) check_language(leading);
+            ids.push_back(match == ids_.end() ? symbols_.unknown : match->second);
+            remaining.erase(0, leading.size());
         } else if (!tag.empty()) {
             ids.push_back(ids_.at(tag));
-            rest.insert(0, " ");
+            remaining.insert(0, " ");
         }
-        for (const Segment& one : pieces_->segment(rest)) {
-            const auto known = ids_.find(one.piece);
-            ids.push_back(known == ids_.end() ? symbols_.unknown : known->second);
+        for (const Segment& segment : pieces_->segment(remaining)) {
+            const auto match = ids_.find(segment.piece);
+            ids.push_back(match == ids_.end() ? symbols_.unknown : match->second);
         }
         return ids;
     }
 
     std::string decode(const std::vector<int32_t>& tokens) const override {
-        std::vector<std::string_view> kept;
+        std::vector<std::string_view> text_pieces;
         for (const int32_t token : tokens) {
-            if (token != symbols_.end && token != symbols_.pad && token != symbols_.unknown) kept.push_back(piece(token));
+            if (token != symbols_.end && token != symbols_.pad && token != symbols_.unknown) text_pieces.push_back(piece(token));
         }
-        std::string text = pieces_->join(kept);
-        for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;) text.replace(at, mark.size(), " ");
+        std::string text = pieces_->join(text_pieces);
+        for (std::size_t position = 0; (position = text.find(space_mark_piece, position)) != std::string::npos;) text.replace(position, space_mark_piece.size(), " ");
         return stripped(text);
     }
 
@@ -180,7 +180,7 @@ class Marian final : public Subwords {
     int32_t size() const override { return static_cast<int32_t>(texts_.size()); }
 
   private:
-    int32_t known_piece(const char* piece) const {
+    int32_t required_piece(const char* piece) const {
         const int32_t id = pieces_->id_of(piece);
         if (pieces_->piece(id) != piece) throw std::invalid_argument(std::string("the vocabulary lacks ") + piece);
         return id;
@@ -194,7 +194,7 @@ class Marian final : public Subwords {
     std::shared_ptr<const SentencePiece> pieces_;
     std::unordered_map<std::string, int32_t> ids_;
     std::vector<std::string> texts_;  // pieces by id
-    bool direct_ = false;             // the ids of texts are those of the SentencePiece model, and no tag leads them
+    bool uses_piece_ids_ = false;             // the ids of texts are those of the SentencePiece model, and no tag leads them
 };
 
 }  // namespace
@@ -206,11 +206,11 @@ void Subwords::check_language(std::string_view tag) const {
     throw WrongLanguage(std::string(tag.substr(0, 60)) + ": the model has no such target language; it has" + codes);
 }
 
-std::shared_ptr<const Subwords> uwaga_subwords(std::string_view model) { return std::make_shared<const Trained>(model); }
+std::shared_ptr<const Subwords> uwaga_subwords(std::string_view model) { return std::make_shared<const TrainedSubwords>(model); }
 
 std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols) {
-    return std::make_shared<const Marian>(std::move(model), std::move(ids), symbols);
+    return std::make_shared<const MarianSubwords>(std::move(model), std::move(ids), symbols);
 }
-std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad) { return std::make_shared<const Marian>(std::move(model), pad); }
+std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad) { return std::make_shared<const MarianSubwords>(std::move(model), pad); }
 
 }  // namespace uwaga

@@ -14,7 +14,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t most_banned = int64_t{1} << 16;
+constexpr int64_t max_banned = int64_t{1} << 16;
 constexpr const char* config_name = "config.json";
 
 // Write a tensor's numbers as float32; the file is little-endian, and so is every processor that there are kernels for.
@@ -37,20 +37,20 @@ void copy_floats(const Tensor& tensor, float* to) {
 }
 
 const Tensor& tensor(const Safetensors& tensors, const std::string& file, const std::string& name, Dtype dtype, const std::vector<int64_t>& shape, std::set<std::string>& used) {
-    const Tensor* const found = tensors.find(name);
-    if (!found) throw Failure(Fault::model, file + ": '" + name + "' is missing");
-    if (found->dtype != dtype || found->shape != shape) {
-        std::string wanted(dtype_name(dtype));
-        for (const int64_t axis : shape) wanted += " " + std::to_string(axis);
-        throw Failure(Fault::model, file + ": '" + name + "' is not of the format and shape that " + config_name + " asks for: " + wanted);
+    const Tensor* const stored = tensors.find(name);
+    if (!stored) throw Failure(Fault::model, file + ": '" + name + "' is missing");
+    if (stored->dtype != dtype || stored->shape != shape) {
+        std::string expected(dtype_name(dtype));
+        for (const int64_t axis : shape) expected += " " + std::to_string(axis);
+        throw Failure(Fault::model, file + ": '" + name + "' is not of the format and shape that " + config_name + " asks for: " + expected);
     }
     used.insert(name);
-    return *found;
+    return *stored;
 }
 
 void check_used(const Safetensors& tensors, const std::string& file, const std::set<std::string>& used) {
-    for (const auto& one : tensors.tensors()) {
-        if (!used.count(one.first)) throw Failure(Fault::model, file + ": '" + one.first.substr(0, 200) + "' is not part of the model");
+    for (const auto& name : tensors.tensors()) {
+        if (!used.count(name.first)) throw Failure(Fault::model, file + ": '" + name.first.substr(0, 200) + "' is not part of the model");
     }
 }
 
@@ -76,20 +76,20 @@ class TrainedWeights final : public StoredWeights {
     void check_used() const override { uwaga::check_used(tensors_, file_, used_); }
 
     void read(const std::string& name, const std::vector<int64_t>& shape, float* to) const override {
-        Int8Weights whole;
-        if (!integers(name, shape, whole)) return copy_floats(*tensors_.find(name), to);
+        Int8Weights quantised;
+        if (!integers(name, shape, quantised)) return copy_floats(*tensors_.find(name), to);
         const std::size_t width = static_cast<std::size_t>(shape[1]);
-        for (std::size_t i = 0; i < whole.values.size(); ++i) to[i] = static_cast<float>(whole.values[i]) * whole.scales[i / width];
+        for (std::size_t i = 0; i < quantised.values.size(); ++i) to[i] = static_cast<float>(quantised.values[i]) * quantised.scales[i / width];
     }
 
-    bool integers(const std::string& name, const std::vector<int64_t>&, Int8Weights& whole) const override {
-        const Tensor& found = *tensors_.find(name);
-        if (found.dtype != Dtype::i8) return false;
-        const auto* const from = reinterpret_cast<const int8_t*>(found.bytes.data());
-        whole.values.insert(whole.values.end(), from, from + found.bytes.size());
-        const std::size_t first = whole.scales.size();
-        whole.scales.resize(first + static_cast<std::size_t>(found.shape[0]));
-        copy_floats(*tensors_.find(name + scales), whole.scales.data() + first);
+    bool integers(const std::string& name, const std::vector<int64_t>&, Int8Weights& quantised) const override {
+        const Tensor& stored = *tensors_.find(name);
+        if (stored.dtype != Dtype::i8) return false;
+        const auto* const source = reinterpret_cast<const int8_t*>(stored.bytes.data());
+        quantised.values.insert(quantised.values.end(), source, source + stored.bytes.size());
+        const std::size_t first = quantised.scales.size();
+        quantised.scales.resize(first + static_cast<std::size_t>(stored.shape[0]));
+        copy_floats(*tensors_.find(name + scales), quantised.scales.data() + first);
         return true;
     }
 
@@ -103,27 +103,27 @@ class TrainedWeights final : public StoredWeights {
 
 class UwagaFolder {
   public:
-    UwagaFolder(const Folder& folder, const OpenOptions& options) : folder_(folder), options_(options), made_(std::make_unique<OpenedModel>()) {}
+    UwagaFolder(const Folder& folder, const OpenOptions& options) : folder_(folder), options_(options), opened_(std::make_unique<OpenedModel>()) {}
 
     std::unique_ptr<OpenedModel> open() {
         const std::string config_file = folder_.path(config_name);
-        const Json config = named(config_file, [&] { return Json::read(folder_.file(config_name, largest_config)); });
+        const Json config = named(config_file, [&] { return Json::read(folder_.file(config_name, max_config_bytes)); });
         Fields fields(config, config_file + ": ", Fault::model);
         const std::string format = config.object() && config.find("format") && config.find("format")->string() ? *config.find("format")->string() : "";
-        fields.pass({"format", "version", "usual_score", "normalisation"});
+        fields.ignore({"format", "version", "usual_score", "normalisation"});
         if (format == "uwaga model") {
-            fields.whole("version", 1, 3);
+            fields.integer("version", 1, 3);
             open_float(fields);
         } else if (format == "uwaga int8 model") {
-            fields.whole("version", 4, 4);
+            fields.integer("version", 4, 4);
             open_quantised(fields, Matrix::Kind::int8);
         } else if (format == "uwaga int4 model") {
-            fields.whole("version", 1, 1);
+            fields.integer("version", 1, 1);
             open_quantised(fields, Matrix::Kind::int4);
         } else {
             throw Failure(Fault::model, config_file + ": not the configuration of a model of uwaga; `uwaga train` and `uwaga convert --int8` write them");
         }
-        return std::move(made_);
+        return std::move(opened_);
     }
 
   private:
@@ -133,7 +133,7 @@ class UwagaFolder {
         read_common(fields, "uwaga");
         read_decoding(fields.value("decoding"), "decoding.");
         fields.check_all_used();
-        Packer packer(*made_, folder_.place(), options_, source_size_, target_size_);
+        Packer packer(*opened_, folder_.location(), options_, source_size_, target_size_);
         const std::string name = folder_.path("model.safetensors");
         const std::string_view content = folder_.file("model.safetensors");
         check_hash(name, content, hash);
@@ -147,7 +147,7 @@ class UwagaFolder {
         if (!int8 && options_.int8) fields.refuse("format", "is that of an int4 model; a dtype needs the model that it was made of");
         const std::string tokenisers = fields.text("tokenisers");
         if (tokenisers != "uwaga" && tokenisers != "marian") fields.refuse("tokenisers", "must be uwaga or marian; others run in the Python package");
-        fields.pass({"frame", "text"});
+        fields.ignore({"frame", "text"});
         read_common(fields, tokenisers);
         if (fields.has("decoding")) {
             read_decoding(fields.value("decoding"), "decoding.");
@@ -155,23 +155,23 @@ class UwagaFolder {
             read_decoding(fields.value("search"), "search.");
         }
         Fields weights(fields.value("weights"), folder_.path(config_name) + ": weights.", Fault::model);
-        const int levels = static_cast<int>(weights.whole("levels", 1, 127));
-        const int64_t size = weights.whole("bytes", 1, int64_t{1} << 48);
+        const int levels = static_cast<int>(weights.integer("levels", 1, 127));
+        const int64_t size = weights.integer("bytes", 1, int64_t{1} << 48);
         const std::string hash = weights.text("sha256");
-        std::set<std::string> kept;
-        const std::vector<Json>* const listed = weights.value("kept").array();
-        if (!listed) weights.refuse("kept", "must be a list of names");
-        for (const Json& one : *listed) {
-            if (!one.string()) weights.refuse("kept", "must be a list of names");
-            kept.insert(*one.string());
+        std::set<std::string> unpacked;
+        const std::vector<Json>* const names = weights.value("kept").array();
+        if (!names) weights.refuse("kept", "must be a list of names");
+        for (const Json& item : *names) {
+            if (!item.string()) weights.refuse("kept", "must be a list of names");
+            unpacked.insert(*item.string());
         }
         weights.check_all_used();
         fields.check_all_used();
-        const std::vector<Product> matrices = products(made_->settings, source_size_, target_size_);
+        const std::vector<Product> matrices = products(opened_->settings, source_size_, target_size_);
         int64_t bytes = 0;
-        const auto form = [&](const Product& one) { return !kept.count(one.name) ? kind : int8 ? Matrix::Kind::bfloat16 : Matrix::Kind::int8; };
-        for (const Product& one : matrices) bytes += Packer::matrix_bytes(form(one), one.outputs(), one.inputs);
-        Packer packer(*made_, folder_.place(), options_, source_size_, target_size_);
+        const auto format_of = [&](const Product& product) { return !unpacked.count(product.name) ? kind : int8 ? Matrix::Kind::bfloat16 : Matrix::Kind::int8; };
+        for (const Product& product : matrices) bytes += Packer::matrix_bytes(format_of(product), product.outputs(), product.inputs);
+        Packer packer(*opened_, folder_.location(), options_, source_size_, target_size_);
         packer.reserve(bytes, 0);
         const std::string name = folder_.path("engine.safetensors");
         const std::string_view content = folder_.file("engine.safetensors");
@@ -180,133 +180,133 @@ class UwagaFolder {
         const Safetensors tensors = named(name, [&] { return Safetensors(content); });
         std::set<std::string> used;
         Parts& parts = packer.parts;
-        const auto copied = [&](const Tensor& from) {
-            uint8_t* const panels = packer.room(static_cast<int64_t>(from.bytes.size()));
-            std::memcpy(panels, from.bytes.data(), from.bytes.size());
+        const auto copied = [&](const Tensor& source) {
+            uint8_t* const panels = packer.allocate(static_cast<int64_t>(source.bytes.size()));
+            std::memcpy(panels, source.bytes.data(), source.bytes.size());
             return panels;
         };
-        const auto add_vector = [&](const std::string& stored, const std::string& to, const std::vector<int64_t>& shape) {
+        const auto add_vector = [&](const std::string& stored, const std::string& name_in_model, const std::vector<int64_t>& shape) {
             Buffer<float> values(size_of(shape));
             copy_floats(tensor(tensors, name, stored, Dtype::f32, shape, used), values.get());
-            packer.keep_vector(name, to, std::move(values), size_of(shape));
+            packer.add_vector(name, name_in_model, std::move(values), size_of(shape));
         };
-        for (const Product& one : matrices) {
-            const int64_t outputs = padded_outputs(one.outputs());
+        for (const Product& product : matrices) {
+            const int64_t outputs = padded_outputs(product.outputs());
             Matrix matrix;
-            matrix.kind = form(one);
+            matrix.kind = format_of(product);
             if (matrix.kind == Matrix::Kind::bfloat16) {
-                const int64_t count = bfloat16_panels_size(one.outputs(), one.inputs);
-                matrix.bfloat16 = {reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, one.name + ":panels", Dtype::u16, {count}, used))), one.outputs(), one.inputs};
+                const int64_t count = bfloat16_panels_size(product.outputs(), product.inputs);
+                matrix.bfloat16 = {reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, product.name + ":panels", Dtype::u16, {count}, used))), product.outputs(), product.inputs};
             } else {
                 const bool bytes8 = matrix.kind == Matrix::Kind::int8;
-                const int64_t count = bytes8 ? int8_panels_size(one.outputs(), one.inputs) : int4_panels_size(one.outputs(), one.inputs);
-                const uint8_t* const panels = copied(tensor(tensors, name, one.name + ":panels", bytes8 ? Dtype::i8 : Dtype::u8, {count}, used));
-                const auto* const scales = reinterpret_cast<const float*>(copied(tensor(tensors, name, one.name + ":scales", Dtype::f32, {outputs}, used)));
-                const auto* const sums = reinterpret_cast<const int32_t*>(copied(tensor(tensors, name, one.name + ":sums", Dtype::i32, {outputs}, used)));
-                Packer::check_finite(name, one.name + ":scales", scales, outputs);
-                named(name + ": " + one.name, [&] {
-                    check_int8_inputs(one.inputs);
+                const int64_t count = bytes8 ? int8_panels_size(product.outputs(), product.inputs) : int4_panels_size(product.outputs(), product.inputs);
+                const uint8_t* const panels = copied(tensor(tensors, name, product.name + ":panels", bytes8 ? Dtype::i8 : Dtype::u8, {count}, used));
+                const auto* const scales = reinterpret_cast<const float*>(copied(tensor(tensors, name, product.name + ":scales", Dtype::f32, {outputs}, used)));
+                const auto* const sums = reinterpret_cast<const int32_t*>(copied(tensor(tensors, name, product.name + ":sums", Dtype::i32, {outputs}, used)));
+                Packer::check_finite(name, product.name + ":scales", scales, outputs);
+                named(name + ": " + product.name, [&] {
+                    check_int8_inputs(product.inputs);
                     if (bytes8) {
-                        matrix.int8 = Int8Matrix{reinterpret_cast<const int8_t*>(panels), scales, sums, one.outputs(), one.inputs, levels};
+                        matrix.int8 = Int8Matrix{reinterpret_cast<const int8_t*>(panels), scales, sums, product.outputs(), product.inputs, levels};
                         check_int8(matrix.int8);
                     } else {
-                        matrix.int4 = Int4Matrix{panels, scales, sums, one.outputs(), one.inputs};
+                        matrix.int4 = Int4Matrix{panels, scales, sums, product.outputs(), product.inputs};
                         check_int4(matrix.int4);
                     }
                 });
             }
-            parts.matrices[one.name] = matrix;
-            if (one.bias) add_vector(one.name + ".bias", one.name + ".bias", {one.outputs()});
+            parts.matrices[product.name] = matrix;
+            if (product.bias) add_vector(product.name + ".bias", product.name + ".bias", {product.outputs()});
         }
-        for (const auto& [stored_name, shape] : vectors(made_->settings, target_size_)) {
+        for (const auto& [stored_name, shape] : vectors(opened_->settings, target_size_)) {
             add_vector(stored_name == "output_bias" ? "output.bias" : stored_name, stored_name, shape);
         }
         check_used(tensors, name, used);
-        made_->precision = int8 ? "int8" : "int4";
+        opened_->precision = int8 ? "int8" : "int4";
         packer.build(name);
     }
 
     void read_common(Fields& fields, const std::string& tokenisers) {
         const std::vector<Json>* const languages = fields.value("languages").array();
         if (!languages || languages->size() != 2 || !(*languages)[0].string() || !(*languages)[1].string()) fields.refuse("languages", "must be two codes");
-        made_->source_language = *(*languages)[0].string();
-        made_->target_language = *(*languages)[1].string();
+        opened_->source_language = *(*languages)[0].string();
+        opened_->target_language = *(*languages)[1].string();
         Fields sizes(fields.value("vocabulary"), folder_.path(config_name) + ": vocabulary.", Fault::model);
-        source_size_ = sizes.whole("source", 4, largest_vocabulary);
-        target_size_ = sizes.whole("target", 4, largest_vocabulary);
-        const bool joint = sizes.truth("joint");
+        source_size_ = sizes.integer("source", 4, max_vocabulary);
+        target_size_ = sizes.integer("target", 4, max_vocabulary);
+        const bool joint = sizes.boolean("joint");
         sizes.check_all_used();
         Fields symbols(fields.value("symbols"), folder_.path(config_name) + ": symbols.", Fault::model);
-        const auto symbol = [&](std::string_view name) { return static_cast<int32_t>(symbols.whole(name, 0, target_size_ - 1)); };
-        made_->symbols = {symbol("start"), symbol("end"), symbol("pad"), symbol("unknown")};
+        const auto symbol = [&](std::string_view name) { return static_cast<int32_t>(symbols.integer(name, 0, target_size_ - 1)); };
+        opened_->symbols = {symbol("start"), symbol("end"), symbol("pad"), symbol("unknown")};
         symbols.check_all_used();
-        made_->settings = read_settings(fields.value("model"), folder_.path(config_name));
+        opened_->settings = read_settings(fields.value("model"), folder_.path(config_name));
         if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
-        if (made_->settings.tie == Tie::all && source_size_ != target_size_) fields.refuse("model.tie", "all needs vocabularies of one size");
+        if (opened_->settings.tie == Tie::all && source_size_ != target_size_) fields.refuse("model.tie", "all needs vocabularies of one size");
         const bool marian = tokenisers == "marian";
-        made_->source = marian ? marian_tokeniser("source", source_size_) : tokeniser("source.spm", source_size_);
-        made_->target = joint ? made_->source : marian ? marian_tokeniser("target", target_size_) : tokeniser("target.spm", target_size_);
-        made_->head.layer = std::max<int64_t>(made_->settings.decoder_layers - 2, 0);
-        read_alignment_head(folder_, *made_);
+        opened_->source = marian ? marian_tokeniser("source", source_size_) : tokeniser("source.spm", source_size_);
+        opened_->target = joint ? opened_->source : marian ? marian_tokeniser("target", target_size_) : tokeniser("target.spm", target_size_);
+        opened_->head.layer = std::max<int64_t>(opened_->settings.decoder_layers - 2, 0);
+        read_alignment_head(folder_, *opened_);
     }
 
     std::shared_ptr<const Subwords> tokeniser(const std::string& name, int64_t size) const {
-        const std::string_view content = folder_.file(name, largest_tokeniser);
-        const auto made = named(folder_.path(name), [&] { return uwaga_subwords(content); });
-        if (made->size() != size || !(made->symbols() == made_->symbols)) throw Failure(Fault::model, folder_.path(name) + ": its pieces and symbols are not those of " + config_name + "; the tokeniser belongs to another model");
-        return made;
+        const std::string_view content = folder_.file(name, max_tokeniser_bytes);
+        const auto result = named(folder_.path(name), [&] { return uwaga_subwords(content); });
+        if (result->size() != size || !(result->symbols() == opened_->symbols)) throw Failure(Fault::model, folder_.path(name) + ": its pieces and symbols are not those of " + config_name + "; the tokeniser belongs to another model");
+        return result;
     }
 
     std::shared_ptr<const Subwords> marian_tokeniser(const std::string& side, int64_t size) const {
         const std::string name = side + ".vocab.json", path = folder_.path(name);
-        const Json listed = named(path, [&] { return Json::read(folder_.file(name, largest_tokeniser)); });
-        const auto refuse = [&](const std::string& what) -> void { throw Failure(Fault::model, path + ": " + what); };
-        if (!listed.object()) refuse("not a mapping from pieces to numbers");
+        const Json names = named(path, [&] { return Json::read(folder_.file(name, max_tokeniser_bytes)); });
+        const auto refuse = [&](const std::string& message) -> void { throw Failure(Fault::model, path + ": " + message); };
+        if (!names.object()) refuse("not a mapping from pieces to numbers");
         std::unordered_map<std::string, int32_t> ids;
-        std::vector<bool> seen(static_cast<std::size_t>(size));
-        for (const Json::Member& one : *listed.object()) {
-            const int64_t* const id = one.value.integer();
-            if (!id || *id < 0 || *id >= size || seen[static_cast<std::size_t>(*id)]) refuse("'" + one.key.substr(0, 60) + "' has no number of its own below " + std::to_string(size));
-            seen[static_cast<std::size_t>(*id)] = true;
-            ids.emplace(one.key, static_cast<int32_t>(*id));
+        std::vector<bool> used_ids(static_cast<std::size_t>(size));
+        for (const Json::Member& member : *names.object()) {
+            const int64_t* const id = member.value.integer();
+            if (!id || *id < 0 || *id >= size || used_ids[static_cast<std::size_t>(*id)]) refuse("'" + member.key.substr(0, 60) + "' has no number of its own below " + std::to_string(size));
+            used_ids[static_cast<std::size_t>(*id)] = true;
+            ids.emplace(member.key, static_cast<int32_t>(*id));
         }
         if (static_cast<int64_t>(ids.size()) != size) refuse("has " + std::to_string(ids.size()) + " pieces, " + config_name + " asks for " + std::to_string(size));
         const std::string model = side + ".spm";
-        const std::string_view content = folder_.file(model, largest_tokeniser);
-        return named(folder_.path(model), [&] { return marian_subwords(std::make_shared<const SentencePiece>(content), std::move(ids), made_->symbols); });
+        const std::string_view content = folder_.file(model, max_tokeniser_bytes);
+        return named(folder_.path(model), [&] { return marian_subwords(std::make_shared<const SentencePiece>(content), std::move(ids), opened_->symbols); });
     }
 
-    void read_decoding(const Json& given, const std::string& group) {
-        Fields fields(given, folder_.path(config_name) + ": " + group, Fault::model);
-        Decoding& d = made_->decoding;
+    void read_decoding(const Json& value, const std::string& group) {
+        Fields fields(value, folder_.path(config_name) + ": " + group, Fault::model);
+        Decoding& d = opened_->decoding;
         read_options(fields, d);
-        fields.pass({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy", "alignment", "coverage", "mbr"});
-        if (fields.whole("no_repeat_ngram", 0, most_tokens, 0)) fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
-        if (fields.truth("sample", false)) fields.refuse("sample", "is supported by the Python package alone");
-        d.score_forced = fields.truth("score_forced", true);
-        d.force_end = fields.truth("force_end", false);
-        d.unknown = fields.truth("unknown", true);
-        d.renormalise = fields.truth("renormalise", false);
-        const auto token = [&](std::string_view name) { return fields.has(name) ? static_cast<int32_t>(fields.whole(name, 0, target_size_ - 1)) : -1; };
+        fields.ignore({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy", "alignment", "coverage", "mbr"});
+        if (fields.integer("no_repeat_ngram", 0, max_tokens, 0)) fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
+        if (fields.boolean("sample", false)) fields.refuse("sample", "is supported by the Python package alone");
+        d.score_forced = fields.boolean("score_forced", true);
+        d.force_end = fields.boolean("force_end", false);
+        d.unknown = fields.boolean("unknown", true);
+        d.renormalise = fields.boolean("renormalise", false);
+        const auto token = [&](std::string_view name) { return fields.has(name) ? static_cast<int32_t>(fields.integer(name, 0, target_size_ - 1)) : -1; };
         d.start = token("start");
         d.first = token("first");
         if (const Json* const banned = fields.find("banned")) {
-            if (!banned->array() || static_cast<int64_t>(banned->array()->size()) > most_banned) fields.refuse("banned", "must be a list of tokens");
-            for (const Json& one : *banned->array()) {
-                if (!one.integer() || *one.integer() < 0 || *one.integer() >= target_size_) fields.refuse("banned", "holds what is no token");
-                d.banned.push_back(static_cast<int32_t>(*one.integer()));
+            if (!banned->array() || static_cast<int64_t>(banned->array()->size()) > max_banned) fields.refuse("banned", "must be a list of tokens");
+            for (const Json& item : *banned->array()) {
+                if (!item.integer() || *item.integer() < 0 || *item.integer() >= target_size_) fields.refuse("banned", "holds what is no token");
+                d.banned.push_back(static_cast<int32_t>(*item.integer()));
             }
         }
         fields.check_all_used();
     }
 
-    static void check_hash(const std::string& name, std::string_view content, const std::string& wanted) {
-        if (!wanted.empty() && Sha256::of(content) != wanted) throw Failure(Fault::model, name + ": damaged, its checksum is not the one that " + config_name + " states; fetch or save the model again");
+    static void check_hash(const std::string& name, std::string_view content, const std::string& expected) {
+        if (!expected.empty() && Sha256::of(content) != expected) throw Failure(Fault::model, name + ": damaged, its checksum is not the one that " + config_name + " states; fetch or save the model again");
     }
 
     const Folder& folder_;
     const OpenOptions& options_;
-    std::unique_ptr<OpenedModel> made_;
+    std::unique_ptr<OpenedModel> opened_;
     int64_t source_size_ = 0, target_size_ = 0;
 };
 

@@ -36,18 +36,18 @@ class JsonReader {
   public:
     explicit JsonReader(std::string_view text) : text_(text) {}
 
-    Json whole() {
+    Json document() {
         Json value = this->value(0);
         skip_spaces();
-        if (at_ < text_.size()) fail("more follows the value");
+        if (position_ < text_.size()) fail("more follows the value");
         return value;
     }
 
   private:
     [[noreturn]] void fail(const std::string& problem) const {
         std::size_t line = 1, column = 1;
-        for (std::size_t at = 0; at < std::min(at_, text_.size()); ++at) {
-            const auto byte = static_cast<unsigned char>(text_[at]);
+        for (std::size_t position = 0; position < std::min(position_, text_.size()); ++position) {
+            const auto byte = static_cast<unsigned char>(text_[position]);
             if (byte == '\n') {
                 ++line;
                 column = 1;
@@ -58,21 +58,21 @@ class JsonReader {
         throw std::invalid_argument("not valid JSON: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + problem);
     }
 
-    char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-    bool take(char wanted) {
-        if (at_ >= text_.size() || text_[at_] != wanted) return false;
-        ++at_;
+    char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
+    bool take(char expected) {
+        if (position_ >= text_.size() || text_[position_] != expected) return false;
+        ++position_;
         return true;
     }
-    void need(char wanted) {
-        if (!take(wanted)) fail(std::string("'") + wanted + "' is missing");
+    void require(char expected) {
+        if (!take(expected)) fail(std::string("'") + expected + "' is missing");
     }
     void skip_spaces() {
-        while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos) ++at_;
+        while (position_ < text_.size() && std::string_view(" \t\n\r").find(text_[position_]) != std::string_view::npos) ++position_;
     }
     bool take_word(std::string_view word) {
-        if (text_.substr(at_, word.size()) != word) return false;
-        at_ += word.size();
+        if (text_.substr(position_, word.size()) != word) return false;
+        position_ += word.size();
         return true;
     }
 
@@ -80,7 +80,7 @@ class JsonReader {
         skip_spaces();
         Json result;
         const char first = peek();
-        if (depth > Json::deepest) fail("nested more than " + std::to_string(Json::deepest) + " levels deep");
+        if (depth > Json::max_depth) fail("nested more than " + std::to_string(Json::max_depth) + " levels deep");
         if (first == '{') result.value_ = object(depth);
         else if (first == '[') result.value_ = array(depth);
         else if (first == '"') result.value_ = string();
@@ -92,7 +92,7 @@ class JsonReader {
     }
 
     std::vector<Json::Member> object(int depth) {
-        const std::size_t start = at_++;
+        const std::size_t start = position_++;
         std::vector<Json::Member> members;
         skip_spaces();
         if (take('}')) return members;
@@ -101,22 +101,22 @@ class JsonReader {
             if (peek() != '"') fail("a key is missing");
             std::string key = string();
             skip_spaces();
-            need(':');
+            require(':');
             members.push_back({std::move(key), value(depth + 1)});
             skip_spaces();
         } while (take(','));
-        need('}');
+        require('}');
         std::sort(members.begin(), members.end(), [](const Json::Member& a, const Json::Member& b) { return a.key < b.key; });
-        const auto twice = std::adjacent_find(members.begin(), members.end(), [](const Json::Member& a, const Json::Member& b) { return a.key == b.key; });
-        if (twice != members.end()) {
-            at_ = start;
-            fail("the object has the key \"" + twice->key + "\" twice");
+        const auto duplicate = std::adjacent_find(members.begin(), members.end(), [](const Json::Member& a, const Json::Member& b) { return a.key == b.key; });
+        if (duplicate != members.end()) {
+            position_ = start;
+            fail("the object has the key \"" + duplicate->key + "\" twice");
         }
         return members;
     }
 
     std::vector<Json> array(int depth) {
-        ++at_;
+        ++position_;
         std::vector<Json> items;
         skip_spaces();
         if (take(']')) return items;
@@ -124,24 +124,24 @@ class JsonReader {
             items.push_back(value(depth + 1));
             skip_spaces();
         } while (take(','));
-        need(']');
+        require(']');
         return items;
     }
 
     std::string string() {
-        ++at_;
+        ++position_;
         std::string result;
         while (!take('"')) {
-            if (at_ == text_.size()) fail("the string does not end");
-            if (static_cast<unsigned char>(text_[at_]) < 0x20) fail("a control character is not escaped");
+            if (position_ == text_.size()) fail("the string does not end");
+            if (static_cast<unsigned char>(text_[position_]) < 0x20) fail("a control character is not escaped");
             if (take('\\')) {
                 escape(result);
                 continue;
             }
-            const std::size_t length = well_formed(text_.substr(at_));
+            const std::size_t length = well_formed(text_.substr(position_));
             if (!length) fail("not UTF-8");
-            result += text_.substr(at_, length);
-            at_ += length;
+            result += text_.substr(position_, length);
+            position_ += length;
         }
         return result;
     }
@@ -158,15 +158,15 @@ class JsonReader {
             if (point >= 0xd800 && point <= 0xdfff) fail("half of a surrogate pair");
             return append_utf8(result, point);
         }
-        const std::size_t letter = at_ < text_.size() ? letters.find(text_[at_]) : std::string_view::npos;
+        const std::size_t letter = position_ < text_.size() ? letters.find(text_[position_]) : std::string_view::npos;
         if (letter == std::string_view::npos) fail("no such escape sequence");
         result.push_back(meanings[letter]);
-        ++at_;
+        ++position_;
     }
 
     uint32_t four_digits() {
         uint32_t value = 0;
-        for (int digit = 0; digit < 4; ++digit, ++at_) {
+        for (int digit = 0; digit < 4; ++digit, ++position_) {
             const char byte = peek();
             const char lower = static_cast<char>(byte | 0x20);
             if (is_digit(byte)) value = value * 16 + static_cast<uint32_t>(byte - '0');
@@ -178,43 +178,43 @@ class JsonReader {
 
     void digits() {
         if (!is_digit(peek())) fail("a digit is missing");
-        while (is_digit(peek())) ++at_;
+        while (is_digit(peek())) ++position_;
     }
 
     void number(Json& result) {
-        const std::size_t start = at_;
+        const std::size_t start = position_;
         take('-');
         if (!take('0')) digits();
-        const std::size_t end = at_;
+        const std::size_t end = position_;
         if (take('.')) digits();
         if (take('e') || take('E')) {
             if (!take('-')) take('+');
             digits();
         }
-        const std::string_view written = text_.substr(start, at_ - start);
-        if (at_ == end) {
-            int64_t whole = 0;
-            if (std::from_chars(written.data(), written.data() + written.size(), whole).ec == std::errc()) {
-                result.value_ = whole;
+        const std::string_view literal = text_.substr(start, position_ - start);
+        if (position_ == end) {
+            int64_t integer_value = 0;
+            if (std::from_chars(literal.data(), literal.data() + literal.size(), integer_value).ec == std::errc()) {
+                result.value_ = integer_value;
                 return;
             }
         }
-        const double value = nearest_float64(written);
+        const double value = nearest_float64(literal);
         if (!std::isfinite(value)) {
-            at_ = start;
+            position_ = start;
             fail("the number is too large");
         }
         result.value_ = value;
     }
 
     std::string_view text_;
-    std::size_t at_ = 0;
+    std::size_t position_ = 0;
 };
 
-Json Json::read(std::string_view text) { return JsonReader(text).whole(); }
+Json Json::read(std::string_view text) { return JsonReader(text).document(); }
 
 bool Json::number(double& result) const {
-    if (const auto* whole = integer()) result = static_cast<double>(*whole);
+    if (const auto* integer_value = integer()) result = static_cast<double>(*integer_value);
     else if (const auto* real = std::get_if<double>(&value_)) result = *real;
     else return false;
     return true;
@@ -223,8 +223,8 @@ bool Json::number(double& result) const {
 const Json* Json::find(std::string_view key) const {
     const auto* members = object();
     if (!members) return nullptr;
-    const auto found = std::lower_bound(members->begin(), members->end(), key, [](const Member& member, std::string_view wanted) { return member.key < wanted; });
-    return found == members->end() || found->key != key ? nullptr : &found->value;
+    const auto match = std::lower_bound(members->begin(), members->end(), key, [](const Member& member, std::string_view expected) { return member.key < expected; });
+    return match == members->end() || match->key != key ? nullptr : &match->value;
 }
 
 }  // namespace uwaga

@@ -12,7 +12,7 @@ namespace uwaga {
 
 class Json {
   public:
-    static constexpr int deepest = 64;  // arrays and objects within each other
+    static constexpr int max_depth = 64;  // arrays and objects within each other
     struct Member;
 
     Json() = default;
@@ -22,10 +22,12 @@ class Json {
 
     // Each returns nullptr if the value is of another type.
     const bool* boolean() const { return std::get_if<bool>(&value_); }
-    const int64_t* integer() const { return std::get_if<int64_t>(&value_); }  // written without fraction or exponent
+    // Written without fraction or exponent.
+    const int64_t* integer() const { return std::get_if<int64_t>(&value_); }
     const std::string* string() const { return std::get_if<std::string>(&value_); }
     const std::vector<Json>* array() const { return std::get_if<std::vector<Json>>(&value_); }
-    const std::vector<Member>* object() const { return std::get_if<std::vector<Member>>(&value_); }  // sorted by key
+    // Sorted by key.
+    const std::vector<Member>* object() const { return std::get_if<std::vector<Member>>(&value_); }
     bool null() const { return std::holds_alternative<std::nullptr_t>(value_); }
     // Whether it is a number of any kind, and which.
     bool number(double& result) const;

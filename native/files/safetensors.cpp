@@ -40,7 +40,7 @@ Tensor described(const std::string& name, const Json& entry, Range& range) {
         refuse("\"" + name + "\" lacks its dtype, shape or data_offsets");
     }
     Tensor tensor;
-    const auto format = std::find_if(std::begin(formats), std::end(formats), [&](const Format& one) { return one.name == *dtype->string(); });
+    const auto format = std::find_if(std::begin(formats), std::end(formats), [&](const Format& candidate) { return candidate.name == *dtype->string(); });
     if (format == std::end(formats)) refuse("\"" + name + "\" is stored as " + *dtype->string() + ", which is not supported");
     tensor.dtype = static_cast<Dtype>(format - std::begin(formats));
     range = {size_of((*offsets->array())[0], name), size_of((*offsets->array())[1], name), &name};
@@ -65,7 +65,7 @@ Safetensors::Safetensors(std::string_view file) {
     if (file.size() < prefix) refuse("it is shorter than 8 bytes");
     uint64_t length = 0;
     for (std::size_t byte = prefix; byte-- > 0;) length = length << 8 | static_cast<unsigned char>(file[byte]);
-    if (length > longest_header) refuse("its header is longer than 100 MB");
+    if (length > max_header_bytes) refuse("its header is longer than 100 MB");
     if (length > file.size() - prefix) refuse("it ends within its header");
     const std::string_view header = file.substr(prefix, static_cast<std::size_t>(length));
     const std::string_view data = file.substr(prefix + header.size());
@@ -98,8 +98,8 @@ Safetensors::Safetensors(std::string_view file) {
 }
 
 const Tensor* Safetensors::find(std::string_view name) const {
-    const auto found = tensors_.find(name);
-    return found == tensors_.end() ? nullptr : &found->second;
+    const auto tensor = tensors_.find(name);
+    return tensor == tensors_.end() ? nullptr : &tensor->second;
 }
 
 }  // namespace uwaga

@@ -23,7 +23,7 @@ struct Tensor {
 
 class Safetensors {
   public:
-    static constexpr std::size_t longest_header = 100'000'000;  // as in the library `safetensors`
+    static constexpr std::size_t max_header_bytes = 100'000'000;  // as in the library `safetensors`
 
     // Reads the header. The file must outlive this. Throws std::invalid_argument unless the tensors fill the rest of the
     // file, without a hole or an overlap, and each has a known number format and the size of its shape.

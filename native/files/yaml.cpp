@@ -17,31 +17,31 @@ std::string_view trimmed(std::string_view text) {
 // The text that YAML's lines are translated to: JSON, whose reader then checks it.
 class FlatYaml {
   public:
-    explicit FlatYaml(std::string_view text) : rest_(text) {}
+    explicit FlatYaml(std::string_view text) : remaining_(text) {}
 
     std::string json() {
         bool listed = false, empty_value = false;  // the key's value is a list; it has none yet
         std::string_view line;
-        while (next(line)) {
+        while (next_line(line)) {
             const std::string_view content = trimmed(line);
             if (content.empty() || content[0] == '#' || content == "---") continue;
             if (content == "-" || content.substr(0, 2) == "- ") {
                 if (!empty_value && !listed) fail("an item without a key");
-                made_ += listed ? "," : "[";
+                json_ += listed ? "," : "[";
                 listed = true;
                 empty_value = false;
                 scalar(trimmed(content.substr(1)));
                 continue;
             }
             if (line[0] == ' ' || line[0] == '\t') fail("a nested value");
-            if (listed) made_ += ']';
-            if (empty_value) made_ += "null";
+            if (listed) json_ += ']';
+            if (empty_value) json_ += "null";
             listed = false;
             const std::size_t colon = content.find(':');
             if (colon == std::string_view::npos || (colon + 1 < content.size() && spaces.find(content[colon + 1]) == std::string_view::npos)) fail("a key without a value");
-            made_ += made_.empty() ? "{" : ",";
+            json_ += json_.empty() ? "{" : ",";
             quoted(content.substr(0, colon));
-            made_ += ':';
+            json_ += ':';
             const std::string_view value = trimmed(content.substr(colon + 1));
             empty_value = value.empty();
             if (!value.empty() && value[0] == '[') {
@@ -50,38 +50,38 @@ class FlatYaml {
                 scalar(value);
             }
         }
-        if (listed) made_ += ']';
-        if (empty_value) made_ += "null";
-        return made_.empty() ? "{}" : made_ + "}";
+        if (listed) json_ += ']';
+        if (empty_value) json_ += "null";
+        return json_.empty() ? "{}" : json_ + "}";
     }
 
   private:
-    bool next(std::string_view& line) {
-        if (rest_.empty()) return false;
-        const std::size_t end = rest_.find('\n');
-        line = rest_.substr(0, end);
-        rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-        ++number_;
+    bool next_line(std::string_view& line) {
+        if (remaining_.empty()) return false;
+        const std::size_t end = remaining_.find('\n');
+        line = remaining_.substr(0, end);
+        remaining_.remove_prefix(end == std::string_view::npos ? remaining_.size() : end + 1);
+        ++line_number_;
         return true;
     }
-    [[noreturn]] void fail(const std::string& what) const { throw std::invalid_argument("line " + std::to_string(number_) + ": " + what + ", which is not read here"); }
+    [[noreturn]] void fail(const std::string& message) const { throw std::invalid_argument("line " + std::to_string(line_number_) + ": " + message + ", which is not read here"); }
 
     void list(std::string_view value) {
         if (value.back() != ']') fail("a list of several lines");
         std::string_view items = trimmed(value.substr(1, value.size() - 2));
-        made_ += '[';
+        json_ += '[';
         for (bool first = true; !items.empty(); first = false) {
             const std::size_t comma = items.find(',');
-            if (!first) made_ += ',';
+            if (!first) json_ += ',';
             scalar(trimmed(items.substr(0, comma)));
             items.remove_prefix(comma == std::string_view::npos ? items.size() : comma + 1);
         }
-        made_ += ']';
+        json_ += ']';
     }
 
     void scalar(std::string_view value) {
         if (value.empty() || value == "~" || value == "null") {
-            made_ += "null";
+            json_ += "null";
             return;
         }
         const char first = value[0];
@@ -94,12 +94,12 @@ class FlatYaml {
         value = trimmed(value.substr(0, value.find(" #")));
         for (const auto& [word, truth] : {std::pair<std::string_view, const char*>("true", "true"), {"yes", "true"}, {"on", "true"}, {"false", "false"}, {"no", "false"}, {"off", "false"}}) {
             if (value == word) {
-                made_ += truth;
+                json_ += truth;
                 return;
             }
         }
         if (is_number(value)) {
-            made_ += value;
+            json_ += value;
         } else {
             quoted(value);
         }
@@ -117,18 +117,18 @@ class FlatYaml {
     }
 
     void quoted(std::string_view text) {
-        made_ += '"';
+        json_ += '"';
         for (const char byte : text) {
             if (static_cast<unsigned char>(byte) < 0x20) fail("a control character");
-            if (byte == '"' || byte == '\\') made_ += '\\';
-            made_ += byte;
+            if (byte == '"' || byte == '\\') json_ += '\\';
+            json_ += byte;
         }
-        made_ += '"';
+        json_ += '"';
     }
 
-    std::string_view rest_;
-    std::string made_;
-    int number_ = 0;
+    std::string_view remaining_;
+    std::string json_;
+    int line_number_ = 0;
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ bool tiles_permitted() {
 #endif
 }
 
-Features found() {
+Features detect_features() {
     Features f;
     uint32_t a = 0, b = 0, c = 0, d = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return f;
@@ -79,7 +79,7 @@ Features found() {
 }
 
 const Features& features() {
-    static const Features f = found();
+    static const Features f = detect_features();
     return f;
 }
 

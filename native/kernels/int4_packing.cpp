@@ -11,7 +11,7 @@ constexpr int64_t group = int4_inputs;
 
 // The number nearest to |x| < 2^22, ties to even; unlike std::nearbyint, compilers vectorise it.
 inline float nearest(float x) { return (x + 12582912.0f) - 12582912.0f; }
-inline float within(float x, float least, float most) { return x < least ? least : x > most ? most : x; }
+inline float clamp(float x, float min, float max) { return x < min ? min : x > max ? max : x; }
 
 float sum(const float (&x)[group]) {
     float lanes[8] = {};
@@ -22,7 +22,7 @@ float sum(const float (&x)[group]) {
 }
 
 // The numbers step * (q - 8) + middle nearest to a group's weights, which are given in units of the output's scale:
-// from -127 to 127, `count` of them and the rest 0.
+// from -127 to 127, `count` of them, the remaining ones 0.
 struct Grid {
     int step = 0, middle = 0;
     uint8_t q[group] = {};
@@ -32,34 +32,34 @@ struct Grid {
 constexpr float share_covered = 0.75f;  // least part of the range of the weights that a tried grid spans
 
 Grid nearest_grid(const float (&v)[group], int64_t count) {
-    float least = v[0], most = v[0];
+    float min = v[0], max = v[0];
     for (int64_t k = 1; k < count; ++k) {
-        least = std::fmin(least, v[k]);
-        most = std::fmax(most, v[k]);
+        min = std::fmin(min, v[k]);
+        max = std::fmax(max, v[k]);
     }
-    const float whole = (most - least) / 15.0f;  // the step that spans all
-    const int last = whole > 16.0f ? 16 : whole > 1.0f ? static_cast<int>(std::ceil(whole)) : 1;
-    const int first = whole * share_covered > 1.0f ? static_cast<int>(whole * share_covered) : 1;
+    const float full_step = (max - min) / 15.0f;  // the step that spans all
+    const int last = full_step > 16.0f ? 16 : full_step > 1.0f ? static_cast<int>(std::ceil(full_step)) : 1;
+    const int first = full_step * share_covered > 1.0f ? static_cast<int>(full_step * share_covered) : 1;
     Grid best;
     for (int step = last; step >= first; --step) {
-        const float by = static_cast<float>(step), inverse = 1.0f / by;
-        const float lowest = -127.0f + 8.0f * by, highest = 127.0f - 7.0f * by;  // middles whose grid fits in int8
-        float middle = within(nearest(0.5f * (least + most + by)), lowest, highest);
-        for (int turn = 0; turn < 3; ++turn) {
+        const float step_size = static_cast<float>(step), inverse = 1.0f / step_size;
+        const float lowest = -127.0f + 8.0f * step_size, highest = 127.0f - 7.0f * step_size;  // middles whose grid fits in int8
+        float middle = clamp(nearest(0.5f * (min + max + step_size)), lowest, highest);
+        for (int iteration = 0; iteration < 3; ++iteration) {
             float q[group], off[group], squares[group];
             for (int64_t k = 0; k < group; ++k) {
-                q[k] = within(nearest((v[k] - middle) * inverse), -8.0f, 7.0f);
-                off[k] = k < count ? v[k] - (by * q[k] + middle) : 0.0f;
+                q[k] = clamp(nearest((v[k] - middle) * inverse), -8.0f, 7.0f);
+                off[k] = k < count ? v[k] - (step_size * q[k] + middle) : 0.0f;
                 squares[k] = off[k] * off[k];
             }
             const float error = sum(squares);
-            if ((step == last && turn == 0) || error < best.error) {
+            if ((step == last && iteration == 0) || error < best.error) {
                 best.step = step;
                 best.middle = static_cast<int>(middle);
                 best.error = error;
                 for (int64_t k = 0; k < group; ++k) best.q[k] = static_cast<uint8_t>(static_cast<int>(q[k]) + 8);
             }
-            const float better = within(nearest(middle + sum(off) / static_cast<float>(count)), lowest, highest);
+            const float better = clamp(nearest(middle + sum(off) / static_cast<float>(count)), lowest, highest);
             if (better == middle) break;
             middle = better;
         }
@@ -74,8 +74,8 @@ int32_t put(const Grid& grid, int64_t column, uint8_t* to) {
     uint8_t* numbers = to + 2 * panel + 4 * column;
     int32_t total = 0;
     for (int64_t k = 0; k < group; ++k) {
-        uint8_t& at = numbers[k / 8 * 4 * panel + k % 4];
-        at = static_cast<uint8_t>(k % 8 < 4 ? grid.q[k] : at | grid.q[k] << 4);
+        uint8_t& packed = numbers[k / 8 * 4 * panel + k % 4];
+        packed = static_cast<uint8_t>(k % 8 < 4 ? grid.q[k] : packed | grid.q[k] << 4);
         total += grid.step * (grid.q[k] - 8) + grid.middle;
     }
     return total;

@@ -52,7 +52,7 @@ struct Spread {
     float factor = 1;               // 1 / sqrt(inputs)
     const float* signs = nullptr;   // (inputs,)
     const float *cosines = nullptr, *sines = nullptr;  // (blocks,), of 2 pi i / blocks
-    static constexpr int64_t most_blocks = 63;
+    static constexpr int64_t max_blocks = 63;
 
     explicit operator bool() const { return block > 0; }
 };
@@ -79,13 +79,13 @@ struct ListedTokens {
 
 // Quantised rows, each with its own scale: x = scale * (u8 - 128). The stride is a multiple of 64 and at least
 // padded_inputs(inputs); quantise fills the padding with 128. Strides that are multiples of 4096 are slow; with AMX, so
-// are powers of two from 1024. With two terms, a row is the sum of two that follow each other: of the quantised row and of
-// what it leaves of the input.
+// are powers of two from 1024. With two terms, a row is the sum of two that follow each other: the quantised row
+// and the quantised remainder of the input.
 struct QuantisedRows {
     const uint8_t* values;
     const float* scales;
     int64_t stride;
-    int64_t terms = 1;  // 2: for int8_output alone, and at most 16,384 inputs
+    int64_t terms = 1;  // 2: only for int8_output, and at most 16,384 inputs
 };
 
 // y = activation(x W^T + bias) [* gate] [+ residual]: applied before a value is stored.
@@ -136,7 +136,8 @@ struct SelfAttention {
     int64_t context_stride = 0;
 };
 constexpr int64_t queries_at_once = 4;
-constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }  // to a multiple of two widest vectors
+// Rounded up to a multiple of two widest vectors.
+constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }
 
 // Attention of consecutive positions over keys and values located by `offsets`: key t of head h starts at keys +
 // offsets[t] + h / group * head_stride (elements). Softmax in float32.
@@ -162,9 +163,9 @@ struct Kernels {
     const char* name;
 
     void (*quantise)(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride);
-    // y = x R for a row, or, back, y = x R^T. y has room for 2 * inputs numbers, of which the first `inputs` are the
+    // y = x R for a row, or, if `inverse`, y = x R^T. y has room for 2 * inputs numbers, of which the first `inputs` are the
     // result. The same bits on every instruction set.
-    void (*spread)(const float* x, const Spread& s, bool back, float* y);
+    void (*spread)(const float* x, const Spread& s, bool inverse, float* y);
     void (*int8_product)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*int4_product)(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*float_product)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const Epilogue& e, float* y, int64_t y_stride);
@@ -242,7 +243,7 @@ float largest_magnitude(const float* row, int64_t inputs);  // of an output's we
 // Of weights for products of spread rows, w R is packed.
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums, const Spread& spread = {});  // |q| <= levels <= 127
 // The same for integers |q| <= 127, with a scale for each of `rows` outputs; the remaining outputs are zero.
-void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
+void pack_int8_numbers(const int8_t* w, const float* row_scales, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
 // Each group with the step and the middle that leave the least squared error of a few that are tried.
 void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums);
 void unpack_int4(const uint8_t* panels, int64_t count, int64_t inputs, int8_t* to);  // `count` panels of int4 as panels of int8

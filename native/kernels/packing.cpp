@@ -7,7 +7,7 @@
 namespace uwaga {
 namespace {
 
-constexpr int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+constexpr int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 uint16_t bfloat16_of(float f) {
     uint32_t bits;
@@ -25,12 +25,12 @@ int64_t float_panels_size(int64_t outputs, int64_t inputs) { return padded_outpu
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * rounded_up(inputs, 2); }
 
 float largest_magnitude(const float* row, int64_t inputs) {
-    float largest = 0.0f, bad = 0.0f;  // bad: NaN if a weight is not finite
+    float largest = 0.0f, not_finite = 0.0f;  // bad: NaN if a weight is not finite
     for (int64_t k = 0; k < inputs; ++k) {
         largest = std::fmax(largest, std::fabs(row[k]));
-        bad += row[k] * 0.0f;
+        not_finite += row[k] * 0.0f;
     }
-    return std::isnan(bad) ? bad : largest;
+    return std::isnan(not_finite) ? not_finite : largest;
 }
 
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums, const Spread& spread) {
@@ -41,7 +41,7 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
         scales[n] = 0.0f;
         sums[n] = 0;
         if (n >= outputs) continue;
-        const float* row = rows.at(n);
+        const float* row = rows.row_at(n);
         const float largest = largest_magnitude(row, inputs);
         if (std::isnan(largest)) {
             scales[n] = largest;
@@ -63,11 +63,11 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
     }
 }
 
-void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums) {
+void pack_int8_numbers(const int8_t* w, const float* row_scales, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums) {
     const int64_t depth = padded_inputs(inputs);
     std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
-        scales[n] = n < rows ? given[n] : 0.0f;
+        scales[n] = n < rows ? row_scales[n] : 0.0f;
         sums[n] = 0;
         if (n >= rows) continue;
         const int8_t* row = w + n * inputs;

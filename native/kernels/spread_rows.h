@@ -9,13 +9,13 @@ namespace uwaga {
 
 class SpreadRows {
   public:
-    SpreadRows(const float* w, int64_t inputs, const Spread& spread) : w_(w), inputs_(inputs), spread_(spread), kernels_(kernels_of(best_isa())), room_(spread ? static_cast<std::size_t>(2 * inputs) : 0) {}
+    SpreadRows(const float* w, int64_t inputs, const Spread& spread) : w_(w), inputs_(inputs), spread_(spread), kernels_(kernels_of(best_isa())), scratch_(spread ? static_cast<std::size_t>(2 * inputs) : 0) {}
 
-    const float* at(int64_t row) {  // valid until the next call
-        const float* own = w_ + row * inputs_;
-        if (!spread_) return own;
-        kernels_.spread(own, spread_, false, room_.data());
-        return room_.data();
+    const float* row_at(int64_t row) {  // valid until the next call
+        const float* row_values = w_ + row * inputs_;
+        if (!spread_) return row_values;
+        kernels_.spread(row_values, spread_, false, scratch_.data());
+        return scratch_.data();
     }
 
   private:
@@ -23,7 +23,7 @@ class SpreadRows {
     const int64_t inputs_;
     const Spread spread_;
     const Kernels& kernels_;
-    std::vector<float> room_;
+    std::vector<float> scratch_;
 };
 
 }  // namespace uwaga

@@ -11,7 +11,7 @@ namespace uwaga {
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t output_chunks = 4;        // chunks of the vocabulary, for any number of threads: sums are per chunk
-constexpr int64_t least_chunk_panels = 64;  // minimum panels per chunk; a smaller vocabulary is a single chunk
+constexpr int64_t min_chunk_panels = 64;  // minimum panels per chunk; a smaller vocabulary is a single chunk
 
 // Choose candidates for rows of a state, whose features are in `in`.
 void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice);

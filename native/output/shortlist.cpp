@@ -32,7 +32,7 @@ const uint8_t* panels_of(const Matrix& w) {
 std::shared_ptr<const Buffer<uint8_t>> by_token(const Matrix& w) {
     const int64_t units = units_of(w), row = units * unit, tokens = w.outputs();
     std::vector<int8_t> unpacked(static_cast<std::size_t>(w.kind == Matrix::Kind::int4 ? panel * row : 0));
-    auto made = std::make_shared<Buffer<uint8_t>>(tokens * row);
+    auto weights = std::make_shared<Buffer<uint8_t>>(tokens * row);
     for (int64_t first = 0; first < tokens; first += panel) {
         const uint8_t* from = nullptr;
         if (w.kind == Matrix::Kind::int4) {  // stored as int8
@@ -41,13 +41,13 @@ std::shared_ptr<const Buffer<uint8_t>> by_token(const Matrix& w) {
         } else {
             from = panels_of(w) + first * row;
         }
-        uint8_t* to = made->get() + first * row;
+        uint8_t* to = weights->get() + first * row;
         const int64_t count = std::min(panel, tokens - first);
         for (int64_t k = 0; k < units; ++k, from += panel * unit, to += unit) {
             for (int64_t c = 0; c < count; ++c) std::memcpy(to + c * row, from + c * unit, unit);
         }
     }
-    return made;
+    return weights;
 }
 
 class TokenSet {
@@ -60,24 +60,24 @@ class TokenSet {
         count_ += !(word & bit);
         word |= bit;
     }
-    void add_lowest(int64_t lacking) {
-        for (std::size_t at = 0; lacking > 0; ++at) {
-            for (; lacking > 0 && ~words_[at]; --lacking) {
-                words_[at] |= words_[at] + 1;  // set the lowest clear bit
+    void add_lowest(int64_t missing) {
+        for (std::size_t word = 0; missing > 0; ++word) {
+            for (; missing > 0 && ~words_[word]; --missing) {
+                words_[word] |= words_[word] + 1;  // set the lowest clear bit
                 ++count_;
             }
         }
     }
     int64_t count() const { return count_; }
-    Tokens rising() const {
-        Tokens found;
-        found.reserve(static_cast<std::size_t>(count_));
-        for (std::size_t at = 0; at < words_.size(); ++at) {
-            for (uint64_t left = words_[at]; left; left &= left - 1) {
-                found.push_back(static_cast<int32_t>(at * bits) + __builtin_ctzll(left));
+    Tokens ascending() const {
+        Tokens tokens;
+        tokens.reserve(static_cast<std::size_t>(count_));
+        for (std::size_t word = 0; word < words_.size(); ++word) {
+            for (uint64_t remaining = words_[word]; remaining; remaining &= remaining - 1) {
+                tokens.push_back(static_cast<int32_t>(word * bits) + __builtin_ctzll(remaining));
             }
         }
-        return found;
+        return tokens;
     }
 
   private:
@@ -88,36 +88,36 @@ class TokenSet {
 
 }  // namespace
 
-Shortlist::Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool own, int64_t multiple)
-    : model_(model), common_(std::move(common)), first_(first), targets_(targets), own_(own), multiple_(multiple), weights_(by_token(model.output_weight)) {}
+Shortlist::Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool copy_source, int64_t multiple)
+    : model_(model), common_(std::move(common)), first_(first), targets_(targets), copy_source_(copy_source), multiple_(multiple), weights_(by_token(model.output_weight)) {}
 
-AllowedPtr Shortlist::of(const std::vector<int32_t>& source) const {
+AllowedPtr Shortlist::allowed_for(const std::vector<int32_t>& source) const {
     TokenSet set(model_.target_vocabulary);
     for (const int32_t token : common_) set.add(token);
     for (const int32_t token : source) {
         for (int32_t i = first_[token]; i < first_[token + 1]; ++i) set.add(targets_[i]);
-        if (own_) set.add(token);
+        if (copy_source_) set.add(token);
     }
-    const int64_t wanted = (multiple_ - set.count() % multiple_) % multiple_;
-    set.add_lowest(std::min(wanted, model_.target_vocabulary - set.count()));
+    const int64_t missing = (multiple_ - set.count() % multiple_) % multiple_;
+    set.add_lowest(std::min(missing, model_.target_vocabulary - set.count()));
     auto list = std::make_shared<Allowed>();
-    list->tokens = set.rising();
+    list->tokens = set.ascending();
     list->weights = weights_;
-    const auto pick = [&](auto& to, const auto* from) {
+    const auto select = [&](auto& to, const auto* from) {
         to.reserve(list->tokens.size());
         for (const int32_t token : list->tokens) to.push_back(from[token]);
     };
-    const Matrix& whole = model_.output_weight;
-    if (whole.quantised()) {
-        pick(list->scales, whole.scales());
-        pick(list->sums, whole.sums());
+    const Matrix& weight = model_.output_weight;
+    if (weight.quantised()) {
+        select(list->scales, weight.scales());
+        select(list->sums, weight.sums());
     }
-    if (model_.output_bias) pick(list->biases, model_.output_bias);
+    if (model_.output_bias) select(list->biases, model_.output_bias);
     return list;
 }
 
 void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources, Memory& memory) {
-    for (std::size_t s = 0; s < sources.size(); ++s) memory.sentences[s].allowed = shortlist.of(sources[s]);
+    for (std::size_t s = 0; s < sources.size(); ++s) memory.sentences[s].allowed = shortlist.allowed_for(sources[s]);
 }
 
 }  // namespace uwaga

@@ -31,16 +31,16 @@ using AllowedPtr = std::shared_ptr<const Allowed>;
 class Shortlist {
   public:
     // `common` and, for each source token s, targets[first[s]] to targets[first[s + 1]] ascend. `first` and `targets`
-    // are not copied; the owner of the shortlist keeps them alive. own: a source token may be copied to the target.
+    // are not copied; the owner of the shortlist keeps them alive. copy_source: a source token may be copied to the target.
     // Lists are filled up to a multiple of `multiple` with the lowest missing tokens.
-    Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool own, int64_t multiple);
-    AllowedPtr of(const std::vector<int32_t>& source) const;
+    Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool copy_source, int64_t multiple);
+    AllowedPtr allowed_for(const std::vector<int32_t>& source) const;
 
   private:
     const Model& model_;  // kept alive by every owner of a shortlist
     Tokens common_;
     const int32_t *first_, *targets_;
-    bool own_;
+    bool copy_source_;
     int64_t multiple_;
     std::shared_ptr<const Buffer<uint8_t>> weights_;
 };

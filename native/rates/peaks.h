@@ -7,9 +7,9 @@
 
 namespace uwaga {
 
-// Runs `turns` turns of some multiply-adds, and `operations` says how many operations are in a turn.
+// Runs `iterations` iterations of multiply-adds; `operations` is the number of operations in an iteration.
 struct Peak {
-    void (*run)(int64_t turns) = nullptr;  // null: there are none to measure
+    void (*run)(int64_t iterations) = nullptr;  // null: there are none to measure
     int64_t operations = 0;
 };
 

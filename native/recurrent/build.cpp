@@ -11,32 +11,32 @@ namespace {
 // An option of a closed set: 0 to `last`, or to be refused.
 template <class Option>
 Option option(PartReader& parts, const std::string& name, Option first, Option last) {
-    const int64_t value = parts.whole(name, static_cast<int64_t>(first));
+    const int64_t value = parts.integer(name, static_cast<int64_t>(first));
     if (value > static_cast<int64_t>(last)) throw std::invalid_argument(name + ": unknown value");
     return static_cast<Option>(value);
 }
 
 Unit unit(PartReader& parts, const std::string& name, int64_t inputs, int64_t units, bool lstm, bool paper = false) {
-    Unit made;
-    made.units = units;
-    made.lstm = lstm;
-    made.inputs = parts.linear(name + ".inputs", made.gates(), inputs);
-    made.states = parts.linear(name + ".states", paper ? 2 * units : made.gates(), units);
-    if (paper) made.candidate = parts.linear(name + ".candidate", units, units);
-    return made;
+    Unit result;
+    result.units = units;
+    result.lstm = lstm;
+    result.inputs = parts.linear(name + ".inputs", result.gates(), inputs);
+    result.states = parts.linear(name + ".states", paper ? 2 * units : result.gates(), units);
+    if (paper) result.candidate = parts.linear(name + ".candidate", units, units);
+    return result;
 }
 
 void build_encoder(Network& net, PartReader& parts, bool lstm, bool paper) {
-    const int64_t layers = parts.whole("encoder_layers", 1), gnmt = net.family == Family::gnmt;
-    const bool both = parts.whole("bidirectional", 0), divided = both && net.family == Family::luong;
+    const int64_t layers = parts.integer("encoder_layers", 1), gnmt = net.family == Family::gnmt;
+    const bool bidirectional = parts.integer("bidirectional", 0), divided = bidirectional && net.family == Family::luong;
     if (divided && net.units % 2) throw std::invalid_argument("hidden: two directions need an even number");
     int64_t inputs = net.embedding;
     for (int64_t l = 0; l < layers; ++l) {
-        const std::string at = "encoder." + std::to_string(l) + ".";
+        const std::string prefix = "encoder." + std::to_string(l) + ".";
         const int64_t units = divided ? net.units / 2 : net.units;
         EncoderStage stage;
-        stage.ahead = unit(parts, at + "ahead", inputs, units, lstm, paper);
-        if (both && (l == 0 || !gnmt)) stage.back = unit(parts, at + "back", inputs, units, lstm, paper);
+        stage.forward = unit(parts, prefix + "ahead", inputs, units, lstm, paper);
+        if (bidirectional && (l == 0 || !gnmt)) stage.backward = unit(parts, prefix + "back", inputs, units, lstm, paper);
         stage.residual = gnmt && l > 1;
         inputs = stage.width();
         net.encoder.push_back(stage);
@@ -44,10 +44,10 @@ void build_encoder(Network& net, PartReader& parts, bool lstm, bool paper) {
 }
 
 void build_decoder(Network& net, PartReader& parts, bool lstm, bool paper, int64_t features) {
-    const int64_t layers = parts.whole("decoder_layers", 1), units = net.units, words = net.embedding;
+    const int64_t layers = parts.integer("decoder_layers", 1), units = net.units, words = net.embedding;
     for (int64_t l = 0; l < layers; ++l) {
         int64_t inputs = l ? units : words;
-        if (net.family == Family::luong && l == 0 && net.feeding) inputs += units;
+        if (net.family == Family::luong && l == 0 && net.input_feeding) inputs += units;
         if (net.family == Family::gnmt) inputs += net.values;
         if (net.family == Family::bahdanau) inputs = net.conditional ? (l ? net.values : words) : words + net.values;
         net.decoder.push_back(unit(parts, "decoder." + std::to_string(l), inputs, units, lstm, paper && net.family == Family::bahdanau));
@@ -61,17 +61,17 @@ void build_decoder(Network& net, PartReader& parts, bool lstm, bool paper, int64
     }
     if (net.family != Family::cho) return;
     net.summary = parts.linear("summary", units, units);
-    net.beside = parts.linear("decoder.0.beside", 3 * units, units);
-    net.under_reset = paper;
+    net.summary_gates = parts.linear("decoder.0.beside", 3 * units, units);
+    net.summary_under_reset = paper;
 }
 
 void build_attention(Network& net, PartReader& parts) {
     net.score.kind = option(parts, "score", Score::none, Score::location);
-    const bool wanted = net.family != Family::cho && net.family != Family::sutskever;
-    if (wanted != net.attends()) throw std::invalid_argument("score: unknown value");
-    if (!wanted) return;
+    const bool attends = net.family != Family::cho && net.family != Family::sutskever;
+    if (attends != net.attends()) throw std::invalid_argument("score: unknown value");
+    if (!attends) return;
     net.values = net.encoder.back().width();
-    if (net.score.kind == Score::additive || parts.whole("prepared_keys", 0)) {
+    if (net.score.kind == Score::additive || parts.integer("prepared_keys", 0)) {
         net.score.key = parts.matrix("score.key", net.units, net.values);
         net.prepared = net.units;
     } else if (net.score.kind == Score::dot && net.values != net.units) {
@@ -82,17 +82,17 @@ void build_attention(Network& net, PartReader& parts) {
         net.score.query = parts.matrix("score.query", net.units, net.units);
         net.score.vector = parts.vector("score.vector", net.units);
     }
-    if (net.score.kind == Score::location) net.score.query = parts.matrix("score.query", parts.whole("max_length", 1), net.units);
+    if (net.score.kind == Score::location) net.score.query = parts.matrix("score.query", parts.integer("max_length", 1), net.units);
     net.locality = option(parts, "locality", Locality::global, Locality::predictive);
-    if (net.locality != Locality::global) net.reach = parts.whole("window", 1);
+    if (net.locality != Locality::global) net.reach = parts.integer("window", 1);
     if (net.locality != Locality::predictive) return;
     net.window = parts.matrix("window.inner", net.units, net.units);
     net.window_vector = parts.vector("window.vector", net.units);
 }
 
-// The widths of what is kept of a sentence and of a row.
+// The width of a row's cells.
 int64_t cells_of(const Network& net) {
-    int64_t cells = net.feeding ? net.units : 0;
+    int64_t cells = net.input_feeding ? net.units : 0;
     for (const Unit& unit : net.decoder) cells += unit.state_width();
     return net.conditional ? net.units : cells;
 }
@@ -100,25 +100,25 @@ int64_t cells_of(const Network& net) {
 }  // namespace
 
 void build_network(Model& model, PartReader& parts) {
-    auto made = std::make_shared<Network>();
-    Network& net = *made;
+    auto network = std::make_shared<Network>();
+    Network& net = *network;
     Shape& shape = model.shape;
     net.family = option(parts, "family", Family::cho, Family::gnmt);
-    net.embedding = parts.whole("embedding", 1);
-    net.units = parts.whole("hidden", 1);
-    net.reversed = parts.whole("reverse", 0);
-    net.feeding = net.family == Family::luong && parts.whole("input_feeding", 0);
-    net.conditional = net.family == Family::bahdanau && parts.whole("conditional", 0);
-    shape.width = parts.whole("features", 1);
-    shape.max_length = parts.whole("max_length", 1);
+    net.embedding = parts.integer("embedding", 1);
+    net.units = parts.integer("hidden", 1);
+    net.reversed = parts.integer("reverse", 0);
+    net.input_feeding = net.family == Family::luong && parts.integer("input_feeding", 0);
+    net.conditional = net.family == Family::bahdanau && parts.integer("conditional", 0);
+    shape.width = parts.integer("features", 1);
+    shape.max_length = parts.integer("max_length", 1);
     shape.recurrent = true;
     shape.decoder = shape.encoder = {1, net.units, 1.0f};
-    model.source_vocabulary = parts.whole("source_vocabulary", 1);
-    model.target_vocabulary = parts.whole("target_vocabulary", 1);
+    model.source_vocabulary = parts.integer("source_vocabulary", 1);
+    model.target_vocabulary = parts.integer("target_vocabulary", 1);
     model.source.embedding = parts.embedding("source", model.source_vocabulary, net.embedding);
     model.target.embedding = parts.embedding("target", model.target_vocabulary, net.embedding);
     const bool lstm = net.family == Family::sutskever || net.family == Family::luong || net.family == Family::gnmt;
-    const bool paper = !lstm && parts.whole("gru_paper", 0);
+    const bool paper = !lstm && parts.integer("gru_paper", 0);
     build_encoder(net, parts, lstm, paper);
     build_attention(net, parts);
     build_decoder(net, parts, lstm, paper, shape.width);
@@ -126,11 +126,11 @@ void build_network(Model& model, PartReader& parts) {
     model.output_bias = parts.optional_vector("output.bias", model.target_vocabulary);
     parts.check_all_used();
     model.cells = cells_of(net);
-    net.first = net.family == Family::cho ? 5 * net.units : model.cells;
-    const int64_t chunk = (64 * net.entry() + 4 * net.first) * int64_t{sizeof(float)};
+    net.initial_width = net.family == Family::cho ? 5 * net.units : model.cells;
+    const int64_t chunk = (64 * net.entry() + 4 * net.initial_width) * int64_t{sizeof(float)};
     model.pages.configure(chunk, 0);
     model.chunks.configure(chunk, int64_t{4} << 20);
-    model.network = std::move(made);
+    model.network = std::move(network);
 }
 
 }  // namespace uwaga

@@ -9,10 +9,10 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t least_rows_each = 8;         // minimum per thread: with fewer, two threads would read all weights for little
-constexpr std::size_t recorded_together = 64;  // sentences whose targets are read together
+constexpr int64_t min_rows_per_thread = 8;         // minimum per thread: with fewer, two threads would read all weights for little
+constexpr std::size_t recorded_group = 64;  // sentences whose targets are read together
 
-// The rows of a step. Each has a line of inputs: the state for the read-out, the word's vector, and what is read with it.
+// The rows of a step. Each has a line of inputs: the state for the read-out, the word's vector, and the context read with it.
 struct RecurrentStep {
     const Model& model;
     const Network& net;
@@ -61,8 +61,8 @@ void RecurrentStep::attend_row(int64_t row, const float* query, const float* pro
     const int64_t length = source(row).length, entry = net.entry();
     const float* values = reinterpret_cast<const float*>(source(row).chunk->page.data) + source(row).first * entry;
     const float* gain = nullptr;
-    float* const wanted = weights.empty() ? nullptr : weights[static_cast<std::size_t>(row)];
-    float* const all = wanted ? wanted : ws.weights.ensure(length);
+    float* const recorded = weights.empty() ? nullptr : weights[static_cast<std::size_t>(row)];
+    float* const scores = recorded ? recorded : ws.weights.ensure(length);
     int64_t range[2] = {0, length};
     if (net.locality == Locality::monotonic) {
         const int64_t centre = std::min(positions[static_cast<std::size_t>(row)], length - 1);
@@ -73,14 +73,14 @@ void RecurrentStep::attend_row(int64_t row, const float* query, const float* pro
         kernels.predict_window(window, net.window_vector, net.units, length, net.reach, range, gains);
         gain = gains + range[0];
     }
-    std::fill(all, all + range[0], 0.0f);
-    std::fill(all + range[1], all + length, 0.0f);
+    std::fill(scores, scores + range[0], 0.0f);
+    std::fill(scores + range[1], scores + length, 0.0f);
     const int64_t from = range[0], count = range[1] - from;
     const float* keys = values + from * entry + (net.prepared ? net.values : 0);
-    if (score.kind == Score::location) std::copy_n(projected + from, count, all + from);
-    else if (score.kind == Score::dot) kernels.score_dot(query, keys, entry, count, net.units, score.scale, all + from);
-    else kernels.score_additive(projected, score.vector, keys, entry, count, net.units, all + from);
-    kernels.weigh_values(all + from, gain, values + from * entry, entry, count, net.values, context);
+    if (score.kind == Score::location) std::copy_n(projected + from, count, scores + from);
+    else if (score.kind == Score::dot) kernels.score_dot(query, keys, entry, count, net.units, score.scale, scores + from);
+    else kernels.score_additive(projected, score.vector, keys, entry, count, net.units, scores + from);
+    kernels.weigh_values(scores + from, gain, values + from * entry, entry, count, net.values, context);
 }
 
 // Write the contexts of queries (rows, stride) from a column on.
@@ -106,12 +106,12 @@ void RecurrentStep::run_cho() {
     project(model, unit.inputs, words.data, rows(), words.stride, Activation::none, projected, ws);
     project(model, unit.states, before, rows(), cells, Activation::none, states, ws);
     for (int64_t row = 0; row < rows(); ++row) {
-        const float* summary = first_cells(model, source(row)) + units;
-        const float* beside = summary + units;
+        const float* summary = initial_cells(model, source(row)) + units;
+        const float* gate_summary = summary + units;
         float *p = projected.row(row), *s = states.row(row);
-        for (int64_t k = 0; k < 2 * units; ++k) p[k] += beside[k];
-        float* candidate = (net.under_reset ? s : p) + 2 * units;
-        for (int64_t k = 0; k < units; ++k) candidate[k] += beside[2 * units + k];
+        for (int64_t k = 0; k < 2 * units; ++k) p[k] += gate_summary[k];
+        float* candidate = (net.summary_under_reset ? s : p) + 2 * units;
+        for (int64_t k = 0; k < units; ++k) candidate[k] += gate_summary[2 * units + k];
         model.kernels->gate(p, s, s + 2 * units, units, s + 2 * units);
         model.kernels->gru(p + units, s + units, p + 2 * units, s + 2 * units, before + row * cells, units, after + row * cells);
         std::copy_n(summary, units, words.row(row) + net.embedding);
@@ -131,10 +131,10 @@ void RecurrentStep::run_bahdanau() {
     copy(after, cells, net.units, lines, 0);
 }
 
-// A stack of LSTMs over the words, whose states follow what is fed to them.
+// A stack of LSTMs over the words, whose states follow the fed feature vector.
 void RecurrentStep::run_stack() {
     FloatRows x = words;
-    int64_t offset = net.feeding ? net.units : 0;
+    int64_t offset = net.input_feeding ? net.units : 0;
     for (std::size_t layer = 0; layer < net.decoder.size(); ++layer) {
         run_unit(layer, x, before, offset);
         x = {after + offset, cells};
@@ -144,13 +144,13 @@ void RecurrentStep::run_stack() {
 
 void RecurrentStep::run_luong(float* features) {
     const int64_t units = net.units, top = cells - 2 * units, stride = stride_of(units);
-    if (net.feeding) copy(before, cells, units, words, net.embedding);
+    if (net.input_feeding) copy(before, cells, units, words, net.embedding);
     run_stack();
     attend(after + top, cells, joined, 0);
     copy(after + top, cells, units, joined, net.values);
     if (!features) features = ws.x.ensure(rows() * stride);
     project(model, net.combine, joined.data, rows(), joined.stride, Activation::tanh, {features, stride}, ws);
-    if (net.feeding) copy(features, stride, units, {after, cells}, 0);
+    if (net.input_feeding) copy(features, stride, units, {after, cells}, 0);
 }
 
 // Every layer reads the context; from the third on, a layer's input is added to its output.
@@ -173,10 +173,10 @@ void RecurrentStep::run_gnmt(float* features) {
 }
 
 void RecurrentStep::run(const int32_t* tokens, float* features) {
-    const int64_t beside = net.family == Family::cho || net.feeding ? net.units : net.family == Family::luong ? 0 : net.values;
-    const int64_t lead = net.read_out.weight ? net.units : 0, width = lead + net.embedding + beside, stride = stride_of(width);
+    const int64_t extra_width = net.family == Family::cho || net.input_feeding ? net.units : net.family == Family::luong ? 0 : net.values;
+    const int64_t state_width = net.read_out.weight ? net.units : 0, width = state_width + net.embedding + extra_width, stride = stride_of(width);
     lines = {ws.normed.ensure(rows() * stride), stride};
-    words = {lines.data + lead, stride};
+    words = {lines.data + state_width, stride};
     const int64_t joined_stride = stride_of(net.values + net.units);
     joined = {ws.features.ensure(rows() * joined_stride), joined_stride};
     embed(*model.kernels, model.target.embedding, tokens, rows(), 1.0f, words.data, stride);
@@ -200,14 +200,14 @@ void RecurrentStep::run(const int32_t* tokens, float* features) {
     }
 }
 
-// The computed rows of a state's step. `which` are their numbers; null: all rows.
+// The computed rows of a state's step. `row_numbers` are their numbers; null: all rows.
 struct ComputedRows {
     const State& state;
     State& next;
-    const int64_t* which;
+    const int64_t* row_numbers;
     int64_t count;
 
-    int64_t of_state(int64_t row) const { return row == count ? state.rows() : which ? which[row] : row; }
+    int64_t state_row(int64_t row) const { return row == count ? state.rows() : row_numbers ? row_numbers[row] : row; }
     void run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first, int64_t last) const;
 };
 
@@ -218,9 +218,9 @@ void ComputedRows::run(const int32_t* tokens, const Request& request, const Answ
     const int64_t cells = model.cells_width(), rows = last - first, stride = stride_of(model.shape.width);
     RecurrentStep step{model, *model.network, *ws, cells, state.cells.data() + first * cells, next.cells.data() + first * cells};
     std::vector<float> before, after;
-    if (which) {
+    if (row_numbers) {
         for (int64_t row = first; row < last; ++row) {
-            const auto from = state.cells.begin() + of_state(row) * cells;
+            const auto from = state.cells.begin() + state_row(row) * cells;
             before.insert(before.end(), from, from + cells);
         }
         after.resize(before.size());
@@ -228,7 +228,7 @@ void ComputedRows::run(const int32_t* tokens, const Request& request, const Answ
         step.after = after.data();
     }
     for (int64_t row = first; row < last; ++row) {
-        const State::Sentence& sentence = state.sentences[static_cast<std::size_t>(of_state(row) / state.beams)];
+        const State::Sentence& sentence = state.sentences[static_cast<std::size_t>(state_row(row) / state.beams)];
         step.sources.push_back(&sentence.memory);
         step.positions.push_back(sentence.position);
         if (!answer.attention) continue;
@@ -238,36 +238,36 @@ void ComputedRows::run(const int32_t* tokens, const Request& request, const Answ
     }
     float* const features = (*ws).x.ensure(rows * stride);
     step.run(tokens + first, features);
-    for (int64_t row = first; which && row < last; ++row) {  // the rows up to the next computed one are equal
-        for (int64_t to = of_state(row); to < of_state(row + 1); ++to) std::copy_n(step.after + (row - first) * cells, cells, next.cells.data() + to * cells);
+    for (int64_t row = first; row_numbers && row < last; ++row) {  // the rows up to the next computed one are equal
+        for (int64_t to = state_row(row); to < state_row(row + 1); ++to) std::copy_n(step.after + (row - first) * cells, cells, next.cells.data() + to * cells);
     }
     Rows in = rows_of(*ws, features, rows, model.shape.width, stride);
     choose(model, in, first, request, answer, next, *ws, *ws, ThreadSlice{});
 }
 
 // Targets [first, last), whose rows take each step together, the longest first.
-void record_targets(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, std::size_t first, std::size_t last) {
+void record_targets(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to, std::size_t first, std::size_t last) {
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t cells = model.cells_width();
     std::vector<std::size_t> order(last - first);
     std::iota(order.begin(), order.end(), first);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return readings[a].target.size() > readings[b].target.size(); });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return inputs[a].target.size() > inputs[b].target.size(); });
     std::vector<float> before, after;
     for (const std::size_t s : order) {
-        const float* from = first_cells(model, *readings[s].source);
+        const float* from = initial_cells(model, *inputs[s].source);
         before.insert(before.end(), from, from + cells);
     }
     after.resize(before.size());
-    for (std::size_t t = 0; t < readings[order.front()].target.size(); ++t) {
+    for (std::size_t t = 0; t < inputs[order.front()].target.size(); ++t) {
         model.workers.check();
         RecurrentStep step{model, *model.network, *ws, cells, before.data(), after.data()};
         std::vector<int32_t> tokens;
         for (const std::size_t s : order) {
-            if (readings[s].target.size() <= t) break;
-            tokens.push_back(readings[s].target[t]);
-            step.sources.push_back(readings[s].source);
+            if (inputs[s].target.size() <= t) break;
+            tokens.push_back(inputs[s].target[t]);
+            step.sources.push_back(inputs[s].source);
             step.positions.push_back(static_cast<int64_t>(t));
-            step.weights.push_back(to[s] + static_cast<int64_t>(t) * readings[s].source->length);
+            step.weights.push_back(to[s] + static_cast<int64_t>(t) * inputs[s].source->length);
         }
         step.run(tokens.data(), nullptr);
         before.swap(after);
@@ -276,19 +276,19 @@ void record_targets(const Model& model, const std::vector<Reading>& readings, co
 
 }  // namespace
 
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows) {
-    const ComputedRows all{state, next, which, rows};
+void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* row_numbers, int64_t rows) {
+    const ComputedRows computed{state, next, row_numbers, rows};
     Workers& workers = state.model->workers;
-    const int64_t parts = std::max<int64_t>(1, std::min(workers.threads(), rows / least_rows_each));
-    workers.run(parts, [&](int64_t part) { all.run(tokens, request, answer, rows * part / parts, rows * (part + 1) / parts); });
+    const int64_t parts = std::max<int64_t>(1, std::min(workers.threads(), rows / min_rows_per_thread));
+    workers.run(parts, [&](int64_t part) { computed.run(tokens, request, answer, rows * part / parts, rows * (part + 1) / parts); });
 }
 
-void record_network(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to) {
+void record_network(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to) {
     if (!model.network->attends()) return;
-    const std::size_t count = readings.size(), groups = (count + recorded_together - 1) / recorded_together;
+    const std::size_t count = inputs.size(), groups = (count + recorded_group - 1) / recorded_group;
     model.workers.run(static_cast<int64_t>(groups), [&](int64_t part) {
         const std::size_t group = static_cast<std::size_t>(part);
-        record_targets(model, readings, to, count * group / groups, count * (group + 1) / groups);
+        record_targets(model, inputs, to, count * group / groups, count * (group + 1) / groups);
     });
 }
 

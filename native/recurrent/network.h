@@ -1,5 +1,5 @@
-// The weights of a recurrent encoder-decoder (Cho 2014, Sutskever 2014, Bahdanau 2014, Luong 2015, Wu 2016), and what
-// runs it. uwaga.models describes each family; the steps here compute the same, one token at a time.
+// The weights of a recurrent encoder-decoder (Cho 2014, Sutskever 2014, Bahdanau 2014, Luong 2015, Wu 2016), and the
+// functions that run it. uwaga.models describes each family; the steps here compute the same, one token at a time.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct Unit {
     int64_t state_width() const { return (lstm ? 2 : 1) * units; }
 };
 struct EncoderStage {
-    Unit ahead, back;       // back: in bidirectional layers only
+    Unit forward, backward;       // back: in bidirectional layers only
     bool residual = false;  // the input is added to the output
 
-    int64_t width() const { return ahead.units + back.units; }
+    int64_t width() const { return forward.units + backward.units; }
 };
 struct ScoreWeights {
     Score kind = Score::none;
@@ -40,13 +40,13 @@ struct ScoreWeights {
 
 struct Network {
     Family family = Family::cho;
-    bool conditional = false, feeding = false, reversed = false;
+    bool conditional = false, input_feeding = false, reversed = false;
     int64_t embedding = 0, units = 0;
     std::vector<EncoderStage> encoder;
     std::vector<Unit> decoder;
     Linear summary, bridge;   // c = tanh(summary), s_0 = tanh(bridge)
-    Linear beside;            // Cho: of c, for the decoder's gates
-    bool under_reset = false; // Cho: c's share of the candidate is under the reset gate
+    Linear summary_gates;            // Cho: of c, for the decoder's gates
+    bool summary_under_reset = false; // Cho: c's share of the candidate is under the reset gate
     Linear combine, read_out;
     ScoreWeights score;
     Locality locality = Locality::global;
@@ -54,8 +54,8 @@ struct Network {
     Matrix window;  // of a predictive window
     const float* window_vector = nullptr;
 
-    // A chunk holds (tokens, values | prepared keys), then (sentences, first): what a decoder starts from.
-    int64_t values = 0, prepared = 0, first = 0;
+    // A chunk holds (tokens, values | prepared keys), then (sentences, initial_width): the decoder's initial states.
+    int64_t values = 0, prepared = 0, initial_width = 0;
 
     bool attends() const { return score.kind != Score::none; }
     int64_t entry() const { return values + prepared; }
@@ -66,12 +66,12 @@ void build_network(Model& model, PartReader& parts);
 
 // Encode sentences; see encode().
 Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
-// What the decoder of an encoded sentence starts from: (Model::cells_width(),).
-const float* first_cells(const Model& model, const EncodedSentence& sentence);
+// The initial cells of the decoder of an encoded sentence: (Model::cells_width(),).
+const float* initial_cells(const Model& model, const EncodedSentence& sentence);
 // Compute a step: see step(). `next` is at the next position already; its cells are written. Only the rows numbered in
-// `which` are computed, or all if it is null; those up to the next number equal the one before them.
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows);
+// `row_numbers` are computed, or all if it is null; those up to the next number equal the one before them.
+void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* row_numbers, int64_t rows);
 // Record the cross-attention (query, key) of each target; see record().
-void record_network(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to);
+void record_network(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to);
 
 }  // namespace uwaga

@@ -6,13 +6,13 @@
 
 namespace uwaga {
 
-// Rows of float32 values, `stride` apart. Row i is at number at[i], or i.
+// Rows of float32 values, `stride` apart. Row i is row indices[i], or i.
 struct FloatRows {
     float* data;
     int64_t stride;
-    const int64_t* at = nullptr;
+    const int64_t* indices = nullptr;
 
-    float* row(int64_t i) const { return data + (at ? at[i] : i) * stride; }
+    float* row(int64_t i) const { return data + (indices ? indices[i] : i) * stride; }
 };
 
 // y = activation(x W^T + bias)

@@ -37,15 +37,15 @@ constexpr int64_t mapped_bytes = int64_t{1} << 16;
 
 // The size actually allocated. From 2 MB it is a multiple of the huge page size, so that a step needs fewer TLB entries
 // where the system provides huge pages.
-inline int64_t taken_bytes(int64_t bytes) { return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment}); }
+inline int64_t allocated_bytes(int64_t bytes) { return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment}); }
 
 #if UWAGA_MAPS_BUFFERS
 inline void* map_bytes(std::size_t size) {
     const std::size_t spare = size >= static_cast<std::size_t>(huge_page) ? static_cast<std::size_t>(huge_page) : 0;
-    void* const made = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED) throw std::bad_alloc();
-    if (!spare) return made;
-    char* const first = static_cast<char*>(made);
+    void* const memory = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (!spare) return memory;
+    char* const first = static_cast<char*>(memory);
     const std::size_t before = (spare - reinterpret_cast<uintptr_t>(first) % spare) % spare;
     if (before) munmap(first, before);
     if (before < spare) munmap(first + before + size, spare - before);
@@ -57,7 +57,7 @@ inline void* map_bytes(std::size_t size) {
 #endif
 
 inline void* allocate_bytes(int64_t bytes) {
-    const std::size_t size = static_cast<std::size_t>(taken_bytes(bytes));
+    const std::size_t size = static_cast<std::size_t>(allocated_bytes(bytes));
 #if UWAGA_MAPS_BUFFERS
     if (bytes >= mapped_bytes) return map_bytes(size);
 #endif
@@ -67,7 +67,7 @@ inline void* allocate_bytes(int64_t bytes) {
 inline void release_bytes(void* memory, [[maybe_unused]] int64_t bytes) {
 #if UWAGA_MAPS_BUFFERS
     if (memory && bytes >= mapped_bytes) {
-        munmap(memory, static_cast<std::size_t>(taken_bytes(bytes)));
+        munmap(memory, static_cast<std::size_t>(allocated_bytes(bytes)));
         return;
     }
 #endif
@@ -99,7 +99,7 @@ class Buffer {
         if (count > size_) {
             count = std::max(count, size_ + size_ / 2);
             release();
-            data_ = static_cast<T*>(allocate_bytes(count * bytes_each));
+            data_ = static_cast<T*>(allocate_bytes(count * value_bytes));
             size_ = count;
         }
         return data_;
@@ -109,9 +109,9 @@ class Buffer {
     int64_t size() const { return size_; }
 
   private:
-    static constexpr int64_t bytes_each = static_cast<int64_t>(sizeof(T));
+    static constexpr int64_t value_bytes = static_cast<int64_t>(sizeof(T));
 
-    void release() { release_bytes(std::exchange(data_, nullptr), std::exchange(size_, 0) * bytes_each); }
+    void release() { release_bytes(std::exchange(data_, nullptr), std::exchange(size_, 0) * value_bytes); }
 
     T* data_ = nullptr;
     int64_t size_ = 0;

@@ -6,24 +6,24 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t least_cut = 1 << 15;  // smaller pages gain little from a huge page, and one page would take 2 MB
+constexpr int64_t min_cut = 1 << 15;  // smaller pages gain little from a huge page, and one page would take 2 MB
 }
 
-void PagePool::configure(int64_t piece, int64_t least) {
+void PagePool::configure(int64_t piece, int64_t min_bytes) {
     piece_ = rounded(piece, alignment);
-    least_ = least;
+    min_bytes_ = min_bytes;
 }
 
 Page PagePool::take(int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const int64_t piece = size_of(bytes);
-    Slab* found = nullptr;
-    for (const auto& one : slabs_) {
-        const bool fits = !one->free.empty() && one->piece >= piece && one->piece <= 2 * piece;
-        if (fits && (!found || one->piece < found->piece)) found = one.get();
+    Slab* best = nullptr;
+    for (const auto& candidate : slabs_) {
+        const bool has_room = !candidate->free.empty() && candidate->piece >= piece && candidate->piece <= 2 * piece;
+        if (has_room && (!best || candidate->piece < best->piece)) best = candidate.get();
     }
-    Slab& slab = found ? *found : add(piece);
-    if (static_cast<int64_t>(slab.free.size()) == slab.count) most_ = std::max(most_, used_ += slab.piece * slab.count);
+    Slab& slab = best ? *best : add(piece);
+    if (static_cast<int64_t>(slab.free.size()) == slab.count) peak_ = std::max(peak_, used_ += slab.piece * slab.count);
     const Page page{slab.free.back(), &slab};
     slab.free.pop_back();
     return page;
@@ -39,7 +39,7 @@ int64_t PagePool::size_of(int64_t bytes) const {
 Slab& PagePool::add(int64_t piece) {
     auto slab = std::make_unique<Slab>();
     slab->piece = piece;
-    slab->count = slab->piece >= least_cut && slab->piece < huge_page ? huge_page / slab->piece : 1;
+    slab->count = slab->piece >= min_cut && slab->piece < huge_page ? huge_page / slab->piece : 1;
     slab->memory.ensure(slab->count > 1 ? huge_page : slab->piece);
     for (int64_t i = slab->count; i-- > 0;) slab->free.push_back(slab->memory.get() + i * slab->piece);
     held_ += slab->piece * slab->count;
@@ -63,26 +63,26 @@ void PagePool::give(std::vector<Page>& pages) {
 void PagePool::put_back(Page page, std::vector<std::unique_ptr<Slab>>& surplus) {
     Slab* const slab = page.slab;
     slab->free.push_back(page.data);
-    given_ += slab->piece;
+    returned_ += slab->piece;
     if (static_cast<int64_t>(slab->free.size()) == slab->count) {
         const int64_t bytes = slab->piece * slab->count;
         used_ -= bytes;
-        if (held_ > kept_) {
+        if (held_ > retained_) {
             held_ -= bytes;
-            const auto at = std::find_if(slabs_.begin(), slabs_.end(), [slab](const auto& one) { return one.get() == slab; });
-            surplus.push_back(std::move(*at));
-            slabs_.erase(at);
+            const auto position = std::find_if(slabs_.begin(), slabs_.end(), [slab](const auto& candidate) { return candidate.get() == slab; });
+            surplus.push_back(std::move(*position));
+            slabs_.erase(position);
         }
     }
-    if (given_ >= period_bytes) begin_period();
+    if (returned_ >= period_bytes) begin_period();
 }
 
 void PagePool::begin_period() {
-    needed_[periods_ % needed_.size()] = std::exchange(most_, used_);
-    const std::size_t known = std::min(++periods_, needed_.size());
-    const int64_t needed = *std::min_element(needed_.begin(), needed_.begin() + static_cast<std::ptrdiff_t>(known));
-    kept_ = std::max(least_, needed / 4 * 3);
-    given_ = 0;
+    peaks_[periods_ % peaks_.size()] = std::exchange(peak_, used_);
+    const std::size_t count = std::min(++periods_, peaks_.size());
+    const int64_t smallest = *std::min_element(peaks_.begin(), peaks_.begin() + static_cast<std::ptrdiff_t>(count));
+    retained_ = std::max(min_bytes_, smallest / 4 * 3);
+    returned_ = 0;
 }
 
 int64_t PagePool::held() {

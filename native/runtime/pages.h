@@ -33,7 +33,7 @@ class PagePool {
   public:
     static constexpr int64_t period_bytes = int64_t{1} << 28;  // bytes returned to the pool in a period
 
-    void configure(int64_t piece, int64_t least);  // bytes of a base piece; bytes always kept
+    void configure(int64_t piece, int64_t min_bytes);  // bytes of a base piece; bytes always kept
     Page take(int64_t bytes = 0);
     void give(Page page);
     void give(std::vector<Page>& pages);
@@ -47,22 +47,22 @@ class PagePool {
 
     std::mutex mutex_;
     std::vector<std::unique_ptr<Slab>> slabs_;  // oldest first; older slabs are used first
-    int64_t piece_ = 0, least_ = 0;
+    int64_t piece_ = 0, min_bytes_ = 0;
     int64_t held_ = 0, used_ = 0;       // bytes of all slabs; of the slabs with a piece in use
-    int64_t most_ = 0, given_ = 0;      // peak bytes in use, and bytes returned, in this period
-    std::array<int64_t, 16> needed_{};  // peak bytes in use of the last periods
+    int64_t peak_ = 0, returned_ = 0;      // peak bytes in use, and bytes returned, in this period
+    std::array<int64_t, 16> peaks_{};  // peak bytes in use of the last periods
     std::size_t periods_ = 0;
-    int64_t kept_ = std::numeric_limits<int64_t>::max();
+    int64_t retained_ = std::numeric_limits<int64_t>::max();
 };
 
 // The keys and values of one sentence, written by any state derived from the same start. Append-only: no entry is
-// written twice, so a state can be stepped any number of times. A page is [layer][entry][key, value]. A store may follow
-// on from another, as a prompt from the beginning that it shares: offsets of the other are its own too.
+// written twice, so a state can be stepped any number of times. A page is [layer][entry][key, value]. A store may
+// continue another, as a prompt continues a shared prefix: the other's offsets are valid in it too.
 class KeyValueStore {
   public:
     // The pool must outlive the store: states that hold stores also hold the model.
-    KeyValueStore(PagePool& pool, int64_t entry, int64_t element, std::shared_ptr<const KeyValueStore> before = nullptr)
-        : pool_(pool), entry_(entry), element_(element), before_(std::move(before)), base_(before_ ? before_->base_ : nullptr) {}
+    KeyValueStore(PagePool& pool, int64_t entry, int64_t element, std::shared_ptr<const KeyValueStore> parent = nullptr)
+        : pool_(pool), entry_(entry), element_(element), parent_(std::move(parent)), base_(parent_ ? parent_->base_ : nullptr) {}
     ~KeyValueStore() { pool_.give(pages_); }
     KeyValueStore(const KeyValueStore&) = delete;
     KeyValueStore& operator=(const KeyValueStore&) = delete;
@@ -77,7 +77,7 @@ class KeyValueStore {
     int64_t entry_, element_;
     std::mutex mutex_;
     std::vector<Page> pages_;
-    const std::shared_ptr<const KeyValueStore> before_;  // which holds entries, or null
+    const std::shared_ptr<const KeyValueStore> parent_;  // which holds entries, or null
     uint8_t* base_;
     int64_t used_ = page_entries;  // entries used in the last page
 };

@@ -15,8 +15,8 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t largest_team = 8;  // a larger team would have only a panel or two of most matrices per member
-thread_local const std::atomic<bool>* failed_here = nullptr;  // error flag of the pool that this thread works for
+constexpr int64_t max_team_size = 8;  // a larger team would have only a panel or two of most matrices per member
+thread_local const std::atomic<bool>* current_failed = nullptr;  // error flag of the pool that this thread works for
 constexpr int spins = 4000;  // about 50 microseconds, the gap between two steps of a busy search
 
 inline void pause() {
@@ -31,21 +31,21 @@ inline void pause() {
 struct Abandoned {};
 
 // Spin until `done()`; return the nanoseconds spent beyond a short spin.
-template <typename Done>
-int64_t spin_wait(const Done& done) {
+template <typename Predicate>
+int64_t spin_wait(const Predicate& predicate) {
     for (int i = 0; i < spins; ++i) {
-        if (done()) return 0;
+        if (predicate()) return 0;
         pause();
     }
     const int64_t start = now();
-    while (!done()) std::this_thread::yield();
+    while (!predicate()) std::this_thread::yield();
     return now() - start;
 }
 }  // namespace
 
-// A round is one piece of work. `door` holds the round's number, an open flag and the number of helpers inside. Helpers
+// A round is one piece of work. `round_state` holds the round's number, an open flag and the number of helpers inside. Helpers
 // enter while it is open; the caller closes it when no part is left and waits only for the helpers inside. The data of
-// a round changes only while the door is closed and no helper is inside.
+// a round changes only while it is closed and no helper is inside.
 struct Workers::ThreadPool {
     static constexpr uint64_t open = uint64_t{1} << 16, inside = open - 1, round = 2 * open;
 
@@ -53,7 +53,7 @@ struct Workers::ThreadPool {
     std::vector<std::thread> helpers;
     std::mutex mutex;
     std::condition_variable changed;
-    std::atomic<uint64_t> door{0};
+    std::atomic<uint64_t> round_state{0};
     std::atomic<bool> stop{false};
     const std::function<void(int64_t)>* work = nullptr;
     int64_t parts = 0;
@@ -62,14 +62,14 @@ struct Workers::ThreadPool {
     std::exception_ptr error;
     std::atomic<bool> failed{false};
 
-    // Whether a round other than `seen` is open.
-    bool opened(uint64_t seen) const {
-        const uint64_t at = door.load();
-        return (at & open) && at / round != seen;
+    // Whether a round other than `last_round` is open.
+    bool opened(uint64_t last_round) const {
+        const uint64_t state = round_state.load();
+        return (state & open) && state / round != last_round;
     }
 
     void take_parts() {
-        failed_here = &failed;
+        current_failed = &failed;
         for (;;) {
             const int64_t part = next.fetch_add(1);
             if (part >= parts || failed) break;
@@ -83,7 +83,7 @@ struct Workers::ThreadPool {
                 failed = true;
             }
         }
-        failed_here = nullptr;
+        current_failed = nullptr;
     }
 };
 
@@ -104,19 +104,19 @@ Workers::~Workers() {
 }
 
 void Workers::run_helper(ThreadPool& pool) {
-    uint64_t seen = 0;
+    uint64_t last_round = 0;
     for (;;) {
-        for (int i = 0; i < spins && !pool.opened(seen) && !pool.stop; ++i) pause();
-        if (!pool.opened(seen) && !pool.stop) {
+        for (int i = 0; i < spins && !pool.opened(last_round) && !pool.stop; ++i) pause();
+        if (!pool.opened(last_round) && !pool.stop) {
             std::unique_lock<std::mutex> lock(pool.mutex);
-            pool.changed.wait(lock, [&] { return pool.stop || pool.opened(seen); });
+            pool.changed.wait(lock, [&] { return pool.stop || pool.opened(last_round); });
         }
         if (pool.stop) return;
-        uint64_t at = pool.door.load();
-        if (!(at & ThreadPool::open) || at / ThreadPool::round == seen || !pool.door.compare_exchange_strong(at, at + 1)) continue;
-        seen = at / ThreadPool::round;
+        uint64_t state = pool.round_state.load();
+        if (!(state & ThreadPool::open) || state / ThreadPool::round == last_round || !pool.round_state.compare_exchange_strong(state, state + 1)) continue;
+        last_round = state / ThreadPool::round;
         pool.take_parts();
-        pool.door.fetch_sub(1);
+        pool.round_state.fetch_sub(1);
     }
 }
 
@@ -148,26 +148,26 @@ void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
 void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
     std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
     if (!has_threads || !acquire_helpers(owner)) return work(ThreadSlice{});
-    const int64_t size = pace_.members(std::min(static_cast<int64_t>(pool_->helpers.size()) + 1, largest_team));
+    const int64_t size = pace_.members(std::min(static_cast<int64_t>(pool_->helpers.size()) + 1, max_team_size));
     if (size == 1) {
         owner.unlock();
         return work(ThreadSlice{});
     }
     Team team(size);
-    std::atomic<int64_t> away{0};
+    std::atomic<int64_t> not_running{0};
     const int64_t start = now();
     // A member waits inside its part until all parts are taken, so no thread gets two (unless `work` never waits).
     const int64_t late = run_parts(size, [&](int64_t part) {
-        const int64_t run_before = thread_time();
+        const int64_t cpu_before = thread_time();
         try {
             work(ThreadSlice{&team, part, size});
         } catch (...) {
             team.abandon();
             throw;
         }
-        away += now() - start - (thread_time() - run_before);
+        not_running += now() - start - (thread_time() - cpu_before);
     });
-    pace_.note(size, Pace::held_up(size, now() - start, team.late() + late * (size - 1), away));
+    pace_.note(size, Pace::delayed(size, now() - start, team.late() + late * (size - 1), not_running));
 }
 
 // Returns the nanoseconds that the caller waited for helpers after its own last part, beyond a short spin.
@@ -179,18 +179,18 @@ int64_t Workers::run_parts(int64_t parts, const std::function<void(int64_t)>& wo
     pool.next = 0;
     {
         const std::lock_guard<std::mutex> lock(pool.mutex);
-        pool.door = (pool.door / ThreadPool::round + 1) * ThreadPool::round + ThreadPool::open;
+        pool.round_state = (pool.round_state / ThreadPool::round + 1) * ThreadPool::round + ThreadPool::open;
     }
     pool.changed.notify_all();
     pool.take_parts();
-    pool.door.fetch_and(~ThreadPool::open);
-    const int64_t late = spin_wait([&] { return (pool.door.load() & ThreadPool::inside) == 0; });
+    pool.round_state.fetch_and(~ThreadPool::open);
+    const int64_t late = spin_wait([&] { return (pool.round_state.load() & ThreadPool::inside) == 0; });
     if (pool.error) std::rethrow_exception(std::exchange(pool.error, nullptr));
     return late;
 }
 
 void Workers::check() const {
-    if (failed_here && *failed_here) throw std::runtime_error("another thread of this call has failed");
+    if (current_failed && *current_failed) throw std::runtime_error("another thread of this call has failed");
     if (check_interrupt_) check_interrupt_();
 }
 

@@ -62,21 +62,21 @@ class Workers {
         threads_ = threads;
         check_interrupt_ = check_interrupt;
     }
-    int64_t threads() const { return at_work_ > 1 ? 1 : threads_; }
-    // A thread that works on its own while this lives. With two or more, no caller gets helpers: cores are busy.
-    class AtWork {
+    int64_t threads() const { return active_threads_ > 1 ? 1 : threads_; }
+    // Marks a thread as working independently while this object exists. With two or more, no caller gets helpers: cores are busy.
+    class ActiveThread {
       public:
-        explicit AtWork(Workers& workers) : workers_(workers) { ++workers_.at_work_; }
-        ~AtWork() { --workers_.at_work_; }
-        AtWork(const AtWork&) = delete;
-        AtWork& operator=(const AtWork&) = delete;
+        explicit ActiveThread(Workers& workers) : workers_(workers) { ++workers_.active_threads_; }
+        ~ActiveThread() { --workers_.active_threads_; }
+        ActiveThread(const ActiveThread&) = delete;
+        ActiveThread& operator=(const ActiveThread&) = delete;
 
       private:
         Workers& workers_;
     };
     void run(int64_t parts, const std::function<void(int64_t)>& work);
     // Run `work` on up to eight threads at once; all must wait equally often. Fewer threads run while cores are busy,
-    // and the caller alone while another caller has the helpers.
+    // and only the caller while another caller has the helpers.
     void run_team(const std::function<void(const ThreadSlice&)>& work);
     // To be called now and then by long work: throws if the caller should stop or another part has failed.
     void check() const;
@@ -87,7 +87,7 @@ class Workers {
     bool acquire_helpers(std::unique_lock<std::mutex>& owner);
     int64_t run_parts(int64_t parts, const std::function<void(int64_t)>& work);
     int64_t threads_ = 1;
-    std::atomic<int64_t> at_work_{0};
+    std::atomic<int64_t> active_threads_{0};
     void (*check_interrupt_)() = nullptr;
     std::mutex owner_;
     std::unique_ptr<ThreadPool> pool_;  // pool_ and pace_ are guarded by owner_

@@ -12,7 +12,7 @@ namespace uwaga {
 
 struct Workspace {
     Buffer<float> x, normed, projected, context, hidden, gate, features;  // (rows, stride)
-    Buffer<float> turns;                                                 // (rows, rotary positions, head width)
+    Buffer<float> angles;                                                 // (rows, rotary positions, head width)
     Buffer<float> weights, bias;                                         // (heads, length); larger in the encoder
     Buffer<uint8_t> quantised;
     Buffer<float> scales;
@@ -45,9 +45,9 @@ class WorkspacePool {
     std::unique_ptr<Workspace> take() {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (free_.empty()) return std::make_unique<Workspace>();
-        std::unique_ptr<Workspace> found = std::move(free_.back());
+        std::unique_ptr<Workspace> workspace = std::move(free_.back());
         free_.pop_back();
-        return found;
+        return workspace;
     }
     void give(std::unique_ptr<Workspace> workspace) {
         const std::lock_guard<std::mutex> lock(mutex_);

@@ -18,7 +18,7 @@ struct DraftUse {
 
 // The twin of uwaga.search.drafts.DraftCursor.
 //
-// After a rejected token the draft is resumed where the edit distance from the target so far to the beginning of the draft
+// After a rejected token the draft is resumed where the edit distance from the target so far to a prefix of the draft
 // is least (Wagner & Fischer 1974). Leaving out a token of the draft costs 1; a token of the target that the draft lacks,
 // in place of one of the draft or between two, costs `missing`. The last token is proposed again after it was rejected: it
 // often ends a longer sentence too.
@@ -37,19 +37,19 @@ class DraftCursor {
     // Whether the target has been the draft so far.
     bool follows() const { return follows_; }
 
-    // The tokens to propose, at most `most`.
-    std::pair<const int32_t*, int64_t> proposal(int64_t most) const {
-        return {tokens_.data() + next_, std::max<int64_t>(0, std::min({window_, size() - next_, most}))};
+    // The tokens to propose, at most `max`.
+    std::pair<const int32_t*, int64_t> proposal(int64_t max) const {
+        return {tokens_.data() + next_, std::max<int64_t>(0, std::min({window_, size() - next_, max}))};
     }
 
     // Take a decided token.
     void take(int32_t token) {
-        const Place nearest = align(token);
+        const Alignment nearest = align(token);
         const bool expected = next_ < size() && tokens_[static_cast<std::size_t>(next_)] == token;
         follows_ = follows_ && expected;
         if (expected) ++next_;
-        else if (nearest.equal) next_ = nearest.at;
-        else if (next_ < size()) next_ = std::min(nearest.at, size() - 1);
+        else if (nearest.equal) next_ = nearest.position;
+        else if (next_ < size()) next_ = std::min(nearest.position, size() - 1);
         if (expected || nearest.equal) window_ = std::max<int64_t>(window_, 1);
     }
 
@@ -59,42 +59,42 @@ class DraftCursor {
         use_.proposed += proposed;
         use_.accepted += accepted;
         if (!proposed) return;
-        if (accepted == proposed) window_ = std::min(2 * window_ + 1, most_window);
+        if (accepted == proposed) window_ = std::min(2 * window_ + 1, max_window);
         else window_ = accepted ? std::clamp<int64_t>(2 * accepted, 3, first_window) : window_ / 2;
     }
 
   private:
-    static constexpr int64_t first_window = 7, most_window = 63;  // with the last token, whole blocks of 8 rows of a product
+    static constexpr int64_t first_window = 7, max_window = 63;  // with the last token, whole blocks of 8 rows of a product
     static constexpr int64_t missing = 5;
 
-    struct Place {
-        int64_t at;
+    struct Alignment {
+        int64_t position;
         bool equal;  // the draft's token before it is the target's last
     };
 
-    // Count a token of the target in the distances. Return the place with the least; of several, one behind an equal
+    // Count a token of the target in the distances. Return the position with the least; of several, one behind an equal
     // token, and then the nearest to the one that would be next if a token had been replaced.
-    Place align(int32_t token) {
+    Alignment align(int32_t token) {
         const int64_t replaced = std::min(next_ + 1, size());
         int64_t before = distances_[0];
         distances_[0] += missing;
-        Place best{0, false};
-        int64_t least = distances_[0];
-        for (int64_t at = 1; at <= size(); ++at) {
-            int64_t& distance = distances_[static_cast<std::size_t>(at)];
-            const bool same = tokens_[static_cast<std::size_t>(at - 1)] == token;
-            const int64_t here = before + (same ? 0 : missing);
+        Alignment best{0, false};
+        int64_t best_distance = distances_[0];
+        for (int64_t position = 1; position <= size(); ++position) {
+            int64_t& distance = distances_[static_cast<std::size_t>(position)];
+            const bool equal = tokens_[static_cast<std::size_t>(position - 1)] == token;
+            const int64_t substituted = before + (equal ? 0 : missing);
             before = distance;
-            distance = std::min({here, before + missing, distances_[static_cast<std::size_t>(at - 1)] + 1});
-            const Place place{at, same && distance == here};
-            const auto rank = [&](const Place& one, int64_t cost) { return std::make_tuple(cost, !one.equal, std::abs(one.at - replaced), -one.at); };
-            if (rank(place, distance) < rank(best, least)) best = place, least = distance;
+            distance = std::min({substituted, before + missing, distances_[static_cast<std::size_t>(position - 1)] + 1});
+            const Alignment candidate{position, equal && distance == substituted};
+            const auto rank = [&](const Alignment& alignment, int64_t cost) { return std::make_tuple(cost, !alignment.equal, std::abs(alignment.position - replaced), -alignment.position); };
+            if (rank(candidate, distance) < rank(best, best_distance)) best = candidate, best_distance = distance;
         }
         return best;
     }
 
     std::vector<int32_t> tokens_;
-    std::vector<int64_t> distances_;  // from the target so far to the beginnings of the draft
+    std::vector<int64_t> distances_;  // from the target so far to the prefixes of the draft
     int64_t next_ = 0;                // the draft's token that is expected next
     int64_t window_ = first_window;
     bool follows_ = true;

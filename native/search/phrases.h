@@ -1,4 +1,4 @@
-// Phrases that a target must contain, and dynamic beam allocation: beam places are shared by how much of the phrases a
+// Phrases that a target must contain, and dynamic beam allocation: beam slots are divided by how much of the phrases a
 // hypothesis contains. The twin of uwaga.search.phrases and banks, which define the tables and rules.
 #pragma once
 
@@ -14,7 +14,7 @@ struct Phrases {
     double bonus = -1;  // score bonus of each phrase token; negative: the phrases are forced
     std::vector<int64_t> first;                 // (nodes + 1,): offsets into the edges
     std::vector<int32_t> tokens, targets;       // (edges,); tokens ascend within a node
-    std::vector<uint8_t> serves, ends, whole;   // (edges, count), (nodes, count), (count,)
+    std::vector<uint8_t> serves, ends, whole_words;   // (edges, count), (nodes, count), (count,)
     std::vector<int32_t> progress;              // (nodes, count)
     std::vector<int64_t> sizes, times;          // (count,)
 
@@ -28,12 +28,12 @@ struct Phrases {
 using PhrasesPtr = std::shared_ptr<const Phrases>;
 
 // The state of a hypothesis. Its counts, stored separately, exclude a phrase that ends at the node.
-struct Held {
+struct PhraseState {
     int32_t node = 0;
     int64_t bank = 0;
 };
 
-// A continuation that competes for a place: its bank, and whether it may have a place at all.
+// A continuation that competes for a slot: its bank, and whether it may have a slot at all.
 struct Claim {
     int64_t bank;
     bool eligible;
@@ -45,24 +45,24 @@ class PhraseTracker {
     PhraseTracker(PhrasesPtr phrases, int64_t beams);
 
     const Phrases& phrases() const { return *phrases_; }
-    const Held& held(int64_t beam) const { return held_[static_cast<std::size_t>(beam)]; }
+    const PhraseState& state(int64_t beam) const { return states_[static_cast<std::size_t>(beam)]; }
     // The tokens that continue a phrase of the beam, ascending.
-    void wanted(int64_t beam, std::vector<int32_t>& tokens) const;
+    void requested_tokens(int64_t beam, std::vector<int32_t>& tokens) const;
     // The state of a beam after `token`; inside: the token continues a word. Writes the counts to `counts` (count,).
-    Held reach(int64_t beam, int32_t token, bool inside, int32_t* counts) const;
-    // Give places to claims, which are sorted best first, and set `taken` for those that get one; set values stay set.
-    void share(const std::vector<Claim>& claims, std::vector<uint8_t>& taken) const;
-    // Places of the bank whose hypotheses contain all phrases and so may end.
-    int64_t last() const;
+    PhraseState advance(int64_t beam, int32_t token, bool inside, int32_t* counts) const;
+    // Give slots to claims, which are sorted best first, and set `selected` for those that get one; set values stay set.
+    void allocate(const std::vector<Claim>& claims, std::vector<uint8_t>& selected) const;
+    // Slots of the bank whose hypotheses contain all phrases and so may end.
+    int64_t last_bank_size() const;
     // Set the beams' states for the next step: nodes, and counts (beams, count).
-    void follow(std::vector<Held> held, std::vector<int32_t> counts);
+    void set_states(std::vector<PhraseState> states, std::vector<int32_t> counts);
 
   private:
     int64_t banks() const { return phrases_->forced() ? phrases_->total + 1 : 1; }
-    int64_t counted(const int32_t* counts, int32_t node, int64_t phrase) const;
+    int64_t count_occurrences(const int32_t* counts, int32_t node, int64_t phrase) const;
 
     PhrasesPtr phrases_;
-    std::vector<Held> held_;
+    std::vector<PhraseState> states_;
     std::vector<int32_t> counts_;  // (beams, count)
 };
 

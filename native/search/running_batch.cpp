@@ -14,9 +14,9 @@ namespace {
 
 constexpr const char* closed_message = "the batch was closed";
 // Source tokens encoded between two steps: while other sentences run, and while none do.
-constexpr int64_t beside_others = 128, alone = 1024;
-constexpr std::size_t most_idle = 4;  // searches that a thread keeps for the next sentence with the same rules
-constexpr int64_t least_rows = 8;  // per thread, in models wide enough that threads decode few rows together
+constexpr int64_t tokens_while_running = 128, tokens_when_idle = 1024;
+constexpr std::size_t max_idle = 4;  // searches that a thread keeps for the next sentence with the same rules
+constexpr int64_t min_rows = 8;  // per thread, in models wide enough that threads decode few rows together
 
 }  // namespace
 
@@ -49,67 +49,67 @@ void RunningBatch::run(Server& server) {
         error = std::current_exception();
     }
     close();
-    for (const auto& own : server.searches) fail(*own, error);
+    for (const auto& lane_search : server.searches) fail(*lane_search, error);
     server.searches.clear();
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Handed& one : handed_) {
-        one.ticket->news.error = error;
-        one.ticket->changed.notify_all();
+    for (const QueuedSentence& sentence : queue_) {
+        sentence.ticket->results.error = error;
+        sentence.ticket->changed.notify_all();
     }
-    handed_.clear();
+    queue_.clear();
 }
 
 void RunningBatch::decode(Server& server) {
-    std::unique_ptr<Workers::AtWork> at_work;
+    std::unique_ptr<Workers::ActiveThread> active;
     for (;;) {
-        std::vector<Handed> sentences;
-        if (server.searches.empty()) at_work.reset();
+        std::vector<QueuedSentence> sentences;
+        if (server.searches.empty()) active.reset();
         {
             std::unique_lock<std::mutex> lock(mutex_);
             rows_ -= server.rows;
             server.rows = 0;
-            for (const auto& own : server.searches) server.rows += static_cast<int64_t>(own->seats.size()) * own->lane->rules.beams;
+            for (const auto& lane_search : server.searches) server.rows += static_cast<int64_t>(lane_search->seats.size()) * lane_search->lane->rules.beams;
             rows_ += server.rows;
-            if (server.searches.empty()) server.left.clear();
+            if (server.searches.empty()) server.left_tickets.clear();
             server.sleeps = true;
             server.wake.wait(lock, [&] { return closed_ || !server.searches.empty() || may_take(server); });
             server.sleeps = false;
             if (closed_) return;
             sentences = entering(server);
         }
-        if (!at_work) at_work = std::make_unique<Workers::AtWork>(model_->workers);
+        if (!active) active = std::make_unique<Workers::ActiveThread>(model_->workers);
         if (!sentences.empty()) admit(server, std::move(sentences));
-        let_go(server);
-        for (const auto& own : server.searches) advance(server, *own);
-        rest(server);
+        remove_left(server);
+        for (const auto& lane_search : server.searches) advance(server, *lane_search);
+        store_idle(server);
     }
 }
 
 // Keep a few of the searches without sentences, to reuse their buffers.
-void RunningBatch::rest(Server& server) {
-    const auto empty = std::stable_partition(server.searches.begin(), server.searches.end(), [](const auto& own) { return !own->seats.empty(); });
+void RunningBatch::store_idle(Server& server) {
+    const auto empty = std::stable_partition(server.searches.begin(), server.searches.end(), [](const auto& lane_search) { return !lane_search->seats.empty(); });
     server.idle.insert(server.idle.end(), std::make_move_iterator(empty), std::make_move_iterator(server.searches.end()));
     server.searches.erase(empty, server.searches.end());
-    if (server.idle.size() > most_idle) server.idle.erase(server.idle.begin(), server.idle.end() - most_idle);
+    if (server.idle.size() > max_idle) server.idle.erase(server.idle.begin(), server.idle.end() - max_idle);
 }
 
 // How many threads the current rows are worth. Needs the mutex, as do may_take and wake_one.
-int64_t RunningBatch::servers_wanted() const {
-    const int64_t least = model_->shape.width < model_->shape.shared_width ? 1 : least_rows;
-    return std::clamp<int64_t>(rows_ / least, 1, static_cast<int64_t>(servers_.size()));
+int64_t RunningBatch::useful_servers() const {
+    const int64_t min_server_rows = model_->shape.width < model_->shape.shared_width ? 1 : min_rows;
+    return std::clamp<int64_t>(rows_ / min_server_rows, 1, static_cast<int64_t>(servers_.size()));
 }
 
 // Whether this thread takes the next sentence: it has less than its share of all rows.
 bool RunningBatch::may_take(const Server& server) const {
-    if (handed_.empty()) return false;
-    const int64_t wanted = servers_wanted();
-    if (server.rows) return server.rows * wanted < rows_;
-    const auto at_work = std::count_if(servers_.begin(), servers_.end(), [](const auto& one) { return one->rows > 0; });
-    return at_work < wanted;
+    if (queue_.empty()) return false;
+    const int64_t count = useful_servers();
+    if (server.rows) return server.rows * count < rows_;
+    const auto active_servers = std::count_if(servers_.begin(), servers_.end(), [](const auto& other) { return other->rows > 0; });
+    return active_servers < count;
 }
 
 // Wake a sleeping thread that may take a waiting sentence.
-void RunningBatch::wake_one() {
+void RunningBatch::wake_server() {
     for (const auto& server : servers_) {
         if (!server->sleeps || !may_take(*server)) continue;
         server->wake.notify_one();
@@ -123,37 +123,37 @@ void RunningBatch::close() {
     for (const auto& server : servers_) server->wake.notify_all();
 }
 
-void RunningBatch::hand(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries) {
+void RunningBatch::submit(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) throw std::runtime_error(closed_message);
-    if (ticket->gone) return;
+    if (ticket->left) return;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         entries[i].streams = ticket->streams;
         rows_ += ticket->lane->rules.beams;
-        handed_.push_back({ticket, ticket->handed++, std::move(sources[i]), std::move(entries[i])});
+        queue_.push_back({ticket, ticket->submitted++, std::move(sources[i]), std::move(entries[i])});
     }
-    wake_one();
+    wake_server();
 }
 
-News RunningBatch::take(const TicketPtr& ticket, double seconds) {
+TicketResults RunningBatch::take(const TicketPtr& ticket, double seconds) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto told = [&] { return ticket->gone || closed_ || ticket->news.error || !ticket->news.done.empty() || !ticket->news.decided.empty(); };
-    ticket->changed.wait_for(lock, std::chrono::duration<double>(seconds), told);
-    const bool none = !ticket->news.error && ticket->news.done.empty() && ticket->news.decided.empty();
-    if (none && closed_ && !ticket->gone) throw std::runtime_error(closed_message);
-    return std::exchange(ticket->news, {});
+    const auto ready = [&] { return ticket->left || closed_ || ticket->results.error || !ticket->results.finished.empty() || !ticket->results.decided.empty(); };
+    ticket->changed.wait_for(lock, std::chrono::duration<double>(seconds), ready);
+    const bool empty = !ticket->results.error && ticket->results.finished.empty() && ticket->results.decided.empty();
+    if (empty && closed_ && !ticket->left) throw std::runtime_error(closed_message);
+    return std::exchange(ticket->results, {});
 }
 
 void RunningBatch::leave(const TicketPtr& ticket) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (ticket->gone) return;
-    ticket->gone = true;
+    if (ticket->left) return;
+    ticket->left = true;
     ticket->changed.notify_all();
-    const auto waiting = std::remove_if(handed_.begin(), handed_.end(), [&](const Handed& one) { return one.ticket == ticket; });
-    rows_ -= (handed_.end() - waiting) * ticket->lane->rules.beams;
-    handed_.erase(waiting, handed_.end());
+    const auto waiting = std::remove_if(queue_.begin(), queue_.end(), [&](const QueuedSentence& sentence) { return sentence.ticket == ticket; });
+    rows_ -= (queue_.end() - waiting) * ticket->lane->rules.beams;
+    queue_.erase(waiting, queue_.end());
     for (const auto& server : servers_) {
-        if (server->rows) server->left.push_back(ticket);
+        if (server->rows) server->left_tickets.push_back(ticket);
     }
 }
 
@@ -163,31 +163,31 @@ Counters RunningBatch::counters() {
 }
 
 // Remove the next waiting sentences from the queue, up to this thread's share. Needs the mutex.
-std::vector<Handed> RunningBatch::entering(Server& server) {
-    const int64_t most = server.searches.empty() ? alone : beside_others;
-    std::vector<Handed> made;
-    for (int64_t tokens = 0; may_take(server); handed_.pop_front()) {
-        tokens += static_cast<int64_t>(handed_.front().source.size());
-        if (!made.empty() && tokens > most) break;
-        server.rows += handed_.front().ticket->lane->rules.beams;  // already counted in rows_
-        made.push_back(std::move(handed_.front()));
+std::vector<QueuedSentence> RunningBatch::entering(Server& server) {
+    const int64_t limit = server.searches.empty() ? tokens_when_idle : tokens_while_running;
+    std::vector<QueuedSentence> sentences;
+    for (int64_t tokens = 0; may_take(server); queue_.pop_front()) {
+        tokens += static_cast<int64_t>(queue_.front().source.size());
+        if (!sentences.empty() && tokens > limit) break;
+        server.rows += queue_.front().ticket->lane->rules.beams;  // already counted in rows_
+        sentences.push_back(std::move(queue_.front()));
     }
-    wake_one();
-    return made;
+    wake_server();
+    return sentences;
 }
 
 // Remove the sentences of tickets that have left.
-void RunningBatch::let_go(Server& server) {
-    std::vector<TicketPtr> left;
+void RunningBatch::remove_left(Server& server) {
+    std::vector<TicketPtr> left_tickets;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        left.swap(server.left);
+        left_tickets.swap(server.left_tickets);
     }
-    for (const TicketPtr& ticket : left) {
-        for (const auto& own : server.searches) {
-            if (own->lane != ticket->lane) continue;
-            if (own->search) own->search->leave([&](int64_t number) { return own->seats.at(number).ticket == ticket; });
-            for (auto seat = own->seats.begin(); seat != own->seats.end();) seat = seat->second.ticket == ticket ? own->seats.erase(seat) : std::next(seat);
+    for (const TicketPtr& ticket : left_tickets) {
+        for (const auto& lane_search : server.searches) {
+            if (lane_search->lane != ticket->lane) continue;
+            if (lane_search->search) lane_search->search->leave([&](int64_t number) { return lane_search->seats.at(number).ticket == ticket; });
+            for (auto seat = lane_search->seats.begin(); seat != lane_search->seats.end();) seat = seat->second.ticket == ticket ? lane_search->seats.erase(seat) : std::next(seat);
         }
     }
 }
@@ -199,18 +199,18 @@ Memory RunningBatch::encoded(const std::vector<std::vector<int32_t>>& sources) c
 }
 
 // Encode sentences together or, if that fails, one by one, so that a bad sentence does not fail the others.
-void RunningBatch::admit(Server& server, std::vector<Handed> entering) {
+void RunningBatch::admit(Server& server, std::vector<QueuedSentence> entering) {
     std::vector<std::vector<int32_t>> sources;
-    for (const Handed& one : entering) sources.push_back(one.source);
+    for (const QueuedSentence& sentence : entering) sources.push_back(sentence.source);
     Memory memory;
     try {
         memory = encoded(sources);
     } catch (...) {
         if (entering.size() == 1) return fail(entering[0].ticket, std::current_exception());
-        for (Handed& one : entering) {
-            std::vector<Handed> by_itself;
-            by_itself.push_back(std::move(one));
-            admit(server, std::move(by_itself));
+        for (QueuedSentence& sentence : entering) {
+            std::vector<QueuedSentence> single;
+            single.push_back(std::move(sentence));
+            admit(server, std::move(single));
         }
         return;
     }
@@ -218,76 +218,76 @@ void RunningBatch::admit(Server& server, std::vector<Handed> entering) {
 }
 
 RunningBatch::LaneSearch& RunningBatch::search_of(Server& server, const std::shared_ptr<Lane>& lane) {
-    const auto at = std::find_if(server.searches.begin(), server.searches.end(), [&](const auto& one) { return one->lane == lane; });
-    if (at != server.searches.end()) return **at;
-    const auto kept = std::find_if(server.idle.begin(), server.idle.end(), [&](const auto& one) { return one->lane == lane; });
-    if (kept == server.idle.end()) {
+    const auto running = std::find_if(server.searches.begin(), server.searches.end(), [&](const auto& search) { return search->lane == lane; });
+    if (running != server.searches.end()) return **running;
+    const auto idle = std::find_if(server.idle.begin(), server.idle.end(), [&](const auto& search) { return search->lane == lane; });
+    if (idle == server.idle.end()) {
         server.searches.push_back(std::make_unique<LaneSearch>(lane));
     } else {
-        server.searches.push_back(std::move(*kept));
-        server.idle.erase(kept);
+        server.searches.push_back(std::move(*idle));
+        server.idle.erase(idle);
     }
     return *server.searches.back();
 }
 
 // Hand encoded sentences to the searches of their lanes.
-void RunningBatch::enter(Server& server, std::vector<Handed> sentences, const Memory& memory) {
+void RunningBatch::enter(Server& server, std::vector<QueuedSentence> sentences, const Memory& memory) {
     std::vector<bool> seated(sentences.size());
     for (std::size_t first = 0; first < sentences.size(); ++first) {
         if (seated[first]) continue;
         const std::shared_ptr<Lane> lane = sentences[first].ticket->lane;
-        Memory own{model_, {}};
+        Memory lane_memory{model_, {}};
         std::vector<Entry> entries;
-        std::vector<std::size_t> which;
+        std::vector<std::size_t> indices;
         for (std::size_t i = first; i < sentences.size(); ++i) {
             if (sentences[i].ticket->lane != lane) continue;
             seated[i] = true;
-            which.push_back(i);
-            if (model_->has_source()) own.sentences.push_back(memory.sentences[i]);
-            else own.prompts.push_back(memory.prompts[i]);
+            indices.push_back(i);
+            if (model_->has_source()) lane_memory.sentences.push_back(memory.sentences[i]);
+            else lane_memory.prompts.push_back(memory.prompts[i]);
             entries.push_back(std::move(sentences[i].entry));
         }
-        LaneSearch& there = search_of(server, lane);
+        LaneSearch& lane_search = search_of(server, lane);
         try {
-            if (!there.search) there.search.emplace(model_, lane->rules);
-            int64_t number = there.search->enter(own, std::move(entries));
-            for (const std::size_t i : which) there.seats.emplace(number++, Seat{sentences[i].ticket, sentences[i].number});
+            if (!lane_search.search) lane_search.search.emplace(model_, lane->rules);
+            int64_t number = lane_search.search->enter(lane_memory, std::move(entries));
+            for (const std::size_t i : indices) lane_search.seats.emplace(number++, Seat{sentences[i].ticket, sentences[i].number});
         } catch (...) {  // the search has lost its state
-            for (const std::size_t i : which) fail(sentences[i].ticket, std::current_exception());
-            fail(there, std::current_exception());
+            for (const std::size_t i : indices) fail(sentences[i].ticket, std::current_exception());
+            fail(lane_search, std::current_exception());
         }
     }
 }
 
-void RunningBatch::advance(Server& server, LaneSearch& own) {
-    if (own.seats.empty()) return;
-    const int64_t rows = static_cast<int64_t>(own.search->running().size()) * own.lane->rules.beams;
+void RunningBatch::advance(Server& server, LaneSearch& lane_search) {
+    if (lane_search.seats.empty()) return;
+    const int64_t rows = static_cast<int64_t>(lane_search.search->running().size()) * lane_search.lane->rules.beams;
     try {
-        own.search->step();
+        lane_search.search->step();
     } catch (const NotNumbers& error) {
-        return fail(server, own, error.sentences, std::current_exception());
+        return fail(server, lane_search, error.sentences, std::current_exception());
     } catch (...) {
-        return fail(server, own, own.search->failing(), std::current_exception());
+        return fail(server, lane_search, lane_search.search->failing(), std::current_exception());
     }
-    deliver(own, own.search->take_done(), own.search->take_decided(), rows);
+    deliver(lane_search, lane_search.search->take_finished(), lane_search.search->take_decided(), rows);
 }
 
-void RunningBatch::deliver(LaneSearch& own, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows) {
+void RunningBatch::deliver(LaneSearch& lane_search, std::vector<FinishedSentence> finished, const std::vector<DecidedToken>& decided, int64_t rows) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counters_.steps;
     counters_.rows += rows;
-    counters_.sentences += static_cast<int64_t>(done.size());
-    for (const Decided& one : decided) {
-        const Seat& seat = own.seats.at(one.sentence);
-        seat.ticket->news.decided.push_back({seat.number, one.token, one.log_prob});
+    counters_.sentences += static_cast<int64_t>(finished.size());
+    for (const DecidedToken& token : decided) {
+        const Seat& seat = lane_search.seats.at(token.sentence);
+        seat.ticket->results.decided.push_back({seat.number, token.token, token.log_prob});
         seat.ticket->changed.notify_all();
     }
-    for (Done& one : done) {
-        const auto at = own.seats.find(one.sentence);
-        Ticket& ticket = *at->second.ticket;
-        ticket.news.done.push_back({at->second.number, std::move(one.found)});
+    for (FinishedSentence& sentence : finished) {
+        const auto seat = lane_search.seats.find(sentence.sentence);
+        Ticket& ticket = *seat->second.ticket;
+        ticket.results.finished.push_back({seat->second.number, std::move(sentence.hypotheses)});
         ticket.changed.notify_all();
-        own.seats.erase(at);
+        lane_search.seats.erase(seat);
     }
 }
 
@@ -295,26 +295,26 @@ void RunningBatch::deliver(LaneSearch& own, std::vector<Done> done, const std::v
 void RunningBatch::fail(const TicketPtr& ticket, const std::exception_ptr& error) {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (!ticket->gone) ticket->news.error = error;
+        if (!ticket->left) ticket->results.error = error;
         ticket->changed.notify_all();
     }
     leave(ticket);
 }
 
-// Remove the sentences that made a step fail; the next one runs without them. With none known, the search fails.
-void RunningBatch::fail(Server& server, LaneSearch& own, const std::vector<int64_t>& sentences, const std::exception_ptr& error) {
-    if (sentences.empty()) return fail(own, error);
-    std::vector<TicketPtr> wrong;
-    for (const int64_t number : sentences) wrong.push_back(own.seats.at(number).ticket);
-    for (const TicketPtr& ticket : wrong) fail(ticket, error);
-    let_go(server);
+// Remove the sentences that made a step fail; the next step runs without them. If none is known, the search fails.
+void RunningBatch::fail(Server& server, LaneSearch& lane_search, const std::vector<int64_t>& sentences, const std::exception_ptr& error) {
+    if (sentences.empty()) return fail(lane_search, error);
+    std::vector<TicketPtr> failed;
+    for (const int64_t number : sentences) failed.push_back(lane_search.seats.at(number).ticket);
+    for (const TicketPtr& ticket : failed) fail(ticket, error);
+    remove_left(server);
 }
 
 // Fail a search: remove all its sentences; later ones get a new search.
-void RunningBatch::fail(LaneSearch& own, const std::exception_ptr& error) {
-    for (const auto& [number, seat] : own.seats) fail(seat.ticket, error);
-    own.seats.clear();
-    own.search.reset();
+void RunningBatch::fail(LaneSearch& lane_search, const std::exception_ptr& error) {
+    for (const auto& [number, seat] : lane_search.seats) fail(seat.ticket, error);
+    lane_search.seats.clear();
+    lane_search.search.reset();
 }
 
 }  // namespace uwaga

@@ -16,10 +16,10 @@
 
 namespace uwaga {
 
-// New results of a ticket; sentences are numbered in the order in which they were handed in.
-struct News {
-    std::vector<Done> done;
-    std::vector<Decided> decided;
+// New results of a ticket; sentences are numbered in the order in which they were submitted.
+struct TicketResults {
+    std::vector<FinishedSentence> finished;
+    std::vector<DecidedToken> decided;
     std::exception_ptr error;
 };
 
@@ -33,31 +33,31 @@ struct Lane {
 
 // A caller of the batch. Members after `streams` are guarded by the batch's mutex.
 struct Ticket {
-    Ticket(std::shared_ptr<Lane> l, bool s) : lane(std::move(l)), streams(s) {}
+    Ticket(std::shared_ptr<Lane> lane_rules, bool s) : lane(std::move(lane_rules)), streams(s) {}
 
     const std::shared_ptr<Lane> lane;
     const bool streams;
-    int64_t handed = 0;
-    bool gone = false;
-    News news;
+    int64_t submitted = 0;
+    bool left = false;
+    TicketResults results;
     std::condition_variable changed;
 };
 using TicketPtr = std::shared_ptr<Ticket>;
 
 // A sentence waiting to be decoded.
-struct Handed {
+struct QueuedSentence {
     TicketPtr ticket;
     int64_t number;
     std::vector<int32_t> source;
     Entry entry;
 };
 
-// Totals of the work done.
+// Totals of the work.
 struct Counters {
     int64_t steps = 0, rows = 0, sentences = 0;  // steps of lanes; rows of those steps; finished sentences
 };
 
-// Sentences enter in the order in which they are handed in, a few at a time, so as not to delay the running ones.
+// Sentences enter in the order in which they are submitted, a few at a time, so as not to delay the running ones.
 //
 // Each of the model's threads decodes its own sentences and waits for no other: on a busy machine, a step shared by two
 // threads waits for the one that is preempted. New sentences go to the thread with the fewest. A thread that is the
@@ -74,10 +74,10 @@ class RunningBatch {
     void serve();
     void close();
 
-    void hand(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries);
+    void submit(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries);
     // Return new results, waiting for up to `seconds`. Throws if there are none and the batch was closed.
-    News take(const TicketPtr& ticket, double seconds);
-    // Remove the ticket's sentences: at once if they wait, before the next step if they run.
+    TicketResults take(const TicketPtr& ticket, double seconds);
+    // Remove the ticket's sentences: immediately if they wait, before the next step if they run.
     void leave(const TicketPtr& ticket);
     Counters counters();
 
@@ -97,30 +97,30 @@ class RunningBatch {
     // A decoding thread. Members after the searches are guarded by the mutex.
     struct Server {
         std::vector<std::unique_ptr<LaneSearch>> searches;  // those with sentences
-        std::vector<std::unique_ptr<LaneSearch>> idle;      // a few without any, kept for rules that come again; latest last
+        std::vector<std::unique_ptr<LaneSearch>> idle;      // a few without sentences, kept for later sentences with the same rules; latest last
         int64_t rows = 0;                                   // of its sentences and of those about to enter
         bool sleeps = false;
-        std::vector<TicketPtr> left;  // tickets that left while their sentences may still run
+        std::vector<TicketPtr> left_tickets;  // tickets that left while their sentences may still run
         std::condition_variable wake;
     };
 
     void run(Server& server);
     void decode(Server& server);
-    void wake_one();
+    void wake_server();
     bool may_take(const Server& server) const;
-    int64_t servers_wanted() const;
-    std::vector<Handed> entering(Server& server);
-    void let_go(Server& server);
-    void admit(Server& server, std::vector<Handed> entering);
+    int64_t useful_servers() const;
+    std::vector<QueuedSentence> entering(Server& server);
+    void remove_left(Server& server);
+    void admit(Server& server, std::vector<QueuedSentence> entering);
     Memory encoded(const std::vector<std::vector<int32_t>>& sources) const;
     static LaneSearch& search_of(Server& server, const std::shared_ptr<Lane>& lane);
-    static void rest(Server& server);
-    void enter(Server& server, std::vector<Handed> sentences, const Memory& memory);
-    void advance(Server& server, LaneSearch& own);
-    void deliver(LaneSearch& own, std::vector<Done> done, const std::vector<Decided>& decided, int64_t rows);
+    static void store_idle(Server& server);
+    void enter(Server& server, std::vector<QueuedSentence> sentences, const Memory& memory);
+    void advance(Server& server, LaneSearch& lane_search);
+    void deliver(LaneSearch& lane_search, std::vector<FinishedSentence> finished, const std::vector<DecidedToken>& decided, int64_t rows);
     void fail(const TicketPtr& ticket, const std::exception_ptr& error);
-    void fail(Server& server, LaneSearch& own, const std::vector<int64_t>& sentences, const std::exception_ptr& error);
-    void fail(LaneSearch& own, const std::exception_ptr& error);
+    void fail(Server& server, LaneSearch& lane_search, const std::vector<int64_t>& sentences, const std::exception_ptr& error);
+    void fail(LaneSearch& lane_search, const std::exception_ptr& error);
 
     ModelPtr model_;
     const Shortlist* shortlist_;
@@ -128,7 +128,7 @@ class RunningBatch {
     std::mutex mutex_;
     bool closed_ = false;
     std::vector<std::unique_ptr<Server>> servers_;  // while serve() runs
-    std::deque<Handed> handed_;
+    std::deque<QueuedSentence> queue_;
     int64_t rows_ = 0;  // of all servers and of waiting sentences
     Counters counters_;
 };

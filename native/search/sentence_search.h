@@ -13,7 +13,7 @@
 
 namespace uwaga {
 
-// When a sentence is done. full: `enough` hypotheses have finished. exact: no running one can still enter the n-best.
+// When a sentence is finished. full: `enough` hypotheses have finished. exact: no running one can still enter the n-best.
 // estimate: the best running one, scored as if it ended now, does not beat the last of `enough` finished ones.
 enum class Stopping { full, exact, estimate };
 
@@ -22,7 +22,7 @@ struct BeamRules {
     int64_t beams = 1, enough = 1, nbest = 1;
     int32_t start = 0, end = 0;
     std::vector<int32_t> other_ends;  // tokens that end a target besides the end symbol
-    std::vector<int32_t> never;  // tokens never produced, ascending
+    std::vector<int32_t> banned;  // tokens never produced, ascending
     int64_t min_length = 0;
     Stopping stopping = Stopping::full;
     bool force_end = false, score_forced = true, renormalise = false;
@@ -41,11 +41,11 @@ struct Entry {
     PhrasesPtr phrases = nullptr;
     bool streams = false;  // report each token as it is decided; needs a single beam
     std::vector<int32_t> draft = {};  // a target to check; used by a single beam without phrases
-    double bias = 0;                  // weight of the draft's first `shown` tokens, below 0.5
-    int64_t shown = 0;
+    double bias = 0;                  // weight of the draft's first `favoured_tokens` tokens, below 0.5
+    int64_t favoured_tokens = 0;
 };
 
-struct FoundHypothesis {
+struct Hypothesis {
     std::vector<int32_t> tokens;  // including the end symbol
     std::vector<double> log_probs;
     double score;
@@ -53,8 +53,8 @@ struct FoundHypothesis {
     DraftUse draft = {};  // no passes: there was no draft
 };
 
-// A token that was tried: a candidate of a step, after its parent, the number of another one or -1.
-struct Tried {
+// A node of the search tree: a candidate of a step; `parent` is the index of its parent node, or -1.
+struct TreeNode {
     int32_t parent, token;
     float log_prob;
 };
@@ -74,14 +74,14 @@ class SentenceSearch {
     int64_t steps() const { return steps_; }
     const std::vector<Beam>& beams() const { return beams_; }
 
-    // Begin the next step. Then: its forced token, or -1; whether the end symbol would come too early.
-    void begin_step() { ++steps_; }
-    void undo_begin() { --steps_; }  // after a step that failed
+    // Start the next step. Then: its forced token, or -1; whether the end symbol would come too early.
+    void start_step() { ++steps_; }
+    void undo_step() { --steps_; }  // after a step that failed
     // `ahead`: of the step so many steps later.
     int64_t forced(int64_t ahead = 0) const;
     bool too_short(int64_t ahead = 0) const { return steps_ + ahead <= rules_->min_length; }
-    // Tokens of the draft that this step can check; the positions left in the model allow at most `most`.
-    std::pair<const int32_t*, int64_t> proposal(int64_t most) const;
+    // Tokens of the draft that this step can check; the positions left in the model allow at most `max`.
+    std::pair<const int32_t*, int64_t> proposal(int64_t max) const;
     // The draft's token that a step is biased towards, or -1.
     int64_t favoured(int64_t ahead) const;
     // Replace the best candidate by the favoured one, which is after the `k` best, if the bias makes it better.
@@ -89,15 +89,15 @@ class SentenceSearch {
     // Count a pass; see DraftCursor.
     void count(int64_t proposed, int64_t accepted);
     // Tokens that the step must evaluate for a beam besides its best candidates, ascending.
-    void wanted(int64_t beam, std::vector<int32_t>& tokens) const;
-    // Take the step's candidates (beams, k + wanted). Returns false if the sentence is done; otherwise `came_from`
+    void requested_tokens(int64_t beam, std::vector<int32_t>& tokens) const;
+    // Take the step's candidates (beams, k + requested). Returns false if the sentence is finished; otherwise `parents`
     // (beams,) is set to the old beam that each beam continues.
-    bool advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t wanted, int64_t* came_from);
+    bool advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t requested, int64_t* parents);
 
     // The n-best finished hypotheses, best first.
-    std::vector<FoundHypothesis> found() const;
+    std::vector<Hypothesis> hypotheses() const;
     // The candidates of all steps, in their order, of which each step keeps twice as many as there are beams.
-    const std::vector<Tried>& tried() const { return nodes_; }
+    const std::vector<TreeNode>& tree() const { return nodes_; }
     // The token that the last step decided and its log-probability; -1: none, or the end. For a single beam.
     bool streams() const { return entry_.streams && beams_.size() == 1; }
     std::pair<int32_t, float> decided() const;
@@ -114,18 +114,18 @@ class SentenceSearch {
         float log_prob;
         int32_t token, beam;
         bool ended, cut;
-        Held held = {};
+        PhraseState phrase_state = {};
         int64_t counts = 0;  // where its phrase counts start in counts_
     };
 
     void rank(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride);
     void rank_by_banks(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride);
-    void share(std::vector<Candidate>& all);
+    void allocate(std::vector<Candidate>& candidates);
     double rank_of(int64_t beam, int64_t column, double gain) const;
     void finish(int32_t first_node);
-    void add(const Finished& one);
-    void run_on(int32_t first_node, int64_t* came_from);
-    bool is_done() const;
+    void add(const Finished& hypothesis);
+    void continue_beams(int32_t first_node, int64_t* parents);
+    bool is_finished() const;
     double divisor(int64_t depth) const;
 
     int64_t number_;
@@ -133,7 +133,7 @@ class SentenceSearch {
     Entry entry_;
     int64_t enough_;  // finished hypotheses to wait for
     int64_t steps_ = 0;
-    std::vector<Tried> nodes_;
+    std::vector<TreeNode> nodes_;
     std::vector<Beam> beams_;
     std::vector<Finished> finished_;  // best first, at most `enough_`
     std::vector<Candidate> candidates_;  // candidates of this step, best first

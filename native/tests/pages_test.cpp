@@ -16,15 +16,15 @@ constexpr int64_t period = PagePool::period_bytes / page;
 
 // Take `count` pages at once, then return them.
 void use(PagePool& pool, int64_t count) {
-    std::vector<Page> taken;
+    std::vector<Page> pages;
     for (int64_t i = 0; i < count; ++i) {
-        taken.push_back(pool.take());
-        std::memset(taken.back().data, 1, page);
+        pages.push_back(pool.take());
+        std::memset(pages.back().data, 1, page);
     }
-    pool.give(taken);
+    pool.give(pages);
 }
 
-void test_what_is_needed_again_and_again_is_kept() {
+void test_recurring_peak_is_retained() {
     PagePool pool;
     pool.configure(page, slab);
     for (int64_t i = 0; i < 20 * period / 64; ++i) {
@@ -36,7 +36,7 @@ void test_what_is_needed_again_and_again_is_kept() {
     REQUIRE(pool.held() == 6 * slab);  // three quarters of eight
 }
 
-void test_what_was_needed_once_goes_back() {
+void test_single_peak_is_released() {
     PagePool pool;
     pool.configure(page, slab);
     use(pool, 500);
@@ -46,7 +46,7 @@ void test_what_was_needed_once_goes_back() {
     REQUIRE(pool.held() == 6 * slab);
 }
 
-void test_a_little_is_kept_in_any_case() {
+void test_minimum_is_retained() {
     PagePool pool;
     pool.configure(page, 2 * slab);
     use(pool, 500);
@@ -55,23 +55,23 @@ void test_a_little_is_kept_in_any_case() {
     REQUIRE(pool.held() == 2 * slab);
 }
 
-void test_a_slab_stays_while_one_of_its_pages_is_used() {
+void test_slab_with_used_page_is_retained() {
     PagePool pool;
     pool.configure(page, 0);
     for (int64_t i = 0; i < 3 * period; ++i) use(pool, 1);
-    std::vector<Page> taken;
-    for (int i = 0; i < 16; ++i) taken.push_back(pool.take());
-    const Page last = taken.back();
-    taken.pop_back();
+    std::vector<Page> pages;
+    for (int i = 0; i < 16; ++i) pages.push_back(pool.take());
+    const Page last = pages.back();
+    pages.pop_back();
     std::memset(last.data, 7, page);
-    pool.give(taken);
+    pool.give(pages);
     REQUIRE(pool.held() == slab);
     for (int64_t i = 0; i < page; ++i) REQUIRE(last.data[i] == 7);
     pool.give(last);
     REQUIRE(pool.held() == 0);
 }
 
-void test_pages_of_a_larger_size_are_their_own() {
+void test_larger_pages_have_separate_slabs() {
     PagePool pool;
     pool.configure(1000, 0);
     const Page large = pool.take(3 * slab), small = pool.take();
@@ -84,14 +84,14 @@ void test_pages_of_a_larger_size_are_their_own() {
     REQUIRE(pool.take(2 * slab).data == large.data);
 }
 
-void test_small_needs_do_not_take_large_pieces() {
+void test_small_requests_take_small_pieces() {
     PagePool pool;
     pool.configure(page / 4, 0);
     pool.give(pool.take(slab / 2));
-    std::vector<Page> taken;
-    for (int i = 0; i < 32; ++i) taken.push_back(pool.take(page / 4));
+    std::vector<Page> pages;
+    for (int i = 0; i < 32; ++i) pages.push_back(pool.take(page / 4));
     REQUIRE(pool.held() == 2 * slab);  // one of halves, one of base pieces
-    for (const Page& one : taken) REQUIRE(one.slab == taken[0].slab && one.slab->piece == page / 4);
+    for (const Page& taken_page : pages) REQUIRE(taken_page.slab == pages[0].slab && taken_page.slab->piece == page / 4);
     const Page half = pool.take(slab / 2 - 1), lent = pool.take(slab / 4 + 1);
     REQUIRE(half.slab == lent.slab && pool.held() == 2 * slab);
     REQUIRE(pool.take(slab / 8 + 1).slab->piece == slab / 4);
@@ -107,33 +107,33 @@ int64_t resident() {
 }
 
 // Even if small allocations lie above it, and whichever thread allocated it.
-void test_what_goes_back_is_no_longer_resident() {
+void test_released_memory_is_not_resident() {
     const int64_t before = resident();
     if (before < 0 || !UWAGA_MAPS_BUFFERS) return;
     std::vector<void*> between;
     std::thread([&] {
-        std::vector<Buffer<uint8_t>> taken;
+        std::vector<Buffer<uint8_t>> pages;
         for (int i = 0; i < 1000; ++i) {
-            taken.emplace_back(1 << 17);
-            std::memset(taken.back().get(), 1, 1 << 17);
+            pages.emplace_back(1 << 17);
+            std::memset(pages.back().get(), 1, 1 << 17);
             between.push_back(std::malloc(100));
         }
         REQUIRE(resident() > before + (100 << 20));
     }).join();
     REQUIRE(resident() < before + (10 << 20));
-    for (void* one : between) std::free(one);
+    for (void* block : between) std::free(block);
 }
 
-void test_a_buffer_grows_by_half_at_least() {
+void test_buffer_grows_by_half_at_least() {
     Buffer<int32_t> buffer(1000);
     buffer.ensure(1001);
     REQUIRE(buffer.size() == 1500);
-    int32_t* const there = buffer.get();
-    REQUIRE(buffer.ensure(1500) == there);
+    int32_t* const data = buffer.get();
+    REQUIRE(buffer.ensure(1500) == data);
     REQUIRE(buffer.ensure(5000) != nullptr && buffer.size() == 5000);
 }
 
-void test_entries_do_not_overlap_and_stay() {
+void test_entries_do_not_overlap_or_move() {
     constexpr int64_t width = 6;
     PagePool pool;
     pool.configure(page_entries * width * static_cast<int64_t>(sizeof(float)), 0);
@@ -141,26 +141,26 @@ void test_entries_do_not_overlap_and_stay() {
     std::vector<int64_t> offsets(100);
     store.take(30, offsets.data(), 1);
     store.take(70, offsets.data() + 30, 1);
-    const auto at = [&](int64_t offset) { return reinterpret_cast<float*>(store.base()) + offset; };
+    const auto entry_at = [&](int64_t offset) { return reinterpret_cast<float*>(store.base()) + offset; };
     for (std::size_t i = 0; i < offsets.size(); ++i) {
-        for (int64_t j = 0; j < width; ++j) at(offsets[i])[j] = static_cast<float>(i);
+        for (int64_t j = 0; j < width; ++j) entry_at(offsets[i])[j] = static_cast<float>(i);
     }
     for (std::size_t i = 0; i < offsets.size(); ++i) {
-        for (int64_t j = 0; j < width; ++j) REQUIRE(at(offsets[i])[j] == static_cast<float>(i));
+        for (int64_t j = 0; j < width; ++j) REQUIRE(entry_at(offsets[i])[j] == static_cast<float>(i));
     }
 }
 
 }  // namespace
 
 int main() {
-    test_what_is_needed_again_and_again_is_kept();
-    test_what_was_needed_once_goes_back();
-    test_a_little_is_kept_in_any_case();
-    test_a_slab_stays_while_one_of_its_pages_is_used();
-    test_pages_of_a_larger_size_are_their_own();
-    test_small_needs_do_not_take_large_pieces();
-    test_what_goes_back_is_no_longer_resident();
-    test_a_buffer_grows_by_half_at_least();
-    test_entries_do_not_overlap_and_stay();
+    test_recurring_peak_is_retained();
+    test_single_peak_is_released();
+    test_minimum_is_retained();
+    test_slab_with_used_page_is_retained();
+    test_larger_pages_have_separate_slabs();
+    test_small_requests_take_small_pieces();
+    test_released_memory_is_not_resident();
+    test_buffer_grows_by_half_at_least();
+    test_entries_do_not_overlap_or_move();
     std::printf("pages: passed\n");
 }

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-inline void require(bool right, const char* what, int line) {
+inline void require(bool right, const char* condition, int line) {
     if (right) return;
-    std::printf("line %d: %s\n", line, what);
+    std::printf("line %d: %s\n", line, condition);
     std::exit(1);
 }
 #define REQUIRE(condition) require(condition, #condition, __LINE__)

@@ -20,18 +20,18 @@ namespace {
 
 void sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
-// ---- The policy, step by step -----------------------------------------------------------------------------------
+// ---- The policy, step by step -----------------------------------------------------------------------------
 
 // Pieces of work until a team of `size` is tried; smaller teams are not delayed.
-int64_t until(Pace& pace, int64_t most, int64_t size) {
+int64_t until(Pace& pace, int64_t max, int64_t size) {
     for (int64_t count = 0;; ++count) {
-        const int64_t members = pace.members(most);
+        const int64_t members = pace.members(max);
         if (members >= size) return count;
         pace.note(members, false);
     }
 }
 
-void test_a_team_stays_whole_while_nobody_is_late() {
+void test_team_stays_full_without_delays() {
     Pace pace;
     for (int i = 0; i < 2000; ++i) {
         REQUIRE(pace.members(8) == 8);
@@ -40,17 +40,17 @@ void test_a_team_stays_whole_while_nobody_is_late() {
 }
 
 void test_pauses_double_while_trying_fails() {
-    for (const int64_t most : {2, 3, 8}) {
+    for (const int64_t max : {2, 3, 8}) {
         Pace pace;
-        REQUIRE(pace.members(most) == most);
+        REQUIRE(pace.members(max) == max);
         for (int64_t expected = Pace::shortest, i = 0; i < 12; ++i, expected = std::min(2 * expected, Pace::longest)) {
-            pace.note(most, true);
-            REQUIRE(until(pace, most, most) == expected);
+            pace.note(max, true);
+            REQUIRE(until(pace, max, max) == expected);
         }
     }
 }
 
-void test_a_team_shrinks_to_what_goes_well_and_no_further() {
+void test_team_shrinks_to_undelayed_size() {
     for (int64_t free = 1; free < 8; ++free) {
         Pace pace;
         int64_t held_up = 0;
@@ -73,7 +73,7 @@ void test_trust_returns() {
     }
     REQUIRE(until(pace, 4, 4) < 2 * Pace::longest);
     pace.note(4, false);
-    for (int i = 0; i < 6 * Pace::enough; ++i) {
+    for (int i = 0; i < 6 * Pace::undelayed; ++i) {
         REQUIRE(pace.members(4) == 4);
         pace.note(4, false);
     }
@@ -83,16 +83,16 @@ void test_trust_returns() {
 }
 
 void test_who_is_waited_for_and_did_not_run_holds_up() {
-    REQUIRE(!Pace::held_up(2, 900, 0, 0));
-    REQUIRE(Pace::held_up(2, 900, 301, 301));
-    REQUIRE(!Pace::held_up(2, 900, 300, 900));    // a third is the most that a team of two costs
-    REQUIRE(!Pace::held_up(2, 900, 600, 10));     // waited for, but running
-    REQUIRE(!Pace::held_up(2, 900, 10, 600));     // not running, but not waited for
-    REQUIRE(Pace::held_up(8, 900, 7 * 101, 101));  // waited for by all the others
-    REQUIRE(!Pace::held_up(8, 900, 7 * 100, 100));
+    REQUIRE(!Pace::delayed(2, 900, 0, 0));
+    REQUIRE(Pace::delayed(2, 900, 301, 301));
+    REQUIRE(!Pace::delayed(2, 900, 300, 900));    // a third is the most that a team of two costs
+    REQUIRE(!Pace::delayed(2, 900, 600, 10));     // waited for, but running
+    REQUIRE(!Pace::delayed(2, 900, 10, 600));     // not running, but not waited for
+    REQUIRE(Pace::delayed(8, 900, 7 * 101, 101));  // waited for by all the others
+    REQUIRE(!Pace::delayed(8, 900, 7 * 100, 100));
 }
 
-// ---- The threads ------------------------------------------------------------------------------------------------
+// ---- The threads ------------------------------------------------------------------------------------------
 
 // The size of the team. With `late`, one of its members is late.
 int64_t members(Workers& workers, bool late) {
@@ -118,22 +118,22 @@ void test_a_late_member_is_left_out_for_a_while() {
     }
 }
 
-void test_a_team_shrinks_one_by_one() {
+void test_team_shrinks_by_single_members() {
     Workers workers;
     workers.configure(4, nullptr);
     for (const int64_t expected : {4, 3, 2, 1, 1, 1}) REQUIRE(members(workers, true) == expected);
 }
 
 // Each part is done once, whoever is late, in many rounds in quick succession.
-void test_every_part_is_done_once() {
+void test_every_part_runs_once() {
     for (const int64_t threads : {1, 2, 3, 5}) {
         Workers workers;
         workers.configure(threads, nullptr);
         for (int64_t round = 0; round < 20000; ++round) {
             const int64_t parts = round % 7;
-            int64_t done[7] = {};  // not atomic: the thread sanitizer detects helpers that stay in a round
-            workers.run(parts, [&](int64_t part) { done[part] += round + 1; });
-            for (int64_t part = 0; part < 7; ++part) REQUIRE(done[part] == (part < parts ? round + 1 : 0));
+            int64_t counts[7] = {};  // not atomic: the thread sanitizer detects helpers that stay in a round
+            workers.run(parts, [&](int64_t part) { counts[part] += round + 1; });
+            for (int64_t part = 0; part < 7; ++part) REQUIRE(counts[part] == (part < parts ? round + 1 : 0));
             if (round % 5 == 0) members(workers, false);
         }
     }
@@ -147,23 +147,23 @@ void hold(int) {
 }
 
 // The only helper is held in a signal handler, like a thread that is preempted.
-void test_nobody_is_waited_for_who_has_not_begun() {
+void test_unstarted_helpers_are_not_awaited() {
     Workers workers;
     workers.configure(2, nullptr);
-    std::atomic<bool> found{false};
+    std::atomic<bool> started{false};
     const pthread_t caller = pthread_self();
     pthread_t helper{};
     workers.run_team([&](const ThreadSlice& slice) {
-        if (pthread_self() != caller) helper = pthread_self(), found = true;
+        if (pthread_self() != caller) helper = pthread_self(), started = true;
         slice.wait();
     });
-    REQUIRE(found);
+    REQUIRE(started);
     std::signal(SIGUSR1, hold);
     REQUIRE(pthread_kill(helper, SIGUSR1) == 0);
     while (!held) std::this_thread::yield();
-    int64_t done[3] = {};
-    for (int round = 0; round < 100; ++round) workers.run(3, [&](int64_t part) { ++done[part]; });
-    for (const int64_t times : done) REQUIRE(times == 100);
+    int64_t counts[3] = {};
+    for (int round = 0; round < 100; ++round) workers.run(3, [&](int64_t part) { ++counts[part]; });
+    for (const int64_t times : counts) REQUIRE(times == 100);
     released = true;
     REQUIRE(members(workers, false) >= 1);  // and the helper joins again when it can
 }
@@ -194,7 +194,7 @@ void test_errors_reach_the_caller_and_leave_the_threads_usable() {
     }
 }
 
-void test_callers_beside_each_other() {
+void test_concurrent_callers() {
     Workers workers;
     workers.configure(3, nullptr);
     std::vector<std::thread> callers;
@@ -202,9 +202,9 @@ void test_callers_beside_each_other() {
         callers.emplace_back([&] {
             for (int i = 0; i < 300; ++i) {
                 members(workers, i % 100 == 0);
-                int64_t done[4] = {};
-                workers.run(4, [&](int64_t part) { done[part] = part; });
-                REQUIRE(std::accumulate(done, done + 4, int64_t{0}) == 6);
+                int64_t counts[4] = {};
+                workers.run(4, [&](int64_t part) { counts[part] = part; });
+                REQUIRE(std::accumulate(counts, counts + 4, int64_t{0}) == 6);
             }
         });
     }
@@ -214,18 +214,18 @@ void test_callers_beside_each_other() {
 }  // namespace
 
 int main() {
-    test_a_team_stays_whole_while_nobody_is_late();
+    test_team_stays_full_without_delays();
     test_pauses_double_while_trying_fails();
-    test_a_team_shrinks_to_what_goes_well_and_no_further();
+    test_team_shrinks_to_undelayed_size();
     test_trust_returns();
     test_who_is_waited_for_and_did_not_run_holds_up();
     std::printf("pace: passed\n");
     test_a_late_member_is_left_out_for_a_while();
-    test_a_team_shrinks_one_by_one();
+    test_team_shrinks_by_single_members();
     std::printf("late members: passed\n");
-    test_every_part_is_done_once();
-    test_nobody_is_waited_for_who_has_not_begun();
+    test_every_part_runs_once();
+    test_unstarted_helpers_are_not_awaited();
     test_errors_reach_the_caller_and_leave_the_threads_usable();
-    test_callers_beside_each_other();
+    test_concurrent_callers();
     std::printf("threads: passed\n");
 }

@@ -1,6 +1,6 @@
 // Byte-level BPE (Sennrich et al. 2016; Radford et al. 2019): words, given as bytes, become the ids of pieces.
 //
-// What makes words of a text is not here. The library `tokenizers` is the law: the same ids
+// Splitting a text into words is not done here. The library `tokenizers` is the law: the same ids
 // (tests/tokenizers/test_byte_pairs.py), in a tenth of its memory.
 #pragma once
 
@@ -30,14 +30,15 @@ class BytePairs {
     bool whole_words() const { return whole_words_; }
     int32_t size() const { return pieces_.size(); }
     std::string_view piece(int32_t id) const;          // empty if no piece has the id
-    int32_t id_of(std::string_view piece) const { return ids_.find(pieces_, piece); }  // none if there is no such piece
+    // The id of a piece; none if there is no such piece.
+    int32_t id_of(std::string_view piece) const { return ids_.find(pieces_, piece); }
     std::string bytes(int32_t id) const;               // that a piece stands for
     std::vector<int32_t> encode(std::string_view word) const;
     std::vector<std::pair<int32_t, int32_t>> merges() const;  // the ids of each, in order
 
   private:
     struct Merge {
-        int32_t left, right, made;
+        int32_t left, right, merged;
     };
 
     const Merge* merge(int32_t left, int32_t right) const;
@@ -47,7 +48,7 @@ class BytePairs {
     Pieces pieces_;
     PieceIds ids_;
     std::vector<Merge> merges_;
-    std::vector<int32_t> found_;  // a hash table of places in merges_; none: free
+    std::vector<int32_t> merge_table_;  // a hash table of indices of merges_; none: free
     std::array<int32_t, 256> byte_ids_{};
 };
 

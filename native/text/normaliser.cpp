@@ -13,11 +13,12 @@ namespace {
 // The fields of a unit of the double array.
 bool has_value(uint32_t unit) { return unit >> 8 & 1; }
 uint32_t value_of(uint32_t unit) { return unit & 0x7fffffffu; }
-uint32_t label_of(uint32_t unit) { return unit & 0x800000ffu; }  // a value has the highest bit, and equals no byte
+// A value has the highest bit, and equals no byte.
+uint32_t label_of(uint32_t unit) { return unit & 0x800000ffu; }
 uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 0x200u) >> 6); }
 
-bool ends_with(std::string_view text, std::string_view end) {
-    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+bool ends_with(std::string_view text, std::string_view suffix) {
+    return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
 }  // namespace
@@ -42,19 +43,19 @@ CharacterMap::CharacterMap(std::string_view compiled) {
 std::size_t CharacterMap::longest_rule(std::string_view text, std::string_view& result) const {
     std::size_t longest = 0;
     if (units_.empty()) return longest;
-    uint32_t at = offset_of(units_[0]);
-    for (std::size_t read = 0; read < text.size(); ++read) {
-        const auto byte = static_cast<unsigned char>(text[read]);
-        at ^= byte;
-        if (at >= units_.size() || label_of(units_[at]) != byte) break;
-        const uint32_t unit = units_[at];
-        at ^= offset_of(unit);
-        if (at >= units_.size()) break;
+    uint32_t node = offset_of(units_[0]);
+    for (std::size_t bytes_read = 0; bytes_read < text.size(); ++bytes_read) {
+        const auto byte = static_cast<unsigned char>(text[bytes_read]);
+        node ^= byte;
+        if (node >= units_.size() || label_of(units_[node]) != byte) break;
+        const uint32_t unit = units_[node];
+        node ^= offset_of(unit);
+        if (node >= units_.size()) break;
         if (!has_value(unit)) continue;
-        const uint32_t value = value_of(units_[at]);
+        const uint32_t value = value_of(units_[node]);
         if (value >= results_.size()) throw std::invalid_argument("its character map is damaged");
         result = results_.c_str() + value;
-        longest = read + 1;
+        longest = bytes_read + 1;
     }
     return longest;
 }
@@ -62,24 +63,24 @@ std::size_t CharacterMap::longest_rule(std::string_view text, std::string_view& 
 Normaliser::Normaliser(NormaliserSpec spec) : spec_(std::move(spec)), map_(spec_.character_map) {}
 
 // What the start of a text becomes; the text is shortened by it.
-std::string_view Normaliser::next(std::string_view& text, const Trie& kept) const {
+std::string_view Normaliser::next(std::string_view& text, const Trie& protected_strings) const {
     std::string_view result;
-    std::size_t read = kept.longest_prefix(text);
-    if (read) result = text.substr(0, read);
-    if (!read) read = map_.longest_rule(text, result);
-    if (!read) {
-        read = well_formed(text);
-        result = read ? text.substr(0, read) : replacement_mark;
-        read = std::max<std::size_t>(read, 1);
+    std::size_t bytes_read = protected_strings.longest_prefix(text);
+    if (bytes_read) result = text.substr(0, bytes_read);
+    if (!bytes_read) bytes_read = map_.longest_rule(text, result);
+    if (!bytes_read) {
+        bytes_read = well_formed(text);
+        result = bytes_read ? text.substr(0, bytes_read) : replacement_mark;
+        bytes_read = std::max<std::size_t>(bytes_read, 1);
     }
-    text.remove_prefix(read);
+    text.remove_prefix(bytes_read);
     return result;
 }
 
-std::string Normaliser::normalise(std::string_view text, const Trie& kept, bool prefix) const {
+std::string Normaliser::normalise(std::string_view text, const Trie& protected_strings, bool prefix) const {
     if (spec_.remove_extra_spaces) {
-        for (std::string_view rest = text; !text.empty(); text = rest) {
-            if (next(rest, kept) != " ") break;
+        for (std::string_view remaining = text; !text.empty(); text = remaining) {
+            if (next(remaining, protected_strings) != " ") break;
         }
     }
     std::string result;
@@ -90,7 +91,7 @@ std::string Normaliser::normalise(std::string_view text, const Trie& kept, bool 
     if (add && !spec_.space_as_suffix) result += space;
     bool after_space = spec_.remove_extra_spaces;
     while (!text.empty()) {
-        std::string_view part = next(text, kept);
+        std::string_view part = next(text, protected_strings);
         while (after_space && !part.empty() && part[0] == ' ') part.remove_prefix(1);
         if (part.empty()) continue;
         for (const char byte : part) {

@@ -11,7 +11,7 @@
 namespace uwaga {
 
 constexpr std::string_view space_mark = "\xe2\x96\x81";         // U+2581, which stands for a space in pieces
-constexpr std::string_view replacement_mark = "\xef\xbf\xbd";  // U+FFFD, for what is not UTF-8
+constexpr std::string_view replacement_mark = "\xef\xbf\xbd";  // U+FFFD, for malformed UTF-8
 
 // The NormalizerSpec of a model file.
 struct NormaliserSpec {
@@ -42,12 +42,12 @@ class Normaliser {
   public:
     explicit Normaliser(NormaliserSpec spec);
 
-    // The text as the model reads it. `kept` holds strings that are not changed. Without `prefix` no space is added.
-    std::string normalise(std::string_view text, const Trie& kept, bool prefix = true) const;
+    // The text as the model reads it. `protected_strings` holds strings that are not changed. Without `prefix` no space is added.
+    std::string normalise(std::string_view text, const Trie& protected_strings, bool prefix = true) const;
     const NormaliserSpec& spec() const { return spec_; }
 
   private:
-    std::string_view next(std::string_view& text, const Trie& kept) const;
+    std::string_view next(std::string_view& text, const Trie& protected_strings) const;
 
     NormaliserSpec spec_;
     CharacterMap map_;

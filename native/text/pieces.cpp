@@ -19,16 +19,16 @@ std::size_t table_size(std::size_t entries) {
 }
 
 bool PieceIds::insert(const Pieces& pieces, int32_t id) {
-    const std::size_t at = slot(pieces, pieces[id]);
-    if (slots_[at] != none) return false;
-    slots_[at] = id;
+    const std::size_t slot_index = slot(pieces, pieces[id]);
+    if (slots_[slot_index] != none) return false;
+    slots_[slot_index] = id;
     return true;
 }
 
 std::size_t PieceIds::slot(const Pieces& pieces, std::string_view piece) const {
-    std::size_t at = std::hash<std::string_view>{}(piece) & (slots_.size() - 1);
-    while (slots_[at] != none && pieces[slots_[at]] != piece) at = (at + 1) & (slots_.size() - 1);
-    return at;
+    std::size_t slot_index = std::hash<std::string_view>{}(piece) & (slots_.size() - 1);
+    while (slots_[slot_index] != none && pieces[slots_[slot_index]] != piece) slot_index = (slot_index + 1) & (slots_.size() - 1);
+    return slot_index;
 }
 
 }  // namespace uwaga

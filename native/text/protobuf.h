@@ -29,11 +29,11 @@ struct Field {
 
 class MessageReader {
   public:
-    explicit MessageReader(std::string_view message) : rest_(message) {}
+    explicit MessageReader(std::string_view message) : remaining_(message) {}
 
     // False at the end of the message. Throws DamagedMessage.
     bool next(Field& field) {
-        if (rest_.empty()) return false;
+        if (remaining_.empty()) return false;
         const uint64_t key = varint();
         field = Field{key >> 3};
         switch (key & 7) {
@@ -48,10 +48,10 @@ class MessageReader {
 
   private:
     std::string_view take(uint64_t count) {
-        if (count > rest_.size()) throw DamagedMessage();
-        const std::string_view taken = rest_.substr(0, static_cast<std::size_t>(count));
-        rest_.remove_prefix(taken.size());
-        return taken;
+        if (count > remaining_.size()) throw DamagedMessage();
+        const std::string_view bytes = remaining_.substr(0, static_cast<std::size_t>(count));
+        remaining_.remove_prefix(bytes.size());
+        return bytes;
     }
     uint64_t fixed(uint64_t bytes) {
         uint64_t value = 0;
@@ -72,7 +72,7 @@ class MessageReader {
         throw DamagedMessage();
     }
 
-    std::string_view rest_;
+    std::string_view remaining_;
 };
 
 }  // namespace uwaga

@@ -14,7 +14,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr float unknown_penalty = 10;   // below the lowest score: what an unknown character costs
+constexpr float unknown_penalty = 10;   // below the lowest score: the cost of an unknown character
 
 // The byte that a piece such as <0x0A> stands for, or -1.
 int byte_of(std::string_view piece) {
@@ -26,18 +26,18 @@ int byte_of(std::string_view piece) {
 }
 
 void append_with_spaces(std::string& text, std::string_view piece) {
-    for (std::size_t at; (at = piece.find(space_mark)) != std::string_view::npos; piece.remove_prefix(at + space_mark.size())) {
-        text.append(piece.substr(0, at)).push_back(' ');
+    for (std::size_t position; (position = piece.find(space_mark)) != std::string_view::npos; piece.remove_prefix(position + space_mark.size())) {
+        text.append(piece.substr(0, position)).push_back(' ');
     }
     text += piece;
 }
 
-// Bytes that byte pieces spelled; what is not UTF-8 among them becomes U+FFFD, byte by byte.
+// Bytes spelled by byte pieces; malformed UTF-8 among them becomes U+FFFD, byte by byte.
 void append_bytes(std::string& text, std::string& bytes) {
-    for (std::string_view rest = bytes; !rest.empty();) {
-        const std::size_t length = well_formed(rest);
-        text += length ? rest.substr(0, length) : replacement_mark;
-        rest.remove_prefix(std::max<std::size_t>(length, 1));
+    for (std::string_view remaining = bytes; !remaining.empty();) {
+        const std::size_t length = well_formed(remaining);
+        text += length ? remaining.substr(0, length) : replacement_mark;
+        remaining.remove_prefix(std::max<std::size_t>(length, 1));
     }
     bytes.clear();
 }
@@ -46,7 +46,7 @@ void append_bytes(std::string& text, std::string& bytes) {
 
 SentencePiece::SentencePiece(std::string_view model) {
     read(model);
-    number_pieces();
+    index_pieces();
     normaliser_ = std::make_unique<Normaliser>(spec_);
     if (!reverse_spec_.character_map.empty()) reverse_ = std::make_unique<Normaliser>(reverse_spec_);
 }
@@ -102,8 +102,8 @@ void SentencePiece::read_normaliser(std::string_view message, NormaliserSpec& sp
     }
 }
 
-// Check the pieces, and make what finds them.
-void SentencePiece::number_pieces() {
+// Check the pieces, and build the indices that find them.
+void SentencePiece::index_pieces() {
     const auto is_normal = [](Kind kind) { return kind == Kind::normal || kind == Kind::user_defined || kind == Kind::unused; };
     const auto normal = static_cast<std::size_t>(std::count_if(kinds_.begin(), kinds_.end(), is_normal));
     normal_ = PieceIds(normal);
@@ -167,7 +167,7 @@ std::vector<SentencePiece::Part> SentencePiece::best_path(std::string_view text)
         int32_t id = -1;
     };
     std::vector<End> ends(text.size() + 1);
-    const auto offer = [&](std::size_t start, std::size_t end, float score, int32_t id) {
+    const auto propose = [&](std::size_t start, std::size_t end, float score, int32_t id) {
         End& best = ends[end];
         const float sum = score + ends[start].score;
         if (best.start == std::string_view::npos || sum > best.score) best = {sum, start, id};
@@ -181,11 +181,11 @@ std::vector<SentencePiece::Part> SentencePiece::best_path(std::string_view text)
             if (node == Trie::none) break;
             const int32_t id = trie_.value(node);
             if (id == Trie::none || kind(id) == Kind::unused) continue;
-            const bool kept = kind(id) == Kind::user_defined;  // taken whatever else is possible
-            offer(start, end, kept ? static_cast<float>(end - start) * highest_ - 0.1f : score(id), id);
+            const bool protected_piece = kind(id) == Kind::user_defined;  // taken whatever else is possible
+            propose(start, end, protected_piece ? static_cast<float>(end - start) * highest_ - 0.1f : score(id), id);
             covered |= end == character;
         }
-        if (!covered) offer(start, character, lowest_ - unknown_penalty, unknown_);
+        if (!covered) propose(start, character, lowest_ - unknown_penalty, unknown_);
         start = character;
     }
     std::vector<Part> parts;
@@ -203,7 +203,7 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
     struct Symbol {
         std::string_view text;  // empty once it is part of the one before
         int64_t before, after;
-        bool whole;  // user-defined: never merged
+        bool protected_symbol;  // user-defined: never merged
     };
     struct Pair {
         float score;
@@ -212,23 +212,23 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
         bool operator<(const Pair& other) const { return score < other.score || (score == other.score && left > other.left); }
     };
     std::vector<Symbol> symbols;
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::size_t kept = user_defined_.longest_prefix(rest);
-        const std::string_view first = kept ? rest.substr(0, kept) : first_character(rest);
+    for (std::string_view remaining = text; !remaining.empty();) {
+        const std::size_t user_defined_length = user_defined_.longest_prefix(remaining);
+        const std::string_view first = user_defined_length ? remaining.substr(0, user_defined_length) : first_character(remaining);
         const auto index = static_cast<int64_t>(symbols.size());
-        rest.remove_prefix(first.size());
-        symbols.push_back({first, index - 1, rest.empty() ? none : index + 1, kept > 0});
+        remaining.remove_prefix(first.size());
+        symbols.push_back({first, index - 1, remaining.empty() ? none : index + 1, user_defined_length > 0});
     }
     const auto symbol = [&](int64_t index) -> Symbol& { return symbols[static_cast<std::size_t>(index)]; };
     std::priority_queue<Pair> pairs;
-    std::unordered_map<std::string_view, std::size_t> halves;  // of unused pieces: the size of the left one
+    std::unordered_map<std::string_view, std::size_t> left_sizes;  // of unused pieces: the size of the left one
     const auto propose = [&](int64_t left, int64_t right) {
-        if (left == none || right == none || symbol(left).whole || symbol(right).whole) return;
-        const std::string_view both(symbol(left).text.data(), symbol(left).text.size() + symbol(right).text.size());
-        const int32_t id = normal_.find(pieces_, both);
+        if (left == none || right == none || symbol(left).protected_symbol || symbol(right).protected_symbol) return;
+        const std::string_view joined(symbol(left).text.data(), symbol(left).text.size() + symbol(right).text.size());
+        const int32_t id = normal_.find(pieces_, joined);
         if (id == PieceIds::none) return;
-        pairs.push({score(id), left, right, both.size()});
-        if (kind(id) == Kind::unused) halves[both] = symbol(left).text.size();
+        pairs.push({score(id), left, right, joined.size()});
+        if (kind(id) == Kind::unused) left_sizes[joined] = symbol(left).text.size();
     };
     for (std::size_t right = 1; right < symbols.size(); ++right) propose(static_cast<int64_t>(right) - 1, static_cast<int64_t>(right));
     while (!pairs.empty()) {
@@ -244,19 +244,19 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
         propose(pair.left, left.after);
     }
     std::vector<Part> parts;
-    std::vector<std::string_view> open;
+    std::vector<std::string_view> pending;
     for (int64_t index = symbols.empty() ? none : 0; index != none; index = symbol(index).after) {
-        for (open.push_back(symbol(index).text); !open.empty();) {
-            const std::string_view part = open.back();
-            open.pop_back();
+        for (pending.push_back(symbol(index).text); !pending.empty();) {
+            const std::string_view part = pending.back();
+            pending.pop_back();
             const int32_t id = id_of(part);
-            const auto half = kind(id) == Kind::unused ? halves.find(part) : halves.end();
-            if (half == halves.end()) {
+            const auto left_size = kind(id) == Kind::unused ? left_sizes.find(part) : left_sizes.end();
+            if (left_size == left_sizes.end()) {
                 parts.push_back({part, id});
                 continue;
             }
-            open.push_back(part.substr(half->second));
-            open.push_back(part.substr(0, half->second));
+            pending.push_back(part.substr(left_size->second));
+            pending.push_back(part.substr(0, left_size->second));
         }
     }
     return parts;
@@ -276,8 +276,8 @@ std::vector<SentencePiece::Part> SentencePiece::words(std::string_view text) con
 std::vector<SentencePiece::Part> SentencePiece::characters(std::string_view text) const {
     std::vector<Part> parts;
     while (!text.empty()) {
-        const std::size_t kept = user_defined_.longest_prefix(text);
-        const std::string_view character = kept ? text.substr(0, kept) : first_character(text);
+        const std::size_t user_defined_length = user_defined_.longest_prefix(text);
+        const std::string_view character = user_defined_length ? text.substr(0, user_defined_length) : first_character(text);
         parts.push_back({character, id_of(character)});
         text.remove_prefix(character.size());
     }
@@ -317,7 +317,7 @@ std::vector<Segment> SentencePiece::segment(std::string_view text, bool prefix) 
 
 std::vector<int32_t> SentencePiece::encode(std::string_view text, bool prefix) const {
     std::vector<int32_t> ids;
-    for (const Segment& one : segment(text, prefix)) ids.push_back(one.id);
+    for (const Segment& segment : segment(text, prefix)) ids.push_back(segment.id);
     return ids;
 }
 

@@ -45,7 +45,7 @@ class SentencePiece {
 
     // A text as the pieces spell it. Without `prefix` no space is added, here and below.
     std::string normalise(std::string_view text, bool prefix = true) const { return normaliser_->normalise(text, user_defined_, prefix); }
-    // The segments of a text in UTF-8, in which what is malformed becomes U+FFFD.
+    // The segments of a text in UTF-8, in which malformed bytes become U+FFFD.
     std::vector<Segment> segment(std::string_view text, bool prefix = true) const;
     std::vector<int32_t> encode(std::string_view text, bool prefix = true) const;
     // The text of pieces, or of ids, which must be those of pieces.
@@ -64,7 +64,7 @@ class SentencePiece {
     void read_piece(std::string_view message);
     void read_trainer(std::string_view message);
     static void read_normaliser(std::string_view message, NormaliserSpec& spec);
-    void number_pieces();
+    void index_pieces();
     float score(int32_t id) const { return scores_[static_cast<std::size_t>(id)]; }
     Kind kind(int32_t id) const { return kinds_[static_cast<std::size_t>(id)]; }
     int32_t control_id(std::string_view piece) const;

@@ -26,14 +26,14 @@ class Trie {
         nodes_ = {Node{}};
         bytes_ = {0};
         for (std::size_t node = 0; node < nodes_.size(); ++node) {
-            auto [at, last, depth] = spans[node];
-            if (at < last && keys[at].first.size() == depth) nodes_[node].value = keys[at++].second;
+            auto [key, last, depth] = spans[node];
+            if (key < last && keys[key].first.size() == depth) nodes_[node].value = keys[key++].second;
             nodes_[node].first = static_cast<int32_t>(nodes_.size());
-            while (at < last) {
-                const char byte = keys[at].first[depth];
-                const std::size_t begin = at;
-                while (at < last && keys[at].first[depth] == byte) ++at;
-                spans.push_back({begin, at, depth + 1});
+            while (key < last) {
+                const char byte = keys[key].first[depth];
+                const std::size_t start = key;
+                while (key < last && keys[key].first[depth] == byte) ++key;
+                spans.push_back({start, key, depth + 1});
                 nodes_.push_back(Node{});
                 bytes_.push_back(static_cast<unsigned char>(byte));
             }
@@ -46,12 +46,12 @@ class Trie {
 
     // The node that a byte leads to, or none.
     int32_t child(int32_t node, char byte) const {
-        const auto wanted = static_cast<unsigned char>(byte);
-        if (node == 0) return roots_[wanted];
-        const Node& at = nodes_[static_cast<std::size_t>(node)];
-        const auto first = bytes_.begin() + at.first, last = bytes_.begin() + at.last;
-        const auto found = std::lower_bound(first, last, wanted);
-        return found == last || *found != wanted ? none : static_cast<int32_t>(found - bytes_.begin());
+        const auto target = static_cast<unsigned char>(byte);
+        if (node == 0) return roots_[target];
+        const Node& parent = nodes_[static_cast<std::size_t>(node)];
+        const auto first = bytes_.begin() + parent.first, last = bytes_.begin() + parent.last;
+        const auto match = std::lower_bound(first, last, target);
+        return match == last || *match != target ? none : static_cast<int32_t>(match - bytes_.begin());
     }
     // The value of the key that ends at a node, or none.
     int32_t value(int32_t node) const { return nodes_[static_cast<std::size_t>(node)].value; }
@@ -62,10 +62,10 @@ class Trie {
         std::size_t longest = 0;
         if (empty()) return longest;
         int32_t node = 0;
-        for (std::size_t at = 0; at < text.size(); ++at) {
-            node = child(node, text[at]);
+        for (std::size_t key = 0; key < text.size(); ++key) {
+            node = child(node, text[key]);
             if (node == none) break;
-            if (value(node) != none) longest = at + 1;
+            if (value(node) != none) longest = key + 1;
         }
         return longest;
     }

@@ -7,49 +7,49 @@
 
 namespace uwaga {
 
-int64_t Beginnings::Seen::read() const { return kept ? static_cast<int64_t>(kept->offsets.size()) : 0; }
+int64_t PromptCache::Entry::cached() const { return prompt ? static_cast<int64_t>(prompt->offsets.size()) : 0; }
 
-Beginnings::Known Beginnings::known(const int32_t* tokens, int64_t count) {
-    Known found;
+PromptCache::Match PromptCache::find(const int32_t* tokens, int64_t count) {
+    Match match;
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Seen& one : seen_) {
-        const int64_t common = std::mismatch(tokens, tokens + count, one.tokens.begin(), one.tokens.end()).first - tokens;
-        const int64_t read = std::min(common, one.read());
-        found.seen = std::max(found.seen, common);
-        // Of two that fit as far, the shorter: only a whole one can be gone on from and kept.
-        if (read > found.read || (read && read == found.read && read == one.read())) {
-            found.kept = one.kept;
-            found.read = read;
+    for (const Entry& entry : entries_) {
+        const int64_t common = std::mismatch(tokens, tokens + count, entry.tokens.begin(), entry.tokens.end()).first - tokens;
+        const int64_t cached = std::min(common, entry.cached());
+        match.repeated = std::max(match.repeated, common);
+        // Of two equally long matches, the shorter prompt: only a complete prompt can be continued and cached.
+        if (cached > match.cached || (cached && cached == match.cached && cached == entry.cached())) {
+            match.prompt = entry.prompt;
+            match.cached = cached;
         }
     }
-    return found;
+    return match;
 }
 
-void Beginnings::remember(std::vector<int32_t> tokens, std::shared_ptr<const Prompt> kept) {
+void PromptCache::remember(std::vector<int32_t> tokens, std::shared_ptr<const Prompt> prompt) {
     if (static_cast<int64_t>(tokens.size()) < page_entries) return;  // too short to share
-    Seen added{std::move(tokens), std::move(kept)};
-    if (added.read() > most_tokens) added.kept = nullptr;
-    std::vector<Seen> dropped;  // freed after the lock is released
+    Entry added{std::move(tokens), std::move(prompt)};
+    if (added.cached() > max_tokens) added.prompt = nullptr;
+    std::vector<Entry> dropped;  // freed after the lock is released
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto drop = [&](auto at) {
-        dropped.push_back(std::move(*at));
-        seen_.erase(at);
+    const auto drop = [&](auto entry) {
+        dropped.push_back(std::move(*entry));
+        entries_.erase(entry);
     };
-    const auto same = std::find_if(seen_.begin(), seen_.end(), [&](const Seen& one) { return one.kept ? one.kept == added.kept : one.tokens == added.tokens; });
-    if (same != seen_.end()) drop(same);
-    seen_.push_back(std::move(added));
-    while (seen_.size() > most_prompts || counted() > most_tokens) drop(seen_.begin());
+    const auto duplicate = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.prompt ? entry.prompt == added.prompt : entry.tokens == added.tokens; });
+    if (duplicate != entries_.end()) drop(duplicate);
+    entries_.push_back(std::move(added));
+    while (entries_.size() > max_prompts || count_cached() > max_tokens) drop(entries_.begin());
 }
 
-int64_t Beginnings::kept_tokens() {
+int64_t PromptCache::cached_tokens() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return counted();
+    return count_cached();
 }
 
-// Tokens whose keys and values are kept. Needs the mutex. A beginning that goes on from another counts both.
-int64_t Beginnings::counted() const {
+// Tokens whose keys and values are cached. Needs the mutex. A prompt that continues another counts both.
+int64_t PromptCache::count_cached() const {
     int64_t tokens = 0;
-    for (const Seen& one : seen_) tokens += one.read();
+    for (const Entry& entry : entries_) tokens += entry.cached();
     return tokens;
 }
 

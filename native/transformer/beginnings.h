@@ -1,4 +1,4 @@
-// The beginnings of prompts whose keys and values a decoder-only model keeps, so that later calls need not compute them.
+// A cache of prompts: a decoder-only model keeps their keys and values, so that later calls need not compute them.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,34 @@ namespace uwaga {
 
 struct Prompt;
 
-// Remembers the latest prompts, as tokens. A beginning that a new prompt has in common with one of them is read into a
-// store of its own and kept: a template costs two calls, and memory holds no keys of the texts in it. Thread-safe.
-class Beginnings {
+// Remembers the tokens of the latest prompts. A prefix that a new prompt shares with one of them gets a separate store,
+// which is cached: a template is computed twice, and memory holds no keys of the texts inserted into it. Thread-safe.
+class PromptCache {
   public:
-    static constexpr int64_t most_tokens = 2048;  // whose keys and values are kept, in all
-    static constexpr std::size_t most_prompts = 8;
+    static constexpr int64_t max_tokens = 2048;  // maximum of cached tokens, in total
+    static constexpr std::size_t max_prompts = 8;
 
-    struct Known {
-        std::shared_ptr<const Prompt> kept;  // the beginning with the longest part that fits; null: none
-        int64_t read = 0;                    // tokens of that part
-        int64_t seen = 0;                    // tokens that are the beginning of an earlier prompt too
+    struct Match {
+        std::shared_ptr<const Prompt> prompt;  // the cached prompt with the longest common prefix; null: none
+        int64_t cached = 0;                    // length of that prefix
+        int64_t repeated = 0;                    // tokens that an earlier prompt starts with too
     };
-    Known known(const int32_t* tokens, int64_t count);
-    // `kept`: what was read of the tokens' beginning, or null.
-    void remember(std::vector<int32_t> tokens, std::shared_ptr<const Prompt> kept);
-    int64_t kept_tokens();
+    Match find(const int32_t* tokens, int64_t count);
+    // `prompt`: the computed prefix of the tokens, or null.
+    void remember(std::vector<int32_t> tokens, std::shared_ptr<const Prompt> prompt);
+    int64_t cached_tokens();
 
   private:
-    struct Seen {
+    struct Entry {
         std::vector<int32_t> tokens;
-        std::shared_ptr<const Prompt> kept;
+        std::shared_ptr<const Prompt> prompt;
 
-        int64_t read() const;
+        int64_t cached() const;
     };
-    int64_t counted() const;
+    int64_t count_cached() const;
 
     std::mutex mutex_;
-    std::vector<Seen> seen_;  // latest last
+    std::vector<Entry> entries_;  // latest last
 };
 
 }  // namespace uwaga

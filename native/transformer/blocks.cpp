@@ -9,8 +9,8 @@ namespace uwaga {
 
 // Strides avoid multiples of 2 KB, so that rows do not map to the same cache sets.
 int64_t stride_of(int64_t width) {
-    const int64_t whole = rounded(width, 32);
-    return whole % 512 == 0 ? whole + 32 : whole;
+    const int64_t padded = rounded(width, 32);
+    return padded % 512 == 0 ? padded + 32 : padded;
 }
 
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t terms) {
@@ -112,17 +112,17 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     const int64_t stride = stride_of(shape.width);
     embed(*model.kernels, side.embedding, tokens, rows, shape.embedding_scale, x, stride);
     const Spread& spread = side.embedding.spread;
-    float* room = ws.spread.ensure(2 * shape.width);
+    float* scratch = ws.spread.ensure(2 * shape.width);
     for (int64_t row = 0; spread && row < rows; ++row) {
-        model.kernels->spread(x + row * stride, spread, true, room);
-        std::copy_n(room, shape.width, x + row * stride);
+        model.kernels->spread(x + row * stride, spread, true, scratch);
+        std::copy_n(scratch, shape.width, x + row * stride);
     }
     if (side.positions) {
-        const std::vector<int32_t>* places = nullptr;
-        if (model.edits) places = &side == &model.source ? &model.edits->source_places : &model.edits->target_places;
+        const std::vector<int32_t>* replaced = nullptr;
+        if (model.edits) replaced = &side == &model.source ? &model.edits->source_positions : &model.edits->target_positions;
         for (int64_t row = 0; row < rows; ++row) {
-            const std::size_t own = static_cast<std::size_t>(positions[row]);
-            const float* position = side.positions + (places && own < places->size() ? (*places)[own] : positions[row]) * shape.width;
+            const std::size_t index = static_cast<std::size_t>(positions[row]);
+            const float* position = side.positions + (replaced && index < replaced->size() ? (*replaced)[index] : positions[row]) * shape.width;
             float* to = x + row * stride;
             for (int64_t i = 0; i < shape.width; ++i) to[i] += position[i];
         }
@@ -130,34 +130,34 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     if (side.norm.gain) normalise(model, side.norm, x, rows, x);
 }
 
-const float* turns_of(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws) {
+const float* rotary_angles(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws) {
     if (model.rotary.empty()) return nullptr;
     const int64_t width = model.shape.decoder.width, tables = static_cast<int64_t>(model.rotary.size());
-    const std::vector<int32_t>* places = model.edits && !model.edits->target_places.empty() ? &model.edits->target_places : nullptr;
-    float* to = ws.turns.ensure(rows * tables * width);
+    const std::vector<int32_t>* replaced = model.edits && !model.edits->target_positions.empty() ? &model.edits->target_positions : nullptr;
+    float* to = ws.angles.ensure(rows * tables * width);
     for (int64_t row = 0; row < rows; ++row) {
-        const std::size_t own = static_cast<std::size_t>(positions[row]);
-        const int64_t position = places && own < places->size() ? (*places)[own] : positions[row];
+        const std::size_t index = static_cast<std::size_t>(positions[row]);
+        const int64_t position = replaced && index < replaced->size() ? (*replaced)[index] : positions[row];
         for (int64_t table = 0; table < tables; ++table) {
             const Rotary& rotary = model.rotary[static_cast<std::size_t>(table)];
-            turns(rotary.frequencies, rotary.factor, position, to + (row * tables + table) * width);
+            write_angles(rotary.frequencies, rotary.factor, position, to + (row * tables + table) * width);
         }
     }
     return to;
 }
 
-void place(const Model& model, const DecoderLayer& layer, const float* turns, bool queries, float* projected) {
+void normalise_and_rotate(const Model& model, const DecoderLayer& layer, const float* angles, bool queries, float* projected) {
     const Heads& heads = model.shape.decoder;
-    const auto place_heads = [&](float* x, int64_t count, const float* gain) {
+    const auto process_heads = [&](float* x, int64_t count, const float* gain) {
         const auto normalised = [&](bool rotated) {
             if (gain && model.shape.norm_rotated == rotated) model.kernels->norm(x, count, heads.width, heads.width, gain, nullptr, model.shape.epsilon, true, x, heads.width);
         };
         normalised(false);
-        if (layer.rotary >= 0) model.kernels->rotate(x, count, heads.width, turns + layer.rotary * heads.width);
+        if (layer.rotary >= 0) model.kernels->rotate(x, count, heads.width, angles + layer.rotary * heads.width);
         normalised(true);
     };
-    if (queries) place_heads(projected, heads.count, layer.query_norm);
-    place_heads(projected + heads.inner(), heads.count / heads.group, layer.key_norm);
+    if (queries) process_heads(projected, heads.count, layer.query_norm);
+    process_heads(projected + heads.inner(), heads.count / heads.group, layer.key_norm);
 }
 
 void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys, CachedAttention attention) {
@@ -172,20 +172,20 @@ void attend_keys(const Model& model, const Heads& heads, bool float16, const voi
 }
 
 CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
-    CachedAttention one;
-    one.query = query;
-    one.offsets = offsets;
-    one.length = length;
-    one.bias = bias;
-    one.weights = weights;
-    one.context = context;
-    return one;
+    CachedAttention attention;
+    attention.query = query;
+    attention.offsets = offsets;
+    attention.length = length;
+    attention.bias = bias;
+    attention.weights = weights;
+    attention.context = context;
+    return attention;
 }
 
-void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const void* keys, const CachedAttention& one) {
+void attend_cached(const Model& model, const Heads& heads, const QueryPosition& position, const void* keys, const CachedAttention& attention) {
     const bool float16 = model.shape.float16_cache;
-    if (model.edits) attend_edited(model, heads, at, float16, keys, one);
-    else attend_keys(model, heads, float16, keys, one);
+    if (model.edits) attend_edited(model, heads, position, float16, keys, attention);
+    else attend_keys(model, heads, float16, keys, attention);
 }
 
 void store_key_value(const Model& model, const float* key_value, uint8_t* to) {
@@ -196,11 +196,11 @@ void store_key_value(const Model& model, const float* key_value, uint8_t* to) {
 
 const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws) {
     if (!side.relative_bias) return nullptr;
-    const int64_t most = model.shape.max_distance;
+    const int64_t max_distance = model.shape.max_distance;
     float* bias = ws.bias.ensure(heads.count * length);
     for (int64_t head = 0; head < heads.count; ++head) {
-        const float* of_head = side.relative_bias + head * (2 * most + 1) + most;
-        for (int64_t key = 0; key < length; ++key) bias[head * length + key] = of_head[std::clamp(key - query, -most, most)];
+        const float* head_bias = side.relative_bias + head * (2 * max_distance + 1) + max_distance;
+        for (int64_t key = 0; key < length; ++key) bias[head * length + key] = head_bias[std::clamp(key - query, -max_distance, max_distance)];
     }
     return bias;
 }

@@ -16,7 +16,7 @@ void normalise(const Model& model, const Norm& norm, const float* x, int64_t row
 
 // Return x, with the norm before the block if it has one.
 Rows block_input(const Model& model, const BlockNorms& norm, const float* x, int64_t rows, Workspace& ws);
-// x = x + out(in), with the norm after the block if it has one. Reads what the whole team wrote to `in`; the caller's `ws`
+// x = x + out(in), with the norm after the block if it has one. Reads the rows of the whole team in `in`; the caller's `ws`
 // no longer holds the block's input.
 void block_output(const Model& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 // The same for a recurrent unit, which has no projection: x = x + relu(after), normalised in a post-norm model.
@@ -35,17 +35,17 @@ void scale_output(const Model& model, float* x, int64_t rows);  // x times Shape
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x, Workspace& ws);
 
 // The angles of rows at these positions, (rows, rotary positions, head width); null if the model has no rotary positions.
-const float* turns_of(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws);
+const float* rotary_angles(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws);
 // Normalise and rotate the heads of a row's query and key, which begin at `projected` (query | key | value); without
-// queries, of the key alone. `turns` are the row's.
-void place(const Model& model, const DecoderLayer& layer, const float* turns, bool queries, float* projected);
+// queries, only of the key. `angles` are the row's.
+void normalise_and_rotate(const Model& model, const DecoderLayer& layer, const float* angles, bool queries, float* projected);
 
 // Attention over keys in float16 or float32, without edits; a value is heads.key_width() elements after its key.
 void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys, CachedAttention attention);
 CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 // Attention of one query over cached keys and values, in the cache's number format. Key t is at keys + offsets[t].
 // Its weights (heads, length) are with the model's edits.
-void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const void* keys, const CachedAttention& one);
+void attend_cached(const Model& model, const Heads& heads, const QueryPosition& position, const void* keys, const CachedAttention& attention);
 void store_key_value(const Model& model, const float* key_value, uint8_t* to);
 // The bias (heads, length) of one query's scores; null if positions are not relative.
 const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws);

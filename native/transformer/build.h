@@ -15,7 +15,7 @@ struct Vector {
     int64_t size = 0;
 };
 
-// What a model is made of. Names are those of src/uwaga/engine/layout.py; matrices are packed, and whoever packed them
+// The parts of a model. Names are those of src/uwaga/engine/layout.py; matrices are packed, and whoever packed them
 // keeps their panels as long as the model.
 struct Parts {
     std::map<std::string, double> settings;

@@ -11,7 +11,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t least_part_rows = 8;  // minimum per thread: with fewer, two threads would read all weights for little
+constexpr int64_t min_part_rows = 8;  // minimum per thread: with fewer, two threads would read all weights for little
 
 // The keys, each followed by its value, that a row attends to.
 struct RowKeys {
@@ -24,25 +24,25 @@ struct RowKeys {
 };
 
 // Computed rows [first, last) of a step. `next` holds the tables, which already contain this step's entries.
-struct StepPart {
+struct StepRows {
     const Model& model;
     const State& next;
     const int32_t* tokens;
     const Request& request;
     const Answer& answer;
-    const int64_t* which;  // the rows of the state to compute; null: all
+    const int64_t* row_numbers;  // the rows of the state to compute; null: all
     int64_t first, last;
     Workspace& ws;
     Workspace& shared;  // the team's; without a team, ws itself
     ThreadSlice slice;
-    const float* before;  // cells of the current state; `after`: of the next one
-    float* after;
+    const float* cells_before;  // cells of the current state; `cells_after`: of the next one
+    float* cells_after;
     bool drafts = false;  // rows attend to earlier rows
 
     int64_t rows() const { return last - first; }
-    int64_t of_state(int64_t row) const { return which ? which[first + row] : first + row; }
-    const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>(of_state(row) / next.beams)]; }
-    const int64_t* table(int64_t row) const { return next.tables.data() + of_state(row) * next.stride; }
+    int64_t state_row(int64_t row) const { return row_numbers ? row_numbers[first + row] : first + row; }
+    const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>(state_row(row) / next.beams)]; }
+    const int64_t* table(int64_t row) const { return next.tables.data() + state_row(row) * next.stride; }
 
     void reserve();
     void run();
@@ -57,39 +57,39 @@ struct StepPart {
     void run_layer(std::size_t l, float* x);
 };
 
-// Place a row's query and key, and store its key and value.
-void StepPart::store(std::size_t l, int64_t row, float* projected, int64_t stride) {
-    const State::Sentence& at = sentence(row);
-    const int64_t offset = static_cast<int64_t>(l) * at.store->layer_stride() + table(row)[at.position - 1];
-    const int64_t turned = static_cast<int64_t>(model.rotary.size()) * model.shape.decoder.width;
-    place(model, model.decoder[l], ws.turns.get() + row * turned, true, projected + row * stride);
-    store_key_value(model, projected + row * stride + model.shape.decoder.inner(), at.store->base() + offset * model.cache_element_size());
+// Rotate a row's query and key, and store its key and value.
+void StepRows::store(std::size_t l, int64_t row, float* projected, int64_t stride) {
+    const State::Sentence& current = sentence(row);
+    const int64_t offset = static_cast<int64_t>(l) * current.store->layer_stride() + table(row)[current.position - 1];
+    const int64_t angle_stride = static_cast<int64_t>(model.rotary.size()) * model.shape.decoder.width;
+    normalise_and_rotate(model, model.decoder[l], ws.angles.get() + row * angle_stride, true, projected + row * stride);
+    store_key_value(model, projected + row * stride + model.shape.decoder.inner(), current.store->base() + offset * model.cache_element_size());
 }
 
-// The last keys of the target that the layer's window shows, including this step's.
-RowKeys StepPart::target_keys(std::size_t l, int64_t row) const {
-    const State::Sentence& at = sentence(row);
-    const int64_t seen = std::min(at.position, model.decoder[l].window), unseen = at.position - seen;
-    return {at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size(), table(row) + unseen, seen, unseen};
+// The last keys of the target within the layer's window, including this step's.
+RowKeys StepRows::target_keys(std::size_t l, int64_t row) const {
+    const State::Sentence& current = sentence(row);
+    const int64_t visible = std::min(current.position, model.decoder[l].window), skipped = current.position - visible;
+    return {current.store->base() + static_cast<int64_t>(l) * current.store->layer_stride() * model.cache_element_size(), table(row) + skipped, visible, skipped};
 }
 
-RowKeys StepPart::source_keys(std::size_t l, int64_t row) const {
+RowKeys StepRows::source_keys(std::size_t l, int64_t row) const {
     const EncodedSentence& memory = sentence(row).memory;
     const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
     return {memory.chunk->page.data + first_key * model.cache_element_size(), ws.offsets.get(), memory.length, 0};
 }
 
 // The weights are left in the workspace.
-void StepPart::attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias, float* context) {
-    const auto keys_of = [&](int64_t of) { return kind == AttentionKind::cross ? source_keys(l, of) : target_keys(l, of); };
+void StepRows::attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias, float* context) {
+    const auto keys_of = [&](int64_t index) { return kind == AttentionKind::cross ? source_keys(l, index) : target_keys(l, index); };
     const Heads& heads = model.shape.decoder;
     const RowKeys keys = keys_of(row);
-    CachedAttention one = single_query(query, keys.offsets, keys.length, bias, ws.weights.ensure(heads.count * keys.length), context);
-    if (row + 1 < slice.last(rows())) one.following = keys_of(row + 1).first(model.cache_element_size()) - keys.first(model.cache_element_size());
-    attend_cached(model, heads, {kind, static_cast<int64_t>(l), sentence(row).position - 1, keys.position}, keys.base, one);
+    CachedAttention attention = single_query(query, keys.offsets, keys.length, bias, ws.weights.ensure(heads.count * keys.length), context);
+    if (row + 1 < slice.last(rows())) attention.following = keys_of(row + 1).first(model.cache_element_size()) - keys.first(model.cache_element_size());
+    attend_cached(model, heads, {kind, static_cast<int64_t>(l), sentence(row).position - 1, keys.position}, keys.base, attention);
 }
 
-void StepPart::self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride) {
+void StepRows::self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride) {
     for (int64_t row = slice.first(rows()); drafts && row < slice.last(rows()); ++row) store(l, row, projected, stride);
     if (drafts) slice.wait();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
@@ -100,16 +100,16 @@ void StepPart::self_attend(std::size_t l, float* projected, int64_t stride, floa
     }
 }
 
-void StepPart::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
-    const bool wanted = answer.attention && l + 1 == model.decoder.size();
+void StepRows::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
+    const bool write_weights = answer.attention && l + 1 == model.decoder.size();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         attend(AttentionKind::cross, l, row, queries + row * stride, nullptr, context + row * context_stride);
-        if (wanted) write_attention(row, ws.weights.get(), sentence(row).memory.length);
+        if (write_weights) write_attention(row, ws.weights.get(), sentence(row).memory.length);
     }
 }
 
 // Write the mean over the heads, padded with zeros.
-void StepPart::write_attention(int64_t row, const float* weights, int64_t length) const {
+void StepRows::write_attention(int64_t row, const float* weights, int64_t length) const {
     const int64_t heads = model.shape.decoder.count;
     float* to = answer.attention + (first + row) * answer.attention_width;
     for (int64_t key = 0; key < length; ++key) {
@@ -120,9 +120,9 @@ void StepPart::write_attention(int64_t row, const float* weights, int64_t length
     std::fill(to + length, to + answer.attention_width, 0.0f);
 }
 
-void StepPart::recur_layer(std::size_t l, float* x) {
+void StepRows::recur_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
-    const int64_t width = model.shape.width, stride = stride_of(width), of_row = model.cells_width();
+    const int64_t width = model.shape.width, stride = stride_of(width), cells_width = model.cells_width();
     Rows source = block_input(model, layer.self_norm, x, rows(), ws);
     float *forget = shared.projected.get(), *input = shared.context.get();
     Epilogue biased;
@@ -130,11 +130,11 @@ void StepPart::recur_layer(std::size_t l, float* x) {
     product(*model.kernels, source, layer.forget.weight, biased, forget, stride, slice);
     product(*model.kernels, source, layer.input.weight, Epilogue{}, input, stride, slice);
     slice.wait();
-    const int64_t cells = first * of_row + static_cast<int64_t>(l) * width;
-    recur(model, {forget, input, stride, before + cells, after + cells, of_row}, layer.self_norm, x, rows(), shared, slice);
+    const int64_t cells = first * cells_width + static_cast<int64_t>(l) * width;
+    recur(model, {forget, input, stride, cells_before + cells, cells_after + cells, cells_width}, layer.self_norm, x, rows(), shared, slice);
 }
 
-void StepPart::run_layer(std::size_t l, float* x) {
+void StepRows::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = model.shape.decoder.inner();
     const int64_t projected_stride = stride_of(model.shape.decoder.projected_width()), context_stride = stride_of(inner);
@@ -158,7 +158,7 @@ void StepPart::run_layer(std::size_t l, float* x) {
 }
 
 // Allocate the team's buffers: one thread calls this before the others read their addresses.
-void StepPart::reserve() {
+void StepRows::reserve() {
     const Shape& shape = model.shape;
     const int64_t inner = shape.decoder.inner();
     int64_t widest = 0;
@@ -177,7 +177,7 @@ void StepPart::reserve() {
     shared.candidates.ensure(output_chunks * rows() * answer.k);
 }
 
-void StepPart::run() {
+void StepRows::run() {
     const Shape& shape = model.shape;
     const int64_t stride = stride_of(shape.width);
     float* x = ws.x.ensure(rows() * stride);
@@ -189,7 +189,7 @@ void StepPart::run() {
     }
     int64_t* offsets = ws.offsets.ensure(longest);
     for (int64_t key = 0; key < longest; ++key) offsets[key] = key * model.key_value_width();
-    turns_of(model, positions, rows(), ws);
+    rotary_angles(model, positions, rows(), ws);
     embed_rows(model, model.target, tokens + first, positions, rows(), x, ws);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
     if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
@@ -214,7 +214,7 @@ State advanced(const State& state, const DistinctRows& distinct) {
         longest = std::max(longest, ++sentence.position);
         check_tables(model, AttentionKind::decoder, sentence.position - 1, sentence.position);
         check_tables(model, AttentionKind::cross, sentence.position - 1, sentence.memory.length);
-        sentence.first = -1;
+        sentence.prompt_token = -1;
     }
     next.cells.resize(state.cells.size());
     if (model.shape.recurrent) return next;
@@ -228,8 +228,8 @@ State advanced(const State& state, const DistinctRows& distinct) {
             std::copy(from, from + sentence.position - 1, next.tables.data() + row * next.stride);
         }
         int64_t* entry = next.tables.data() + first * next.stride + sentence.position - 1;
-        sentence.store->take(distinct.one_of(s) ? 1 : state.beams, entry, next.stride);
-        for (int64_t beam = 1; beam < state.beams && distinct.one_of(s); ++beam) entry[beam * next.stride] = *entry;
+        sentence.store->take(distinct.first_only(s) ? 1 : state.beams, entry, next.stride);
+        for (int64_t beam = 1; beam < state.beams && distinct.first_only(s); ++beam) entry[beam * next.stride] = *entry;
     }
     return next;
 }
@@ -254,7 +254,7 @@ State with_rows(const State& state, const std::vector<int64_t>& first) {
         for (int64_t row = 0; row < rows; ++row) {
             next.sentences.push_back(sentence);
             next.sentences.back().position += row + 1;
-            next.sentences.back().first = -1;
+            next.sentences.back().prompt_token = -1;
             int64_t* table = next.tables.data() + (first[s] + row) * next.stride;
             table = std::copy_n(state.tables.data() + static_cast<int64_t>(s) * state.stride, sentence.position, table);
             std::copy_n(offsets.data(), row + 1, table);
@@ -265,30 +265,30 @@ State with_rows(const State& state, const std::vector<int64_t>& first) {
 
 // Many rows are divided among the threads. Few rows are computed by all threads together, each a slice of the columns:
 // a single thread would be limited by how fast it can read the weights.
-void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows, const std::vector<int64_t>* drafts = nullptr) {
+void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* row_numbers, int64_t rows, const std::vector<int64_t>* drafts = nullptr) {
     const Model& model = *state.model;
-    if (model.network) return step_network(state, next, tokens, request, answer, which, rows);
+    if (model.network) return step_network(state, next, tokens, request, answer, row_numbers, rows);
     const int64_t threads = model.workers.threads();
-    int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_part_rows));
+    int64_t parts = std::max<int64_t>(1, std::min(threads, rows / min_part_rows));
     if (drafts) parts = std::min(parts, static_cast<int64_t>(drafts->size()) - 1);
     // The rows of a draft stay together.
-    const auto bound = [&](int64_t part) { return drafts ? *std::lower_bound(drafts->begin(), drafts->end(), rows * part / parts) : rows * part / parts; };
+    const auto boundary = [&](int64_t part) { return drafts ? *std::lower_bound(drafts->begin(), drafts->end(), rows * part / parts) : rows * part / parts; };
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            StepPart work{model, next, tokens, request, answer, which, bound(part), bound(part + 1), *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data(), drafts != nullptr};
-            work.reserve();
-            work.run();
+            StepRows part_rows{model, next, tokens, request, answer, row_numbers, boundary(part), boundary(part + 1), *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data(), drafts != nullptr};
+            part_rows.reserve();
+            part_rows.run();
         });
         return;
     }
     WorkspacePool::Loan shared(model.workspaces);
     model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        StepPart work{model, next, tokens, request, answer, which, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data(), drafts != nullptr};
-        if (slice.index == 0) work.reserve();
+        StepRows part_rows{model, next, tokens, request, answer, row_numbers, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data(), drafts != nullptr};
+        if (slice.index == 0) part_rows.reserve();
         slice.wait();
-        work.run();
+        part_rows.run();
     });
 }
 

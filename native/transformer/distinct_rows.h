@@ -16,23 +16,23 @@ class DistinctRows {
 
     bool all() const { return rows_.empty(); }
     // Whether only the first row of the sentence is computed.
-    bool one_of(std::size_t sentence) const { return !all() && alone_[sentence]; }
+    bool first_only(std::size_t sentence) const { return !all() && single_[sentence]; }
 
-    // The computed rows: which rows of the state they are, and the step's input for them.
+    // The computed rows: their numbers in the state, and the step's input for them.
     const std::vector<int64_t>& rows() const { return rows_; }
     const int32_t* tokens() const { return tokens_.data(); }
     const Request& request() const { return request_; }
     const Answer& answer() const { return answer_; }
 
     // Copy the answers to all rows.
-    void spread(const Answer& whole) const;
+    void spread(const Answer& full) const;
 
   private:
     int64_t beams_;
-    std::vector<bool> alone_;    // (sentences,): only the first row is computed
+    std::vector<bool> single_;    // (sentences,): only the first row is computed
     std::vector<int64_t> rows_;  // empty if all rows are computed
     std::vector<int32_t> tokens_;
-    std::vector<int64_t> forced_, wanted_, chosen_;
+    std::vector<int64_t> forced_, requested_, answer_tokens_;
     std::vector<float> log_probs_;
     Request request_;
     Answer answer_;

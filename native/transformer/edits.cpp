@@ -23,7 +23,7 @@ void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first,
         return;
     }
     switch (edit.weights) {
-        case AttentionEdit::Weights::own:
+        case AttentionEdit::Weights::unchanged:
         case AttentionEdit::Weights::alone: break;
         case AttentionEdit::Weights::silent: std::fill_n(weights, length, 0.0f); break;
         case AttentionEdit::Weights::uniform: std::fill_n(weights, length, 1.0f / static_cast<float>(length)); break;
@@ -31,7 +31,7 @@ void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first,
             std::fill_n(weights, length, 0.0f);
             weights[std::min(row - first, length - 1)] = 1;
             break;
-        case AttentionEdit::Weights::given: std::copy_n(edit.given.row(head, row) + first, length, weights); break;
+        case AttentionEdit::Weights::table: std::copy_n(edit.table.row(head, row) + first, length, weights); break;
     }
     if (edit.mask.values.empty()) return;
     const float* mask = edit.mask.row(head, row) + first;
@@ -42,11 +42,11 @@ void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first,
 
 bool changes(const AttentionEdit& edit, int64_t head) {
     if (edit.head >= 0 && edit.head != head) return edit.weights == AttentionEdit::Weights::alone;
-    const bool own = edit.weights == AttentionEdit::Weights::own || edit.weights == AttentionEdit::Weights::alone;
-    return !own || !edit.mask.values.empty();
+    const bool unchanged = edit.weights == AttentionEdit::Weights::unchanged || edit.weights == AttentionEdit::Weights::alone;
+    return !unchanged || !edit.mask.values.empty();
 }
 
-const char* name_of(AttentionKind kind) {
+const char* kind_name(AttentionKind kind) {
     static const char* const names[] = {"encoder", "decoder", "cross"};
     return names[static_cast<int>(kind)];
 }
@@ -56,7 +56,7 @@ void check_table(const EditTable& table, AttentionKind kind, int64_t row, int64_
     const bool growing = kind == AttentionKind::decoder;
     if (row < table.rows && (growing ? keys <= table.columns : keys == table.columns)) return;
     throw EditMismatch("a table of " + std::to_string(table.rows) + " rows and " + std::to_string(table.columns) + " columns for " +
-                       name_of(kind) + " attention does not fit " + std::to_string(row + 1) + " rows and " +
+                       kind_name(kind) + " attention does not fit " + std::to_string(row + 1) + " rows and " +
                        std::to_string(keys) + " columns; it is of one sentence with its end");
 }
 
@@ -75,7 +75,7 @@ float float_of(uint16_t half) {
 float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64_t layer, int64_t head) {
     float scale = heads.scale;
     for (const AttentionEdit& edit : model.edits ? model.edits->attention : std::vector<AttentionEdit>{}) {
-        if (edit.rescaled && edit.of(kind, layer) && (edit.head < 0 || edit.head == head)) scale = edit.scale;
+        if (edit.rescaled && edit.applies_to(kind, layer) && (edit.head < 0 || edit.head == head)) scale = edit.scale;
     }
     return scale;
 }
@@ -83,98 +83,98 @@ float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64
 void check_edit(const Model& model, const AttentionEdit& edit) {
     require_transformer(model);
     const bool encoder = edit.kind == AttentionKind::encoder;
-    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source()) throw EditMismatch(std::string("the model has no ") + name_of(edit.kind) + " attention");
+    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source()) throw EditMismatch(std::string("the model has no ") + kind_name(edit.kind) + " attention");
     const int64_t layers = static_cast<int64_t>(encoder ? model.encoder.size() : model.decoder.size());
     const int64_t heads = encoder ? model.shape.encoder.count : model.shape.decoder.count;
-    const auto check = [](const char* what, int64_t number, int64_t count) {
-        if (number < -1 || number >= count) throw EditMismatch(std::string(what) + " " + std::to_string(number + 1) + ": the model has " + std::to_string(count) + " of that kind, counted from 1");
+    const auto check = [](const char* name, int64_t number, int64_t count) {
+        if (number < -1 || number >= count) throw EditMismatch(std::string(name) + " " + std::to_string(number + 1) + ": the model has " + std::to_string(count) + " of that kind, counted from 1");
     };
     check("layer", edit.layer, layers);
     check("head", edit.head, heads);
-    if ((edit.weights == AttentionEdit::Weights::given) == edit.given.values.empty()) throw EditMismatch("weights: no table, or a table in place of other weights");
+    if ((edit.weights == AttentionEdit::Weights::table) == edit.table.values.empty()) throw EditMismatch("weights: no table, or a table in place of other weights");
     if (edit.weights == AttentionEdit::Weights::alone && edit.head < 0) throw EditMismatch("weights 'alone': name the head that is to be alone");
-    for (const EditTable* table : {&edit.given, &edit.mask}) {
+    for (const EditTable* table : {&edit.table, &edit.mask}) {
         if (table->heads && table->heads != heads) throw EditMismatch("a table of " + std::to_string(table->heads) + " heads does not fit " + std::to_string(heads));
     }
 }
 
-void check_places(const Model& model, bool source, const std::vector<int32_t>& places) {
+void check_positions(const Model& model, bool source, const std::vector<int32_t>& positions) {
     require_transformer(model);
-    if (places.empty()) return;
+    if (positions.empty()) return;
     if (source && !model.has_source()) throw EditMismatch("a decoder-only model has the side target alone");
     if (!(source ? model.source : model.target).positions && model.rotary.empty()) throw EditMismatch("the model has relative positions, which cannot be replaced");
-    for (const int32_t place : places) {
-        if (place < 0 || place >= model.shape.max_length) throw EditMismatch("position " + std::to_string(place) + ": the model has " + std::to_string(model.shape.max_length) + ", counted from 0");
+    for (const int32_t position : positions) {
+        if (position < 0 || position >= model.shape.max_length) throw EditMismatch("position " + std::to_string(position) + ": the model has " + std::to_string(model.shape.max_length) + ", counted from 0");
     }
 }
 
 std::shared_ptr<Model> edited(const ModelPtr& base, Edits edits, void (*check_interrupt)()) {
     for (const AttentionEdit& edit : edits.attention) check_edit(*base, edit);
-    check_places(*base, true, edits.source_places);
-    check_places(*base, false, edits.target_places);
+    check_positions(*base, true, edits.source_positions);
+    check_positions(*base, false, edits.target_positions);
     auto model = std::make_shared<Model>();
     static_cast<Weights&>(*model) = *base;
     model->base = base;
-    Edits all = base->edits ? *base->edits : Edits{};
-    std::move(edits.attention.begin(), edits.attention.end(), std::back_inserter(all.attention));
-    if (!edits.source_places.empty()) all.source_places = std::move(edits.source_places);
-    if (!edits.target_places.empty()) all.target_places = std::move(edits.target_places);
-    model->edits = std::make_unique<const Edits>(std::move(all));
+    Edits combined = base->edits ? *base->edits : Edits{};
+    std::move(edits.attention.begin(), edits.attention.end(), std::back_inserter(combined.attention));
+    if (!edits.source_positions.empty()) combined.source_positions = std::move(edits.source_positions);
+    if (!edits.target_positions.empty()) combined.target_positions = std::move(edits.target_positions);
+    model->edits = std::make_unique<const Edits>(std::move(combined));
     model->workers.configure(base->workers.threads(), check_interrupt);
     configure_pools(*model);
     return model;
 }
 
 Memory memory_for(const ModelPtr& model, const Memory& memory) {
-    const auto root = [](const Model* of) {
-        while (of->base) of = of->base.get();
-        return of;
+    const auto root = [](const Model* current) {
+        while (current->base) current = current->base.get();
+        return current;
     };
     if (root(model.get()) != root(memory.model.get())) throw std::invalid_argument("the memory belongs to another model");
-    for (const Model* each : {model.get(), memory.model.get()}) {
-        if (each->edits && each->edits->touch_encoder()) throw std::invalid_argument("the model's encoder is edited");
+    for (const Model* owner : {model.get(), memory.model.get()}) {
+        if (owner->edits && owner->edits->touch_encoder()) throw std::invalid_argument("the model's encoder is edited");
     }
     for (const EncodedSentence& sentence : memory.sentences) check_tables(*model, AttentionKind::cross, 0, sentence.length);
-    Memory made = memory;
-    made.model = model;
-    return made;
+    Memory result = memory;
+    result.model = model;
+    return result;
 }
 
 void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t keys) {
     if (!model.edits) return;
     for (const AttentionEdit& edit : model.edits->attention) {
         if (edit.kind != kind) continue;
-        check_table(edit.given, kind, row, keys);
+        check_table(edit.table, kind, row, keys);
         check_table(edit.mask, kind, row, keys);
     }
 }
 
-void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const void* keys, CachedAttention one) {
+void attend_edited(const Model& model, const Heads& heads, const QueryPosition& position, bool float16, const void* keys, CachedAttention attention) {
     const std::vector<AttentionEdit>& edits = model.edits->attention;
     std::vector<float> rescaled;
     for (int64_t head = 0; head < heads.count; ++head) {
-        const float scale = scale_of(model, heads, at.kind, at.layer, head);
+        const float scale = scale_of(model, heads, position.kind, position.layer, head);
         if (scale == heads.scale) continue;
-        if (rescaled.empty()) rescaled.assign(one.query, one.query + heads.inner());
+        if (rescaled.empty()) rescaled.assign(attention.query, attention.query + heads.inner());
         for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] *= scale / heads.scale;
     }
-    if (!rescaled.empty()) one.query = rescaled.data();
-    attend_keys(model, heads, float16, keys, one);
+    if (!rescaled.empty()) attention.query = rescaled.data();
+    attend_keys(model, heads, float16, keys, attention);
     for (int64_t head = 0; head < heads.count; ++head) {
-        float* const own = one.weights + head * one.length;
+        float* const head_weights = attention.weights + head * attention.length;
         bool changed = false;
         for (const AttentionEdit& edit : edits) {
-            if (!edit.of(at.kind, at.layer) || !changes(edit, head)) continue;
-            change(edit, at.row, head, at.first, one.length, own);
+            if (!edit.applies_to(position.kind, position.layer) || !changes(edit, head)) continue;
+            change(edit, position.row, head, position.first, attention.length, head_weights);
             changed = true;
         }
         if (!changed) continue;
-        float* const sum = one.context + head * heads.width;
+        float* const sum = attention.context + head * heads.width;
         std::fill_n(sum, heads.width, 0.0f);
-        for (int64_t key = 0; key < one.length; ++key) {
-            const int64_t value = one.offsets[key] + heads.key_width() + head / heads.group * heads.width;
+        for (int64_t key = 0; key < attention.length; ++key) {
+            const int64_t value = attention.offsets[key] + heads.key_width() + head / heads.group * heads.width;
             for (int64_t i = 0; i < heads.width; ++i) {
-                sum[i] += own[key] * (float16 ? float_of(static_cast<const uint16_t*>(keys)[value + i]) : static_cast<const float*>(keys)[value + i]);
+                sum[i] += head_weights[key] * (float16 ? float_of(static_cast<const uint16_t*>(keys)[value + i]) : static_cast<const float*>(keys)[value + i]);
             }
         }
     }

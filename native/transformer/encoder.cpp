@@ -9,9 +9,9 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t least_group_rows = 64;
+constexpr int64_t min_group_rows = 64;
 constexpr int64_t rows_between_checks = 256;  // attention over a long sentence may take seconds
-constexpr int64_t longest_tail = 16;  // tokens by which a group may exceed an even share: sentences are not split
+constexpr int64_t max_excess_rows = 16;  // tokens by which a group may exceed an even share: sentences are not split
 
 struct Group {
     std::size_t first = 0, last = 0;  // range of sentences
@@ -19,14 +19,14 @@ struct Group {
 };
 
 // Groups sized so that every thread gets one, unless they would be too small to be worth a pass over the weights.
-std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
+std::vector<Group> make_groups(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
     std::vector<Group> groups;
-    int64_t all = 0;
-    for (const std::vector<int32_t>& source : sources) all += static_cast<int64_t>(source.size());
-    const int64_t most = std::clamp((all + threads - 1) / threads + longest_tail, least_group_rows, group_rows);
+    int64_t total = 0;
+    for (const std::vector<int32_t>& source : sources) total += static_cast<int64_t>(source.size());
+    const int64_t limit = std::clamp((total + threads - 1) / threads + max_excess_rows, min_group_rows, group_rows);
     for (std::size_t i = 0; i < sources.size(); ++i) {
         const int64_t length = static_cast<int64_t>(sources[i].size());
-        if (groups.empty() || groups.back().rows + length > most) groups.push_back({i, i, 0});
+        if (groups.empty() || groups.back().rows + length > limit) groups.push_back({i, i, 0});
         groups.back().last = i + 1;
         groups.back().rows += length;
     }
@@ -36,31 +36,31 @@ std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int
 // Self-attention of whole sentences over the projected rows (rows, query | key | value).
 void attend(const Model& model, int64_t layer, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
     const Heads& heads = model.shape.encoder;
-    SelfAttention one;
-    one.stride = projected_stride;
-    one.head_width = heads.width;
-    one.scale = heads.scale;
-    one.max_distance = model.shape.max_distance;
-    one.context_stride = context_stride;
+    SelfAttention attention;
+    attention.stride = projected_stride;
+    attention.head_width = heads.width;
+    attention.scale = heads.scale;
+    attention.max_distance = model.shape.max_distance;
+    attention.context_stride = context_stride;
     const bool edited = model.edits && model.edits->touch(AttentionKind::encoder, layer);
     for (std::size_t s = group.first; s < group.last; ++s) {
-        one.length = static_cast<int64_t>(sources[s].size());
-        if (edited) encode_edited(model, layer, projected, projected_stride, one.length, context, context_stride, nullptr, ws);
-        one.scratch = ws.weights.ensure((heads.width + 4) * padded_keys(one.length));
+        attention.length = static_cast<int64_t>(sources[s].size());
+        if (edited) encode_edited(model, layer, projected, projected_stride, attention.length, context, context_stride, nullptr, ws);
+        attention.scratch = ws.weights.ensure((heads.width + 4) * padded_keys(attention.length));
         for (int64_t head = 0; head < heads.count && !edited; ++head) {
-            one.queries = projected + head * heads.width;
-            one.keys = one.queries + heads.inner();
-            one.values = one.keys + heads.inner();
-            if (model.source.relative_bias) one.relative = model.source.relative_bias + head * (2 * one.max_distance + 1) + one.max_distance;
-            one.context = context + head * heads.width;
-            for (one.first = 0; one.first < one.length; one.first = one.last) {
-                one.last = std::min(one.first + rows_between_checks, one.length);
-                if (one.first > 0) model.workers.check();
-                model.kernels->self_attend(one);
+            attention.queries = projected + head * heads.width;
+            attention.keys = attention.queries + heads.inner();
+            attention.values = attention.keys + heads.inner();
+            if (model.source.relative_bias) attention.relative = model.source.relative_bias + head * (2 * attention.max_distance + 1) + attention.max_distance;
+            attention.context = context + head * heads.width;
+            for (attention.first = 0; attention.first < attention.length; attention.first = attention.last) {
+                attention.last = std::min(attention.first + rows_between_checks, attention.length);
+                if (attention.first > 0) model.workers.check();
+                model.kernels->self_attend(attention);
             }
         }
-        projected += one.length * projected_stride;
-        context += one.length * context_stride;
+        projected += attention.length * projected_stride;
+        context += attention.length * context_stride;
     }
 }
 
@@ -130,7 +130,7 @@ std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x,
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
     if (model->network) return encode_network(model, sources);
     check_sources(*model, sources);
-    const std::vector<Group> groups = grouped(sources, model->workers.threads());
+    const std::vector<Group> groups = make_groups(sources, model->workers.threads());
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model->workspaces);

@@ -9,24 +9,24 @@
 
 namespace uwaga {
 
-void Rows::quantise_each(const Kernels& kernels, const Spread& spread) {
+void Rows::quantise_rows(const Kernels& kernels, const Spread& spread) {
     for (int64_t row = 0; row < rows; ++row) {
         const float* from = x + row * stride;
         if (spread) {
-            kernels.spread(from, spread, false, room);
-            from = room;
+            kernels.spread(from, spread, false, scratch);
+            from = scratch;
         }
         uint8_t* to = values + row * terms * values_stride;
         float* scale = scales + row * terms;
         kernels.quantise(from, 1, width, width, to, scale, values_stride);
         if (terms == 1) continue;
-        for (int64_t k = 0; k < width; ++k) room[k] = from[k] - scale[0] * static_cast<float>(to[k] - 128);
-        kernels.quantise(room, 1, width, width, to + values_stride, scale + 1, values_stride);
+        for (int64_t k = 0; k < width; ++k) scratch[k] = from[k] - scale[0] * static_cast<float>(to[k] - 128);
+        kernels.quantise(scratch, 1, width, width, to + values_stride, scale + 1, values_stride);
     }
 }
 
 double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, int64_t token) {
-    const int64_t inputs = w.inputs(), at = token / panel, column = token % panel;
+    const int64_t inputs = w.inputs(), panel_index = token / panel, column = token % panel;
     const float* x = in.x + row * in.stride;
     double sum = 0;
     if (w.quantised()) {
@@ -35,9 +35,9 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
         std::vector<int8_t> unpacked;
         if (w.kind == Matrix::Kind::int4) {
             unpacked.resize(static_cast<std::size_t>(depth * panel));
-            unpack_int4(w.int4.panels + at * int4_panels_size(panel, inputs), 1, inputs, unpacked.data());
+            unpack_int4(w.int4.panels + panel_index * int4_panels_size(panel, inputs), 1, inputs, unpacked.data());
         }
-        const int8_t* from = (w.kind == Matrix::Kind::int8 ? w.int8.panels + at * panel * depth : unpacked.data()) + column * 4;
+        const int8_t* from = (w.kind == Matrix::Kind::int8 ? w.int8.panels + panel_index * panel * depth : unpacked.data()) + column * 4;
         float logit = 0;
         for (int64_t term = row * in.terms; term < (row + 1) * in.terms; ++term) {
             const uint8_t* values = in.values + term * in.values_stride;
@@ -50,7 +50,7 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
         return e.cap != 0 ? e.cap * std::tanh(static_cast<double>(logit) / e.cap) : logit;
     }
     if (w.kind == Matrix::Kind::bfloat16) {
-        const uint16_t* from = w.bfloat16.panels + at * panel * ((inputs + 1) / 2 * 2) + column * 2;
+        const uint16_t* from = w.bfloat16.panels + panel_index * panel * ((inputs + 1) / 2 * 2) + column * 2;
         for (int64_t k = 0; k < inputs; ++k) {
             const uint32_t bits = static_cast<uint32_t>(from[k / 2 * 2 * panel + k % 2]) << 16;
             float value;
@@ -58,7 +58,7 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
             sum += static_cast<double>(x[k]) * value;
         }
     } else {
-        const float* from = w.float32.panels + at * panel * inputs + column;
+        const float* from = w.float32.panels + panel_index * panel * inputs + column;
         for (int64_t k = 0; k < inputs; ++k) sum += static_cast<double>(x[k]) * from[k * panel];
     }
     if (e.bias) sum += e.bias[token];
@@ -66,34 +66,34 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
 }
 
 void check_int8_inputs(int64_t inputs) {
-    if (inputs > most_int8_inputs) throw std::invalid_argument("a matrix has " + std::to_string(inputs) + " inputs; int8 allows at most " + std::to_string(most_int8_inputs));
+    if (inputs > max_int8_inputs) throw std::invalid_argument("a matrix has " + std::to_string(inputs) + " inputs; int8 allows at most " + std::to_string(max_int8_inputs));
 }
 
 void check_int8(const Int8Matrix& w) {
-    constexpr int64_t group = 4 * panel, most_groups = 256;  // groups whose sums fit in 16 bits
+    constexpr int64_t group = 4 * panel, max_groups = 256;  // groups whose sums fit in 16 bits
     const int64_t groups = padded_inputs(w.inputs) / 4;
-    const int8_t most = static_cast<int8_t>(w.levels);
+    const int8_t limit = static_cast<int8_t>(w.levels);
     const int8_t* from = w.panels;
-    int beyond = 0;
+    int excess = 0;
     for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
         int32_t sums[panel] = {};
-        for (int64_t g = 0; g < groups; g += most_groups) {
-            int16_t some[group] = {};
-            for (int64_t i = g; i < std::min(groups, g + most_groups); ++i, from += group) {
+        for (int64_t g = 0; g < groups; g += max_groups) {
+            int16_t partial[group] = {};
+            for (int64_t i = g; i < std::min(groups, g + max_groups); ++i, from += group) {
                 int8_t outside = 0;
                 for (int64_t k = 0; k < group; ++k) {
-                    some[k] = static_cast<int16_t>(some[k] + from[k]);
-                    outside |= static_cast<int8_t>((from[k] > most) | (from[k] < -most));
+                    partial[k] = static_cast<int16_t>(partial[k] + from[k]);
+                    outside |= static_cast<int8_t>((from[k] > limit) | (from[k] < -limit));
                 }
-                beyond |= outside;
+                excess |= outside;
             }
-            for (int64_t k = 0; k < group; ++k) sums[k / 4] += some[k];
+            for (int64_t k = 0; k < group; ++k) sums[k / 4] += partial[k];
         }
         for (int64_t n = 0; n < panel; ++n) {
             if (w.sums[first + n] != 128 * sums[n]) throw std::invalid_argument("sums: do not match the panels");
         }
     }
-    if (beyond) throw std::invalid_argument("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
+    if (excess) throw std::invalid_argument("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
 }
 
 void check_int4(const Int4Matrix& w) {
@@ -102,14 +102,14 @@ void check_int4(const Int4Matrix& w) {
     for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
         int32_t sums[panel] = {};
         for (int64_t g = 0; g < groups; ++g, from += int4_group) {
-            int32_t of_q[panel] = {};
+            int32_t level_sums[panel] = {};
             for (int64_t i = 2 * panel; i < int4_group; i += 4 * panel) {
-                for (int64_t k = 0; k < 4 * panel; ++k) of_q[k / 4] += (from[i + k] & 15) + (from[i + k] >> 4);
+                for (int64_t k = 0; k < 4 * panel; ++k) level_sums[k / 4] += (from[i + k] & 15) + (from[i + k] >> 4);
             }
             for (int64_t c = 0; c < panel; ++c) {
                 const int32_t step = from[2 * c], middle = static_cast<int8_t>(from[2 * c + 1]);
                 if (step > 16 || middle - 8 * step < -127 || middle + 7 * step > 127) throw std::invalid_argument("panels: the grid of a group exceeds int8");
-                sums[c] += step * (of_q[c] - 8 * static_cast<int32_t>(int4_inputs)) + middle * static_cast<int32_t>(int4_inputs);
+                sums[c] += step * (level_sums[c] - 8 * static_cast<int32_t>(int4_inputs)) + middle * static_cast<int32_t>(int4_inputs);
             }
         }
         for (int64_t c = 0; c < panel; ++c) {

@@ -18,7 +18,8 @@ struct Matrix {
 
     int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::int4 ? int4.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
     int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::int4 ? int4.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
-    bool quantised() const { return kind == Kind::int8 || kind == Kind::int4; }  // its products take quantised rows
+    // Its products take quantised rows.
+    bool quantised() const { return kind == Kind::int8 || kind == Kind::int4; }
     const float* scales() const { return kind == Kind::int8 ? int8.scales : int4.scales; }  // if quantised
     const int32_t* sums() const { return kind == Kind::int8 ? int8.sums : int4.sums; }      // the same
     explicit operator bool() const { return kind != Kind::none; }
@@ -31,27 +32,27 @@ struct Rows {
     uint8_t* values;  // room for rows * values_stride
     float* scales;    // room for rows
     int64_t values_stride;
-    float* room = nullptr;  // for a spread row: 2 * width
+    float* scratch = nullptr;  // for a spread row: 2 * width
     int64_t terms = 1;      // of each quantised row; with two there is room for twice as many
-    enum class Done { none, plain, spread } done = Done::none;
+    enum class Format { none, plain, spread } format = Format::none;
 
     // The rows for products with w.
     QuantisedRows as_int8(const Kernels& kernels, const Matrix& w) {
-        const Done wanted = w.spread ? Done::spread : Done::plain;
-        if (done != wanted) {
-            if (w.spread || terms == 2) quantise_each(kernels, w.spread);
+        const Format required = w.spread ? Format::spread : Format::plain;
+        if (format != required) {
+            if (w.spread || terms == 2) quantise_rows(kernels, w.spread);
             else kernels.quantise(x, rows, width, stride, values, scales, values_stride);
         }
-        done = wanted;
+        format = required;
         return {values, scales, values_stride, terms};
     }
-    void quantise_each(const Kernels& kernels, const Spread& spread);
+    void quantise_rows(const Kernels& kernels, const Spread& spread);
     // Rows [first, first + count).
-    Rows part(int64_t first, int64_t count) const { return {x + first * stride, count, width, stride, values + first * terms * values_stride, scales + first * terms, values_stride, room, terms, done}; }
+    Rows part(int64_t first, int64_t count) const { return {x + first * stride, count, width, stride, values + first * terms * values_stride, scales + first * terms, values_stride, scratch, terms, format}; }
 };
 
 // Panels [first, last) of a matrix: its outputs from 32 * first.
-inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
+inline Matrix panel_range(const Matrix& w, int64_t first, int64_t last) {
     Matrix part = w;
     const int64_t skipped = first * panel, outputs = (last * panel < w.outputs() ? last * panel : w.outputs()) - skipped;
     if (w.kind == Matrix::Kind::int8) {
@@ -59,7 +60,7 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
         part.int8.scales += skipped;
         part.int8.sums += skipped;
         part.int8.outputs = outputs;
-        if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // null: prefetch the next part
+        if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // null: prefetch the following panels
     } else if (w.kind == Matrix::Kind::int4) {
         part.int4.panels += first * int4_panels_size(panel, w.int4.inputs);
         part.int4.scales += skipped;
@@ -95,7 +96,7 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
     if (e.bias) e.bias += skipped;
     if (e.gate) e.gate += skipped;
     if (e.residual) e.residual += skipped;
-    Matrix part = part_of(w, first, last);
+    Matrix part = panel_range(w, first, last);
     part.int8.prefetch = w.int8.prefetch ? w.int8.prefetch + slice.first(w.int8.prefetch_size) : nullptr;
     part.int4.prefetch = w.int4.prefetch ? w.int4.prefetch + slice.first(w.int4.prefetch_size) : nullptr;
     product(kernels, in, part, e, y + skipped, y_stride);
@@ -124,7 +125,7 @@ inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens
 double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, int64_t token);
 
 // Sums over more inputs could overflow.
-constexpr int64_t most_int8_inputs = 65536;
+constexpr int64_t max_int8_inputs = 65536;
 // Check the numbers of a file, on which the products rely: levels, grids and sums. Throws std::invalid_argument.
 void check_int8_inputs(int64_t inputs);
 void check_int8(const Int8Matrix& w);

@@ -23,7 +23,7 @@ struct Norm {
     const float* gain = nullptr;
     const float* bias = nullptr;
 };
-struct BlockNorms {  // of a block f: before alone in pre-norm models, after alone in post-norm ones, or both
+struct BlockNorms {  // of a block f: `before` in pre-norm models, `after` in post-norm ones, or both
     Norm before, after;
 };
 struct FeedForward {
@@ -42,7 +42,7 @@ struct DecoderLayer {
     BlockNorms self_norm;
     const float *query_norm = nullptr, *key_norm = nullptr;  // gains of the RMS norms of each head, or null
     int64_t window = no_window;             // positions that a query sees, itself included
-    int64_t rotary = -1;                    // which of the model's rotary positions; negative: none
+    int64_t rotary = -1;                    // index of the model's rotary positions; negative: none
     Linear query, key_value, cross_output;  // not in a decoder-only model
     BlockNorms cross_norm;
     FeedForward feed_forward;
@@ -84,7 +84,7 @@ struct Shape {
 
 struct Network;  // recurrent/network.h
 
-// What a model computes with; a copy shares the matrices and vectors.
+// The weights of a model; a copy shares the matrices and vectors.
 struct Weights {
     Shape shape;
     const Kernels* kernels = nullptr;
@@ -102,17 +102,19 @@ struct Weights {
 };
 
 struct Model : Weights {
-    std::vector<Buffer<float>> vectors;   // what the pointers above point to; of an edited model, `base` keeps them
-    std::shared_ptr<const Model> base;    // what an edited model was made of
+    std::vector<Buffer<float>> vectors;   // memory behind the pointers above; an edited model shares that of `base`
+    std::shared_ptr<const Model> base;    // the model that an edited model was created from
     std::unique_ptr<const Edits> edits;   // null: none
     mutable PagePool pages, chunks;
-    mutable Beginnings beginnings;  // of a decoder-only model's prompts; in the pages
+    mutable PromptCache prompt_cache;  // prompts of a decoder-only model; stored in the pages
     mutable WorkspacePool workspaces;
     mutable Workers workers;
 
     bool has_source() const { return source_vocabulary > 0; }  // otherwise decoder-only: continues prompts
-    int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }     // bytes per key or value element
-    int64_t key_value_width() const { return 2 * shape.decoder.key_width(); }      // elements of a key and its value
+    // Bytes per key or value element.
+    int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }
+    // Elements of a key and its value.
+    int64_t key_value_width() const { return 2 * shape.decoder.key_width(); }
     LogitEpilogue logits(int64_t first = 0) const { return {output_bias ? output_bias + first : nullptr, shape.logit_cap}; }
     int64_t cells_width() const { return cells; }
     int64_t cross_layers() const;  // layers of cross-attention

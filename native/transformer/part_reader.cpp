@@ -8,35 +8,35 @@ namespace uwaga {
 void PartReader::refuse(const std::string& message) { throw std::invalid_argument(message); }
 
 double PartReader::setting(const std::string& name) const {
-    const auto found = parts_.settings.find(name);
-    if (found == parts_.settings.end()) refuse(name + ": setting is missing");
-    return found->second;
+    const auto match = parts_.settings.find(name);
+    if (match == parts_.settings.end()) refuse(name + ": setting is missing");
+    return match->second;
 }
 
-int64_t PartReader::whole(const std::string& name, int64_t least) const {
+int64_t PartReader::integer(const std::string& name, int64_t min) const {
     const double value = setting(name);
-    if (!(value >= static_cast<double>(least) && value < 2147483648.0)) refuse(name + ": out of range");
+    if (!(value >= static_cast<double>(min) && value < 2147483648.0)) refuse(name + ": out of range");
     return static_cast<int64_t>(value);
 }
 
 float PartReader::number(const std::string& name) const { return static_cast<float>(setting(name)); }
 
 Matrix PartReader::matrix(const std::string& name, int64_t outputs, int64_t inputs) {
-    const Matrix& found = of(parts_.matrices, name);
+    const Matrix& match = find(parts_.matrices, name);
     used_.insert(name);
-    if (found.outputs() != outputs || found.inputs() != inputs) {
-        refuse(name + ": is " + std::to_string(found.outputs()) + " x " + std::to_string(found.inputs()) + ", expected " +
+    if (match.outputs() != outputs || match.inputs() != inputs) {
+        refuse(name + ": is " + std::to_string(match.outputs()) + " x " + std::to_string(match.inputs()) + ", expected " +
                std::to_string(outputs) + " x " + std::to_string(inputs));
     }
-    return found;
+    return match;
 }
 
 const float* PartReader::vector(const std::string& name, int64_t size) {
-    const Vector& found = of(parts_.vectors, name);
+    const Vector& match = find(parts_.vectors, name);
     used_.insert(name);
-    if (found.size != size) refuse(name + ": " + std::to_string(found.size) + " numbers, expected " + std::to_string(size));
+    if (match.size != size) refuse(name + ": " + std::to_string(match.size) + " numbers, expected " + std::to_string(size));
     Buffer<float> copy(rounded(size, panel));
-    std::copy(found.data, found.data + size, copy.get());
+    std::copy(match.data, match.data + size, copy.get());
     std::fill(copy.get() + size, copy.get() + rounded(size, panel), 0.0f);
     model_.vectors.push_back(std::move(copy));
     return model_.vectors.back().get();
@@ -51,8 +51,8 @@ Linear PartReader::linear(const std::string& name, int64_t outputs, int64_t inpu
 }
 
 Matrix PartReader::embedding(const std::string& side, int64_t vocabulary, int64_t width) {
-    const bool own = parts_.matrices.count(side + "_embedding");
-    return matrix(own ? side + "_embedding" : "output", vocabulary, width);
+    const bool separate = parts_.matrices.count(side + "_embedding");
+    return matrix(separate ? side + "_embedding" : "output", vocabulary, width);
 }
 
 void PartReader::check_all_used() const {

@@ -13,7 +13,7 @@ class PartReader {
   public:
     PartReader(Model& model, const Parts& parts) : model_(model), parts_(parts) {}
 
-    int64_t whole(const std::string& name, int64_t least) const;
+    int64_t integer(const std::string& name, int64_t min) const;
     float number(const std::string& name) const;
     bool has(const std::string& setting) const { return parts_.settings.count(setting) > 0; }
 
@@ -28,10 +28,10 @@ class PartReader {
     [[noreturn]] static void refuse(const std::string& message);
     double setting(const std::string& name) const;
     template <class Named>
-    static const typename Named::mapped_type& of(const Named& named, const std::string& name) {
-        const auto found = named.find(name);
-        if (found == named.end()) refuse(name + ": weight is missing");
-        return found->second;
+    static const typename Named::mapped_type& find(const Named& named, const std::string& name) {
+        const auto match = named.find(name);
+        if (match == named.end()) refuse(name + ": weight is missing");
+        return match->second;
     }
 
     Model& model_;

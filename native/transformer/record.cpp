@@ -12,14 +12,14 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t recorded_between_checks = 64;  // attention over a long sentence may take seconds
+constexpr int64_t queries_between_checks = 64;  // attention over a long sentence may take seconds
 
 // Sentences whose rows are packed together, one sentence after another.
 struct RecordedGroup {
     std::size_t first = 0, last = 0;  // range of sentences
     int64_t rows = 0;
 };
-std::vector<RecordedGroup> grouped(const std::vector<int64_t>& lengths) {
+std::vector<RecordedGroup> make_groups(const std::vector<int64_t>& lengths) {
     std::vector<RecordedGroup> groups;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         if (groups.empty() || groups.back().rows + lengths[i] > group_rows) groups.push_back({i, i, 0});
@@ -33,7 +33,7 @@ std::vector<RecordedGroup> grouped(const std::vector<int64_t>& lengths) {
 struct Insight {
     std::vector<NamedArray>& arrays;
 
-    // Where an array's values go; null if it is not selected.
+    // The values of an array; null if it is not selected.
     float* find(const std::string& name) const {
         for (NamedArray& array : arrays) {
             if (array.name == name) return array.values.data();
@@ -42,7 +42,7 @@ struct Insight {
     }
 };
 
-// The rows of a group on their way through the layers; they are in ws.x.
+// A pass of the rows of a group through the layers; the rows are in ws.x.
 struct Pass {
     const Model& model;
     const Heads& heads;
@@ -53,21 +53,21 @@ struct Pass {
     Buffer<uint16_t> halves = {};  // keys and values in float16
     const Insight* insight = nullptr;  // null: none; otherwise the pass has one sentence
 
-    void begin(const std::vector<const std::vector<int32_t>*>& sentences);
+    void embed_tokens(const std::vector<const std::vector<int32_t>*>& sentences);
     float* project(const Linear& linear, Rows& in);
     void encoder_attend(std::size_t l, const std::vector<float*>& to);
     void decoder_attend(std::size_t l, const std::vector<float*>& to);
     void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
     void finish(const Linear& out, const BlockNorms& norm);
-    float* see(const std::string& name) const { return insight ? insight->find(name) : nullptr; }
-    void see_rows(const std::string& name);
-    void see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group = 1);
-    void see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window = no_window);
+    float* array(const std::string& name) const { return insight ? insight->find(name) : nullptr; }
+    void copy_rows(const std::string& name);
+    void copy_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group = 1);
+    void copy_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window = no_window);
     void recur_layer(const DecoderLayer& layer);
-    void feed(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
+    void run_feed_forward(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
 };
 
-void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
+void Pass::embed_tokens(const std::vector<const std::vector<int32_t>*>& sentences) {
     for (const std::vector<int32_t>* sentence : sentences) {
         lengths.push_back(static_cast<int64_t>(sentence->size()));
         rows += lengths.back();
@@ -81,35 +81,35 @@ void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
             *positions++ = position++;
         }
     }
-    if (&side == &model.target) turns_of(model, ws.positions.get(), rows, ws);
+    if (&side == &model.target) rotary_angles(model, ws.positions.get(), rows, ws);
     embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)), ws);
 }
 
-// The vectors (rows, width) on their way.
-void Pass::see_rows(const std::string& name) {
+// Copy the current vectors (rows, width).
+void Pass::copy_rows(const std::string& name) {
     const int64_t width = model.shape.width;
-    float* to = see(name);
+    float* to = array(name);
     for (int64_t row = 0; to && row < rows; ++row) std::copy_n(ws.x.get() + row * stride_of(width), width, to + row * width);
 }
 
-float number_at(const void* numbers, bool float16, int64_t at) {
-    return float16 ? float_of(static_cast<const uint16_t*>(numbers)[at]) : static_cast<const float*>(numbers)[at];
+float read_number(const void* numbers, bool float16, int64_t index) {
+    return float16 ? float_of(static_cast<const uint16_t*>(numbers)[index]) : static_cast<const float*>(numbers)[index];
 }
 
 // (heads, count, head width) of rows (count, stride) that begin with the heads side by side, each for `group` heads.
-void Pass::see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group) {
-    float* to = see(name);
+void Pass::copy_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group) {
+    float* to = array(name);
     if (!to) return;
     for (int64_t head = 0; head < heads.count; ++head) {
         for (int64_t row = 0; row < count; ++row) {
-            for (int64_t i = 0; i < heads.width; ++i) *to++ = number_at(numbers, float16, row * stride + head / group * heads.width + i);
+            for (int64_t i = 0; i < heads.width; ++i) *to++ = read_number(numbers, float16, row * stride + head / group * heads.width + i);
         }
     }
 }
 
 // (heads, rows, length) scores before the softmax; -inf where a query may not look.
-void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window) {
-    float* to = see(name);
+void Pass::copy_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window) {
+    float* to = array(name);
     for (int64_t query = 0; to && query < rows; ++query) {
         const float* bias = kind == AttentionKind::cross ? nullptr : relative_bias(model, side, heads, query, length, ws);
         for (int64_t head = 0; head < heads.count; ++head) {
@@ -118,7 +118,7 @@ void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer
             for (int64_t key = 0; key < length; ++key) {
                 double sum = 0;
                 for (int64_t i = 0; i < heads.width; ++i) {
-                    sum += static_cast<double>(queries[query * query_stride + head * heads.width + i]) * static_cast<double>(number_at(keys, float16, key * key_stride + head / heads.group * heads.width + i));
+                    sum += static_cast<double>(queries[query * query_stride + head * heads.width + i]) * static_cast<double>(read_number(keys, float16, key * key_stride + head / heads.group * heads.width + i));
                 }
                 row[key] = static_cast<float>(sum * static_cast<double>(scale)) + (bias ? bias[head * length + key] : 0.0f);
                 if (heads.cap != 0) row[key] = heads.cap * std::tanh(row[key] / heads.cap);
@@ -140,7 +140,7 @@ float* Pass::project(const Linear& linear, Rows& in) {
 }
 
 // Attention of a sentence's queries over its keys, followed by their values, as in a step; the weights are copied.
-struct Looking {
+struct RecordedAttention {
     const float* queries;
     int64_t query_stride, count;  // count: number of queries
     const void* keys;
@@ -151,24 +151,24 @@ struct Looking {
     int64_t head = -1;  // the only head copied, as (count, length); negative: all heads
     int64_t window = no_window;  // keys that a query sees at most, of causal attention
 };
-void look(const Model& model, const Heads& heads, const Looking& at, float* context, Workspace& ws) {
+void record_attention(const Model& model, const Heads& heads, const RecordedAttention& recorded, float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
-    int64_t* offsets = ws.offsets.ensure(at.length);
-    for (int64_t key = 0; key < at.length; ++key) offsets[key] = key * at.key_stride;
-    float* weights = ws.weights.ensure(heads.count * at.length);
-    for (int64_t query = 0; query < at.count; ++query) {
-        if (query % recorded_between_checks == recorded_between_checks - 1) model.workers.check();
-        const int64_t most = at.causal ? query + 1 : at.length, length = std::min(most, at.window), first = most - length;
-        const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
-        const AttentionKind kind = at.causal ? AttentionKind::decoder : AttentionKind::cross;
-        attend_cached(model, heads, {kind, at.layer, query, first}, at.keys, single_query(at.queries + query * at.query_stride, offsets + first, length, bias, weights, context + query * context_stride));
-        if (!at.to) continue;
-        if (at.head >= 0) {
-            std::copy_n(weights + at.head * length, length, at.to + query * at.length);
+    int64_t* offsets = ws.offsets.ensure(recorded.length);
+    for (int64_t key = 0; key < recorded.length; ++key) offsets[key] = key * recorded.key_stride;
+    float* weights = ws.weights.ensure(heads.count * recorded.length);
+    for (int64_t query = 0; query < recorded.count; ++query) {
+        if (query % queries_between_checks == queries_between_checks - 1) model.workers.check();
+        const int64_t end = recorded.causal ? query + 1 : recorded.length, length = std::min(end, recorded.window), first = end - length;
+        const float* bias = recorded.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
+        const AttentionKind kind = recorded.causal ? AttentionKind::decoder : AttentionKind::cross;
+        attend_cached(model, heads, {kind, recorded.layer, query, first}, recorded.keys, single_query(recorded.queries + query * recorded.query_stride, offsets + first, length, bias, weights, context + query * context_stride));
+        if (!recorded.to) continue;
+        if (recorded.head >= 0) {
+            std::copy_n(weights + recorded.head * length, length, recorded.to + query * recorded.length);
             continue;
         }
         for (int64_t head = 0; head < heads.count; ++head) {
-            std::copy_n(weights + head * length, length, at.to + (head * at.count + query) * at.length + first);
+            std::copy_n(weights + head * length, length, recorded.to + (head * recorded.count + query) * recorded.length + first);
         }
     }
 }
@@ -184,41 +184,41 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
     if (insight) {
         const std::string name = layer_name("encoder", l);
         const int64_t stride = stride_of(3 * inner);
-        see_heads(name + "query", projected, false, stride, rows);
-        see_heads(name + "key", projected + inner, false, stride, rows);
-        see_heads(name + "value", projected + 2 * inner, false, stride, rows);
-        see_scores(name + "scores", AttentionKind::encoder, static_cast<int64_t>(l), projected, stride, projected + inner, false, stride, rows);
+        copy_heads(name + "query", projected, false, stride, rows);
+        copy_heads(name + "key", projected + inner, false, stride, rows);
+        copy_heads(name + "value", projected + 2 * inner, false, stride, rows);
+        copy_scores(name + "scores", AttentionKind::encoder, static_cast<int64_t>(l), projected, stride, projected + inner, false, stride, rows);
     }
-    SelfAttention one;
-    one.stride = stride_of(3 * inner);
-    one.head_width = heads.width;
-    one.scale = heads.scale;
-    one.max_distance = model.shape.max_distance;
-    one.context_stride = context_stride;
+    SelfAttention attention;
+    attention.stride = stride_of(3 * inner);
+    attention.head_width = heads.width;
+    attention.scale = heads.scale;
+    attention.max_distance = model.shape.max_distance;
+    attention.context_stride = context_stride;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
-        const int64_t length = one.length = lengths[s], padded = padded_keys(length);
-        if (edited) encode_edited(model, static_cast<int64_t>(l), projected, one.stride, length, context, context_stride, to[s], ws);
-        one.scratch = ws.weights.ensure((heads.width + queries_at_once) * padded);
+        const int64_t length = attention.length = lengths[s], padded = padded_keys(length);
+        if (edited) encode_edited(model, static_cast<int64_t>(l), projected, attention.stride, length, context, context_stride, to[s], ws);
+        attention.scratch = ws.weights.ensure((heads.width + queries_at_once) * padded);
         for (int64_t head = 0; head < heads.count && !edited; ++head) {
-            one.queries = projected + head * heads.width;
-            one.keys = one.queries + inner;
-            one.values = one.keys + inner;
-            if (side.relative_bias) one.relative = side.relative_bias + head * (2 * one.max_distance + 1) + one.max_distance;
-            one.context = context + head * heads.width;
-            for (one.first = 0; one.first < length; one.first = one.last) {
-                one.last = std::min(one.first + queries_at_once, length);
-                if (one.first % recorded_between_checks == 0) model.workers.check();
-                model.kernels->self_attend(one);
-                for (int64_t query = one.first; query < one.last; ++query) {
-                    const float* weights = one.scratch + (heads.width + query - one.first) * padded;
+            attention.queries = projected + head * heads.width;
+            attention.keys = attention.queries + inner;
+            attention.values = attention.keys + inner;
+            if (side.relative_bias) attention.relative = side.relative_bias + head * (2 * attention.max_distance + 1) + attention.max_distance;
+            attention.context = context + head * heads.width;
+            for (attention.first = 0; attention.first < length; attention.first = attention.last) {
+                attention.last = std::min(attention.first + queries_at_once, length);
+                if (attention.first % queries_between_checks == 0) model.workers.check();
+                model.kernels->self_attend(attention);
+                for (int64_t query = attention.first; query < attention.last; ++query) {
+                    const float* weights = attention.scratch + (heads.width + query - attention.first) * padded;
                     if (to[s]) std::copy_n(weights, length, to[s] + (head * length + query) * length);
                 }
             }
         }
-        projected += length * one.stride;
+        projected += length * attention.stride;
         context += length * context_stride;
     }
-    see_heads(layer_name("encoder", l) + "context", ws.context.get(), false, context_stride, rows);
+    copy_heads(layer_name("encoder", l) + "context", ws.context.get(), false, context_stride, rows);
     finish(layer.self_output, layer.self_norm);
 }
 
@@ -227,8 +227,8 @@ void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
     const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()), context_stride = stride_of(inner), size = model.cache_element_size();
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
     float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
-    const int64_t turned = static_cast<int64_t>(model.rotary.size()) * heads.width;
-    for (int64_t row = 0; row < rows; ++row) place(model, layer, ws.turns.get() + row * turned, true, projected + row * stride);
+    const int64_t angle_stride = static_cast<int64_t>(model.rotary.size()) * heads.width;
+    for (int64_t row = 0; row < rows; ++row) normalise_and_rotate(model, layer, ws.angles.get() + row * angle_stride, true, projected + row * stride);
     const void* cache = projected + inner;
     int64_t key_stride = stride;
     if (model.shape.float16_cache) {
@@ -241,19 +241,19 @@ void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
         const std::string name = layer_name("decoder", l);
         const bool float16 = model.shape.float16_cache;
         const void* values = static_cast<const uint8_t*>(cache) + heads.key_width() * size;
-        see_heads(name + "query", projected, false, stride, rows);
-        see_heads(name + "key", cache, float16, key_stride, rows, heads.group);
-        see_heads(name + "value", values, float16, key_stride, rows, heads.group);
-        see_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride, cache, float16, key_stride, rows, layer.window);
+        copy_heads(name + "query", projected, false, stride, rows);
+        copy_heads(name + "key", cache, float16, key_stride, rows, heads.group);
+        copy_heads(name + "value", values, float16, key_stride, rows, heads.group);
+        copy_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride, cache, float16, key_stride, rows, layer.window);
     }
     float* context = ws.context.ensure(rows * context_stride);
     int64_t first = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const void* keys = static_cast<const uint8_t*>(cache) + first * key_stride * size;
-        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s], -1, layer.window}, context + first * context_stride, ws);
+        record_attention(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s], -1, layer.window}, context + first * context_stride, ws);
         first += lengths[s];
     }
-    see_heads(layer_name("decoder", l) + "context", context, false, context_stride, rows);
+    copy_heads(layer_name("decoder", l) + "context", context, false, context_stride, rows);
     finish(layer.self_output, layer.self_norm);
 }
 
@@ -272,15 +272,15 @@ void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>
             const std::string name = layer_name("cross", l);
             const bool float16 = model.shape.float16_cache;
             const void* values = static_cast<const uint8_t*>(keys) + inner * model.cache_element_size();
-            see_heads(name + "query", queries, false, stride, rows);
-            see_heads(name + "key", keys, float16, entry, source.length);
-            see_heads(name + "value", values, float16, entry, source.length);
-            see_scores(name + "scores", AttentionKind::cross, static_cast<int64_t>(l), queries, stride, keys, float16, entry, source.length);
+            copy_heads(name + "query", queries, false, stride, rows);
+            copy_heads(name + "key", keys, float16, entry, source.length);
+            copy_heads(name + "value", values, float16, entry, source.length);
+            copy_scores(name + "scores", AttentionKind::cross, static_cast<int64_t>(l), queries, stride, keys, float16, entry, source.length);
         }
-        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, static_cast<int64_t>(l), to[s], head}, context + first * stride, ws);
+        record_attention(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, static_cast<int64_t>(l), to[s], head}, context + first * stride, ws);
         first += lengths[s];
     }
-    see_heads(layer_name("cross", l) + "context", context, false, stride, rows);
+    copy_heads(layer_name("cross", l) + "context", context, false, stride, rows);
     finish(layer.cross_output, layer.cross_norm);
 }
 
@@ -309,90 +309,90 @@ void Pass::recur_layer(const DecoderLayer& layer) {
 }
 
 // The addresses of layer l in each sentence's matrices, which begin at `to`; null if that is null.
-std::vector<float*> of_layer(const std::vector<float*>& to, const std::vector<int64_t>& sizes, std::size_t l) {
-    std::vector<float*> places;
-    for (std::size_t s = 0; s < to.size(); ++s) places.push_back(to[s] ? to[s] + static_cast<int64_t>(l) * sizes[s] : nullptr);
-    return places;
+std::vector<float*> layer_addresses(const std::vector<float*>& to, const std::vector<int64_t>& sizes, std::size_t l) {
+    std::vector<float*> addresses;
+    for (std::size_t s = 0; s < to.size(); ++s) addresses.push_back(to[s] ? to[s] + static_cast<int64_t>(l) * sizes[s] : nullptr);
+    return addresses;
 }
 
-std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const RecordedGroup& group, const std::vector<float*>& all, Workspace& ws) {
+std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const RecordedGroup& group, const std::vector<float*>& matrices, Workspace& ws) {
     std::vector<const std::vector<int32_t>*> sentences;
     for (std::size_t s = group.first; s < group.last; ++s) sentences.push_back(&sources[s]);
-    const std::vector<float*> to(all.begin() + static_cast<std::ptrdiff_t>(group.first), all.begin() + static_cast<std::ptrdiff_t>(group.last));
+    const std::vector<float*> to(matrices.begin() + static_cast<std::ptrdiff_t>(group.first), matrices.begin() + static_cast<std::ptrdiff_t>(group.last));
     Pass pass{model, model.shape.encoder, model.source, ws};
-    pass.begin(sentences);
+    pass.embed_tokens(sentences);
     std::vector<int64_t> sizes;  // elements of a layer's matrices
     for (const int64_t length : pass.lengths) sizes.push_back(pass.heads.count * length * length);
     for (std::size_t l = 0; l < model.encoder.size(); ++l) {
         const EncoderLayer& layer = model.encoder[l];
         model.workers.check();
-        pass.encoder_attend(l, of_layer(to, sizes, l));
-        pass.feed(layer.feed_forward);
+        pass.encoder_attend(l, layer_addresses(to, sizes, l));
+        pass.run_feed_forward(layer.feed_forward);
     }
     if (model.shape.pre_norm) normalise(model, model.encoder_norm, ws.x.get(), pass.rows, ws.x.get());
     return keys_and_values(model, ws.x.get(), pass.rows, ws);
 }
 
-void record_group(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& all, const RecordedGroup& group, Workspace& ws) {
+void record_group(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<Matrices>& matrices, const RecordedGroup& group, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
     std::vector<const std::vector<int32_t>*> sentences;
     std::vector<const EncodedSentence*> sources;
     std::vector<float*> decoder, cross;
     std::vector<int64_t> squares, oblongs;  // elements of a layer's matrices
     for (std::size_t s = group.first; s < group.last; ++s) {
-        const int64_t length = static_cast<int64_t>(readings[s].target.size());
-        sentences.push_back(&readings[s].target);
-        sources.push_back(readings[s].source);
-        decoder.push_back(all[s].decoder);
-        cross.push_back(all[s].cross);
+        const int64_t length = static_cast<int64_t>(inputs[s].target.size());
+        sentences.push_back(&inputs[s].target);
+        sources.push_back(inputs[s].source);
+        decoder.push_back(matrices[s].decoder);
+        cross.push_back(matrices[s].cross);
         squares.push_back(pass.heads.count * length * length);
-        oblongs.push_back(model.has_source() ? pass.heads.count * length * readings[s].source->length : 0);
+        oblongs.push_back(model.has_source() ? pass.heads.count * length * inputs[s].source->length : 0);
     }
-    pass.begin(sentences);
+    pass.embed_tokens(sentences);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
         const DecoderLayer& layer = model.decoder[l];
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(layer);
-        else pass.decoder_attend(l, of_layer(decoder, squares, l));
-        if (model.has_source()) pass.cross_attend(l, sources, of_layer(cross, oblongs, l));
-        if (l + 1 < model.decoder.size()) pass.feed(layer.feed_forward);
+        else pass.decoder_attend(l, layer_addresses(decoder, squares, l));
+        if (model.has_source()) pass.cross_attend(l, sources, layer_addresses(cross, oblongs, l));
+        if (l + 1 < model.decoder.size()) pass.run_feed_forward(layer.feed_forward);
     }
 }
 
-// Record up to the cross-attention of the chosen layer.
-void record_cross_group(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& all, const RecordedGroup& group, const CrossHead& chosen, Workspace& ws) {
+// Record up to the cross-attention of the selected layer.
+void record_cross_group(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& matrices, const RecordedGroup& group, const CrossHead& selected, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
     std::vector<const std::vector<int32_t>*> sentences;
     std::vector<const EncodedSentence*> sources;
     std::vector<float*> to;
     for (std::size_t s = group.first; s < group.last; ++s) {
-        sentences.push_back(&readings[s].target);
-        sources.push_back(readings[s].source);
-        to.push_back(all[s]);
+        sentences.push_back(&inputs[s].target);
+        sources.push_back(inputs[s].source);
+        to.push_back(matrices[s]);
     }
-    const std::vector<float*> nowhere(to.size(), nullptr);
-    pass.begin(sentences);
+    const std::vector<float*> no_addresses(to.size(), nullptr);
+    pass.embed_tokens(sentences);
     for (std::size_t l = 0;; ++l) {
         const DecoderLayer& layer = model.decoder[l];
-        const bool last = static_cast<int64_t>(l) == chosen.layer;
+        const bool last = static_cast<int64_t>(l) == selected.layer;
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(layer);
-        else pass.decoder_attend(l, nowhere);
-        pass.cross_attend(l, sources, last ? to : nowhere, chosen.head);
+        else pass.decoder_attend(l, no_addresses);
+        pass.cross_attend(l, sources, last ? to : no_addresses, selected.head);
         if (last) return;
-        pass.feed(layer.feed_forward);
+        pass.run_feed_forward(layer.feed_forward);
     }
 }
 
-std::vector<RecordedGroup> grouped_targets(const Model& model, const std::vector<Reading>& readings) {
+std::vector<RecordedGroup> target_groups(const Model& model, const std::vector<DecoderInput>& inputs) {
     std::vector<int64_t> lengths;
-    for (const Reading& reading : readings) {
-        const int64_t length = static_cast<int64_t>(reading.target.size());
+    for (const DecoderInput& input : inputs) {
+        const int64_t length = static_cast<int64_t>(input.target.size());
         lengths.push_back(length);
         check_tables(model, AttentionKind::decoder, length - 1, length);
-        if (reading.source) check_tables(model, AttentionKind::cross, length - 1, reading.source->length);
+        if (input.source) check_tables(model, AttentionKind::cross, length - 1, input.source->length);
     }
-    return grouped(lengths);
+    return make_groups(lengths);
 }
 
 }  // namespace
@@ -402,7 +402,7 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
     check_sources(*model, sources);
     std::vector<int64_t> lengths;
     for (const std::vector<int32_t>& source : sources) lengths.push_back(static_cast<int64_t>(source.size()));
-    const std::vector<RecordedGroup> groups = grouped(lengths);
+    const std::vector<RecordedGroup> groups = make_groups(lengths);
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model->workspaces);
@@ -420,57 +420,57 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
     return memory;
 }
 
-std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target, const std::vector<std::string>& wanted) {
+std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target, const std::vector<std::string>& selection) {
     if (model.network) throw std::invalid_argument("the model is recurrent; insight is for Transformers");
     const Shape& shape = model.shape;
-    std::vector<NamedArray> all;
+    std::vector<NamedArray> arrays;
     const auto attention = [&](const std::string& name, const Heads& heads, int64_t queries, int64_t keys) {
-        all.push_back({name + "query", {heads.count, queries, heads.width}});
-        for (const char* const each : {"key", "value"}) all.push_back({name + each, {heads.count, keys, heads.width}});
-        for (const char* const each : {"scores", "weights"}) all.push_back({name + each, {heads.count, queries, keys}});
-        all.push_back({name + "context", {heads.count, queries, heads.width}});
-        all.push_back({name + "attention", {queries, shape.width}});
+        arrays.push_back({name + "query", {heads.count, queries, heads.width}});
+        for (const char* const part : {"key", "value"}) arrays.push_back({name + part, {heads.count, keys, heads.width}});
+        for (const char* const part : {"scores", "weights"}) arrays.push_back({name + part, {heads.count, queries, keys}});
+        arrays.push_back({name + "context", {heads.count, queries, heads.width}});
+        arrays.push_back({name + "attention", {queries, shape.width}});
     };
     if (model.has_source()) {
-        all.push_back({"encoder.embedding", {source, shape.width}});
+        arrays.push_back({"encoder.embedding", {source, shape.width}});
         for (std::size_t l = 0; l < model.encoder.size(); ++l) {
             attention(layer_name("encoder", l), shape.encoder, source, source);
-            all.push_back({layer_name("encoder", l) + "feed_forward", {source, shape.width}});
+            arrays.push_back({layer_name("encoder", l) + "feed_forward", {source, shape.width}});
         }
-        all.push_back({"encoder.output", {source, shape.width}});
+        arrays.push_back({"encoder.output", {source, shape.width}});
     }
-    all.push_back({"decoder.embedding", {target, shape.width}});
+    arrays.push_back({"decoder.embedding", {target, shape.width}});
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
-        if (shape.recurrent) all.push_back({layer_name("decoder", l) + "recurrence", {target, shape.width}});
+        if (shape.recurrent) arrays.push_back({layer_name("decoder", l) + "recurrence", {target, shape.width}});
         else attention(layer_name("decoder", l), shape.decoder, target, target);
         if (model.has_source()) attention(layer_name("cross", l), shape.decoder, target, source);
-        all.push_back({layer_name("decoder", l) + "feed_forward", {target, shape.width}});
+        arrays.push_back({layer_name("decoder", l) + "feed_forward", {target, shape.width}});
     }
-    all.push_back({"decoder.output", {target, shape.width}});
-    all.push_back({"logits", {target, model.target_vocabulary}});
-    if (wanted.empty()) return all;
+    arrays.push_back({"decoder.output", {target, shape.width}});
+    arrays.push_back({"logits", {target, model.target_vocabulary}});
+    if (selection.empty()) return arrays;
     std::vector<NamedArray> selected;
-    std::vector<bool> found(wanted.size());
-    for (const NamedArray& array : all) {
-        bool taken = false;
-        for (std::size_t i = 0; i < wanted.size(); ++i) {
-            if (array.name != wanted[i] && array.name.compare(0, wanted[i].size() + 1, wanted[i] + ".") != 0) continue;
-            taken = found[i] = true;
+    std::vector<bool> matched(selection.size());
+    for (const NamedArray& array : arrays) {
+        bool matches = false;
+        for (std::size_t i = 0; i < selection.size(); ++i) {
+            if (array.name != selection[i] && array.name.compare(0, selection[i].size() + 1, selection[i] + ".") != 0) continue;
+            matches = matched[i] = true;
         }
-        if (taken) selected.push_back(array);
+        if (matches) selected.push_back(array);
     }
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (found[i]) continue;
+    for (std::size_t i = 0; i < selection.size(); ++i) {
+        if (matched[i]) continue;
         std::string names;
-        for (const NamedArray& array : all) names += (names.empty() ? "" : ", ") + array.name;
-        throw NoSuchArray("no array has the name '" + wanted[i].substr(0, 60) + "'; the model has " + names);
+        for (const NamedArray& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
+        throw NoSuchArray("no array has the name '" + selection[i].substr(0, 60) + "'; the model has " + names);
     }
     return selected;
 }
 
-std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& wanted, int64_t bound) {
+std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& selection, int64_t bound) {
     const Model& model = *pointer;
-    std::vector<NamedArray> arrays = insight_arrays(model, static_cast<int64_t>(source.size()), static_cast<int64_t>(target.size()), wanted);
+    std::vector<NamedArray> arrays = insight_arrays(model, static_cast<int64_t>(source.size()), static_cast<int64_t>(target.size()), selection);
     int64_t bytes = 0;
     for (const NamedArray& array : arrays) {
         bytes += array.size() * static_cast<int64_t>(sizeof(float));
@@ -485,18 +485,18 @@ std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<i
         check_sources(model, {source});
         Pass pass{model, model.shape.encoder, model.source, ws};
         pass.insight = &insight;
-        pass.begin({&source});
-        pass.see_rows("encoder.embedding");
+        pass.embed_tokens({&source});
+        pass.copy_rows("encoder.embedding");
         for (std::size_t l = 0; l < model.encoder.size(); ++l) {
             const std::string name = layer_name("encoder", l);
             model.workers.check();
-            pass.encoder_attend(l, {pass.see(name + "weights")});
-            pass.see_rows(name + "attention");
-            pass.feed(model.encoder[l].feed_forward);
-            pass.see_rows(name + "feed_forward");
+            pass.encoder_attend(l, {pass.array(name + "weights")});
+            pass.copy_rows(name + "attention");
+            pass.run_feed_forward(model.encoder[l].feed_forward);
+            pass.copy_rows(name + "feed_forward");
         }
         if (model.shape.pre_norm) normalise(model, model.encoder_norm, ws.x.get(), pass.rows, ws.x.get());
-        pass.see_rows("encoder.output");
+        pass.copy_rows("encoder.output");
         encoded = {keys_and_values(model, ws.x.get(), pass.rows, ws), 0, pass.rows};
     }
     const int64_t steps = static_cast<int64_t>(target.size());
@@ -504,25 +504,25 @@ std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<i
     if (model.has_source()) check_tables(model, AttentionKind::cross, steps - 1, encoded.length);
     Pass pass{model, model.shape.decoder, model.target, ws};
     pass.insight = &insight;
-    pass.begin({&target});
-    pass.see_rows("decoder.embedding");
+    pass.embed_tokens({&target});
+    pass.copy_rows("decoder.embedding");
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
         const std::string name = layer_name("decoder", l), cross = layer_name("cross", l);
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(model.decoder[l]);
-        else pass.decoder_attend(l, {pass.see(name + "weights")});
-        pass.see_rows(name + (model.shape.recurrent ? "recurrence" : "attention"));
+        else pass.decoder_attend(l, {pass.array(name + "weights")});
+        pass.copy_rows(name + (model.shape.recurrent ? "recurrence" : "attention"));
         if (model.has_source()) {
-            pass.cross_attend(l, {&encoded}, {pass.see(cross + "weights")});
-            pass.see_rows(cross + "attention");
+            pass.cross_attend(l, {&encoded}, {pass.array(cross + "weights")});
+            pass.copy_rows(cross + "attention");
         }
-        pass.feed(model.decoder[l].feed_forward);
-        pass.see_rows(name + "feed_forward");
+        pass.run_feed_forward(model.decoder[l].feed_forward);
+        pass.copy_rows(name + "feed_forward");
     }
     if (model.shape.pre_norm) normalise(model, model.decoder_norm, ws.x.get(), steps, ws.x.get());
     scale_output(model, ws.x.get(), steps);
-    pass.see_rows("decoder.output");
-    float* logits = pass.see("logits");
+    pass.copy_rows("decoder.output");
+    float* logits = pass.array("logits");
     if (!logits) return arrays;
     Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width), model.output_terms);
     std::vector<OutputRow> out(static_cast<std::size_t>(steps));
@@ -534,25 +534,25 @@ std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<i
     return arrays;
 }
 
-void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {
+void record(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<Matrices>& to) {
     if (model.network) {
         std::vector<float*> cross;
         for (const Matrices& matrices : to) cross.push_back(matrices.cross);
-        return record_network(model, readings, cross);
+        return record_network(model, inputs, cross);
     }
-    const std::vector<RecordedGroup> groups = grouped_targets(model, readings);
+    const std::vector<RecordedGroup> groups = target_groups(model, inputs);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
-        record_group(model, readings, to, groups[static_cast<std::size_t>(part)], *ws);
+        record_group(model, inputs, to, groups[static_cast<std::size_t>(part)], *ws);
     });
 }
 
-void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen) {
-    if (model.network) return record_network(model, readings, to);
-    const std::vector<RecordedGroup> groups = grouped_targets(model, readings);
+void record_cross(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to, const CrossHead& selected) {
+    if (model.network) return record_network(model, inputs, to);
+    const std::vector<RecordedGroup> groups = target_groups(model, inputs);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
-        record_cross_group(model, readings, to, groups[static_cast<std::size_t>(part)], chosen, *ws);
+        record_cross_group(model, inputs, to, groups[static_cast<std::size_t>(part)], selected, *ws);
     });
 }
 

@@ -13,7 +13,7 @@
 namespace uwaga {
 
 // The decoder's input for a sentence: its source (none if decoder-only) and the token fed at each step of the target.
-struct Reading {
+struct DecoderInput {
     const EncodedSentence* source;
     std::vector<int32_t> target;
 };
@@ -27,19 +27,19 @@ struct Matrices {
 // Like encode(); also writes each sentence's matrices (layers, heads, source, source) to `to`.
 Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to);
 // Record the decoder's matrices. The output layer is not computed.
-void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to);
+void record(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<Matrices>& to);
 
 // Record one layer's cross-attention: (1, query, key) of one head, or (heads, query, key) if `head` is negative. Later
 // layers are not computed.
 struct CrossHead {
     int64_t layer = 0, head = -1;
 };
-void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen);
+void record_cross(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to, const CrossHead& selected);
 
 // Return the selected arrays (insight_arrays) of one source, empty in a decoder-only model, and the tokens fed at each step of
 // the target. The weights are those of encode() and step(), bit for bit, with the model's edits; so are the logits, of
 // which step() returns the logarithms of the softmax. Scores are summed in another order than in the kernels.
 // Throws InsightTooLarge, before it computes anything, if they take more than `bound` bytes.
-std::vector<NamedArray> look_inside(const ModelPtr& model, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& wanted, int64_t bound);
+std::vector<NamedArray> compute_insight(const ModelPtr& model, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& selection, int64_t bound);
 
 }  // namespace uwaga

@@ -1,4 +1,4 @@
-// Operations on states. States are values: each operation makes a new one and leaves its arguments unchanged.
+// Operations on states. States are values: each operation returns a new one and leaves its arguments unchanged.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,7 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t most_beams = 1 << 16;
+constexpr int64_t max_beams = 1 << 16;
 
 // The tables of a state with room for `stride` entries per row.
 std::vector<int64_t> widened(const State& state, int64_t stride) {
@@ -30,8 +30,8 @@ void append(State& state, const State& other) {
     const int64_t stride = std::max(state.stride, other.stride);
     if (state.stride < stride) state.tables = widened(state, stride);
     state.stride = stride;
-    const std::vector<int64_t> more = widened(other, stride);
-    state.tables.insert(state.tables.end(), more.begin(), more.end());
+    const std::vector<int64_t> appended = widened(other, stride);
+    state.tables.insert(state.tables.end(), appended.begin(), appended.end());
     state.sentences.insert(state.sentences.end(), other.sentences.begin(), other.sentences.end());
     state.cells.insert(state.cells.end(), other.cells.begin(), other.cells.end());
 }
@@ -44,7 +44,7 @@ int64_t Model::cross_layers() const {
 }
 
 State start(const Memory& memory, int64_t beams) {
-    if (beams < 1 || beams > most_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(most_beams));
+    if (beams < 1 || beams > max_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(max_beams));
     State state;
     state.model = memory.model;
     state.beams = beams;
@@ -59,7 +59,7 @@ State start(const Memory& memory, int64_t beams) {
     const int64_t cells = model.cells_width();
     state.cells.resize(static_cast<std::size_t>(state.rows() * cells));
     for (int64_t row = 0; model.network && row < state.rows(); ++row) {
-        std::copy_n(first_cells(model, memory.sentences[static_cast<std::size_t>(row / beams)]), cells, state.cells.data() + row * cells);
+        std::copy_n(initial_cells(model, memory.sentences[static_cast<std::size_t>(row / beams)]), cells, state.cells.data() + row * cells);
     }
     return state;
 }

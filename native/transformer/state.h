@@ -1,4 +1,4 @@
-// Memories (encoded sources) and decoder states. Both are values: operations make new ones and change none.
+// Memories (encoded sources) and decoder states. Both are values: operations return new ones and change none.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace uwaga {
 
 // The cross-attention keys and values of the sentences of an encoder group: [layer][row][key, value].
 struct Chunk {
-    Chunk(PagePool& from, int64_t bytes, int64_t count) : pool(from), page(from.take(bytes)), rows(count) {}
+    Chunk(PagePool& pages, int64_t bytes, int64_t count) : pool(pages), page(pages.take(bytes)), rows(count) {}
     ~Chunk() { pool.give(page); }
     Chunk(const Chunk&) = delete;
     Chunk& operator=(const Chunk&) = delete;
@@ -28,7 +28,7 @@ struct EncodedSentence {
     std::shared_ptr<const Chunk> chunk;
     int64_t first = 0, length = 0;  // rows of the chunk
     AllowedPtr allowed = {};        // its shortlist; null: the whole vocabulary
-    int64_t number = 0;             // which sentence of the chunk, in a recurrent encoder-decoder
+    int64_t number = 0;             // index within the chunk, in a recurrent encoder-decoder
 };
 
 // A prompt as read by a decoder-only model: all but the last token, which the first step reads.
@@ -50,7 +50,7 @@ struct State {
         EncodedSentence memory;
         std::shared_ptr<KeyValueStore> store;  // null in a recurrent model
         int64_t position = 0;
-        int32_t first = -1;  // a prompt's last token, which the next step reads instead of the one it is given
+        int32_t prompt_token = -1;  // a prompt's last token, which the next step reads instead of its input token
     };
     ModelPtr model;
     int64_t beams = 1;
@@ -60,7 +60,8 @@ struct State {
     std::vector<float> cells = {};  // (rows, cells) in a recurrent model, which has no stores or tables
 
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
-    bool listed() const { return !sentences.empty() && sentences.front().memory.allowed; }  // all have one or none
+    // Whether the sentences have shortlists: all or none.
+    bool listed() const { return !sentences.empty() && sentences.front().memory.allowed; }
 };
 
 // A sequence has more tokens than the model has positions.
@@ -80,8 +81,8 @@ State reorder(const State& state, const int64_t* rows, int64_t count);
 State select(const State& state, const int64_t* sentences, int64_t count);
 State join(const std::vector<const State*>& states);
 State admit(State state, const Memory& memory);  // join(state, start of the memory), reusing `state`
-// Replace the tokens (rows,) fed to rows that have made no step yet. With `first`, sentence s has rows from first[s] on.
-void feed_last_of_prompts(const State& state, int32_t* tokens, const int64_t* first = nullptr);
+// Replace the tokens (rows,) fed to rows without a step yet. With `first`, sentence s has rows from first[s] on.
+void feed_last_prompt_tokens(const State& state, int32_t* tokens, const int64_t* first = nullptr);
 State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);
 // Feed several tokens to each sentence of a state with one beam (M42): rows [first[s], first[s + 1]) to sentence s. The
 // next state has a sentence for each row: it is the state after that row's token, bit for bit that of steps.

@@ -119,19 +119,19 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& 
 #include "kernels/shared/table.inl"
 
 #ifdef UWAGA_EMULATE
-constexpr Kernels made = table(Isa::amx, "amx (emulated)");
+constexpr Kernels kernel_table = table(Isa::amx, "amx (emulated)");
 #else
-constexpr Kernels made = table(Isa::amx, "amx");
+constexpr Kernels kernel_table = table(Isa::amx, "amx");
 #endif
 
 }  // namespace
 
 #ifdef UWAGA_EMULATE
 extern const Kernels emulated_amx_kernels;
-const Kernels emulated_amx_kernels = made;
+const Kernels emulated_amx_kernels = kernel_table;
 #else
 extern const Kernels amx_kernels;
-const Kernels amx_kernels = made;
+const Kernels amx_kernels = kernel_table;
 #endif
 
 }  // namespace uwaga

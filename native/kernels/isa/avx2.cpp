@@ -20,7 +20,7 @@ constexpr uintptr_t prefetch_distance = 64 * 1024;
 
 #include "kernels/shared/prefetch.inl"
 
-// ---- int8 -------------------------------------------------------------------------------------------------------
+// ---- int8 -------------------------------------------------------------------------------------------------
 
 constexpr int64_t slice = 512;            // inputs at a time: their 16 KB of a panel stay in the L1 cache
 constexpr int64_t row_bytes = 2 * slice;  // bytes of a row per slice: for every 4 inputs four |x|, then four m
@@ -37,9 +37,9 @@ inline int32_t split(const uint8_t* x, int64_t inputs, int64_t slice_bytes, uint
         const __m256i mask = _mm256_cmpgt_epi8(zero, q), size = _mm256_abs_epi8(q);
         sum = _mm256_add_epi64(sum, _mm256_sad_epu8(_mm256_and_si256(size, mask), zero));
         const __m256i even = _mm256_unpacklo_epi32(size, mask), odd = _mm256_unpackhi_epi32(size, mask);
-        __m256i* at = reinterpret_cast<__m256i*>(to + k / slice * slice_bytes + k % slice * 2);
-        _mm256_store_si256(at, _mm256_permute2x128_si256(even, odd, 0x20));
-        _mm256_store_si256(at + 1, _mm256_permute2x128_si256(even, odd, 0x31));
+        __m256i* target = reinterpret_cast<__m256i*>(to + k / slice * slice_bytes + k % slice * 2);
+        _mm256_store_si256(target, _mm256_permute2x128_si256(even, odd, 0x20));
+        _mm256_store_si256(target + 1, _mm256_permute2x128_si256(even, odd, 0x31));
     }
     const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
     return _mm_cvtsi128_si32(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
@@ -67,13 +67,13 @@ constexpr int unrolled = 4;  // groups of 4 inputs per iteration
 // sums = begin + the products of R rows and 32 columns in one slice; both are (rows, 32). Each iteration prefetches
 // `lines` cache lines at `prefetch`, which advances by `step` bytes; if `lines` is 0, the first line of each 4 KB.
 template <int R, int lines>
-void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t step, const int32_t* begin, int32_t* sums) {
+void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t step, const int32_t* initial, int32_t* sums) {
     __m256i* stored = reinterpret_cast<__m256i*>(sums);
     __m256i sum[R][4];
     UWAGA_UNROLL
     for (int r = 0; r < R; ++r) {
         UWAGA_UNROLL
-        for (int c = 0; c < 4; ++c) sum[r][c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(begin + r * panel + 8 * c));
+        for (int c = 0; c < 4; ++c) sum[r][c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(initial + r * panel + 8 * c));
     }
     const __m256i ones = _mm256_set1_epi16(1);
     for (int64_t g = 0; g < groups; g += unrolled, x += 8 * unrolled, weights += 4 * panel * unrolled, prefetch += static_cast<uintptr_t>(step)) {
@@ -100,16 +100,16 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t pr
 }
 
 template <int R>
-void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t blocks, const int32_t* begin, int32_t* sums) {
+void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t blocks, const int32_t* initial, int32_t* sums) {
     const int64_t step = 4 * panel * unrolled / blocks;
-    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, prefetch, step, begin, sums);  // see few_rows, AVX-512
-    else if (step > 64) block<R, 4>(x, weights, groups, prefetch, step, begin, sums);
-    else block<R, 1>(x, weights, groups, prefetch, step, begin, sums);
+    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, prefetch, step, initial, sums);  // see few_rows, AVX-512
+    else if (step > 64) block<R, 4>(x, weights, groups, prefetch, step, initial, sums);
+    else block<R, 1>(x, weights, groups, prefetch, step, initial, sums);
 }
 
 // The product for as many rows as fit the scratch, at most scratch_rows. For `finish` see shared/int8_panels.inl.
 template <class Panels, class Finish>
-void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Panels& w, Finish& finish) {
+void int8_block_rows(const QuantisedRows& x, int64_t first, int64_t rows, const Panels& w, Finish& finish) {
     alignas(64) uint8_t scratch[scratch_rows * row_bytes];
     alignas(64) int32_t sums[scratch_rows * panel];
     alignas(64) int32_t start[scratch_rows * panel];  // each row's second term for every column
@@ -121,9 +121,9 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Panels
     }
     const int64_t blocks = rows < 4 ? 1 : rows / 2;  // each of one to three rows
     for (int64_t p = 0; p < panels; ++p) {
-        const int8_t* const whole = panel_of(w, inputs, p);
+        const int8_t* const panel_weights = panel_of(w, inputs, p);
         for (int64_t k = 0; k < inputs; k += slice) {
-            const int8_t* weights = whole + k * panel;
+            const int8_t* weights = panel_weights + k * panel;
             const int64_t depth = smaller(slice, inputs - k), part = depth * panel / blocks;
             uintptr_t prefetch = prefetch_address(w, panels * inputs * panel, (p * inputs + k) * panel, prefetch_distance);
             for (int64_t b = 0; b < blocks; ++b, prefetch += static_cast<uintptr_t>(part)) {
@@ -133,10 +133,10 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Panels
                 if (k == 0) {
                     for (int64_t r = 0; r < count; ++r) finish.prepare(first + row + r, p);
                 }
-                const int32_t* begin = (k == 0 ? start : sums) + row * panel;
-                if (count == 1) block_of<1>(from, weights, depth / 4, prefetch, blocks, begin, to);
-                else if (count == 2) block_of<2>(from, weights, depth / 4, prefetch, blocks, begin, to);
-                else block_of<3>(from, weights, depth / 4, prefetch, blocks, begin, to);
+                const int32_t* initial = (k == 0 ? start : sums) + row * panel;
+                if (count == 1) block_of<1>(from, weights, depth / 4, prefetch, blocks, initial, to);
+                else if (count == 2) block_of<2>(from, weights, depth / 4, prefetch, blocks, initial, to);
+                else block_of<3>(from, weights, depth / 4, prefetch, blocks, initial, to);
                 if (k + slice < inputs) continue;
                 for (int64_t r = 0; r < count; ++r) finish(first + row + r, p, to + r * panel);
             }
@@ -148,10 +148,10 @@ template <class Panels, class Finish>
 void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     if (rows < 1) return;
     const int64_t slices = (padded_inputs(w.inputs) + slice - 1) / slice;
-    const int64_t units = (rows + x.terms - 1) / x.terms, most = scratch_rows / slices / x.terms, turns = (units + most - 1) / most;
+    const int64_t units = (rows + x.terms - 1) / x.terms, max_units = scratch_rows / slices / x.terms, turns = (units + max_units - 1) / max_units;
     for (int64_t turn = 0; turn < turns; ++turn) {
         const int64_t first = units * turn / turns * x.terms, last = units * (turn + 1) / turns * x.terms;
-        int8_some(x, first, last - first, w, finish);
+        int8_block_rows(x, first, last - first, w, finish);
     }
 }
 
@@ -176,11 +176,11 @@ inline __m256i add_pairs(__m256i total, __m256i a, __m256i b) { return _mm256_ad
 #include "kernels/shared/dots_avx2.inl"
 #include "kernels/shared/table.inl"
 
-constexpr Kernels made = table(Isa::avx2, "avx2");
+constexpr Kernels kernel_table = table(Isa::avx2, "avx2");
 
 }  // namespace
 
 extern const Kernels avx2_kernels;
-const Kernels avx2_kernels = made;
+const Kernels avx2_kernels = kernel_table;
 
 }  // namespace uwaga

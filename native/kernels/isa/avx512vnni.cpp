@@ -31,7 +31,7 @@ struct PipelinedBlock {
     }
 
     // One row's weights load faster than dependent sums are added: two groups at once, in four chains.
-    static void run_one(const uint8_t* x, const int8_t* weights, const int32_t* correction, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+    static void run_row(const uint8_t* x, const int8_t* weights, const int32_t* correction, int64_t groups, uintptr_t prefetch, int32_t* sums) {
         const __m512i zero = _mm512_setzero_si512();
         __m512i a = _mm512_sub_epi32(zero, _mm512_load_si512(correction)), b = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
         __m512i c = zero, d = zero;
@@ -59,7 +59,7 @@ struct PipelinedBlock {
             sum[r][1] = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
         }
         const int64_t turn = groups / block_rows;  // inputs are padded to 64: 16 groups or a multiple
-        for (int64_t done = 0; done < groups; done += turn) {
+        for (int64_t group = 0; group < groups; group += turn) {
             for (int64_t g = 0; g < turn; ++g, weights += 128, x += 4, prefetch += static_cast<uintptr_t>(prefetch_step)) {
                 if (R > few_rows || (prefetch & 4095) < 128) _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
                 if (R > few_rows && prefetch_step > 64) _mm_prefetch(reinterpret_cast<const char*>(prefetch + 64), _MM_HINT_T1);
@@ -67,9 +67,9 @@ struct PipelinedBlock {
                 __asm__("" : "+v"(left), "+v"(right));  // otherwise gcc reads them from memory for every row
                 UWAGA_UNROLL
                 for (int r = 0; r < R; ++r) {
-                    const __m512i four_of = four(x + r * stride);
-                    sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], four_of, left);
-                    sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], four_of, right);
+                    const __m512i repeated = four(x + r * stride);
+                    sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], repeated, left);
+                    sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], repeated, right);
                 }
             }
             pending.finish_rows(1, finish);
@@ -86,7 +86,7 @@ struct PipelinedBlock {
                     int64_t groups, uintptr_t prefetch, int64_t prefetch_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
         switch (count) {
             case 1:
-                run_one(x, weights, correction, groups, prefetch, sums);
+                run_row(x, weights, correction, groups, prefetch, sums);
                 pending.finish_rows(block_rows, finish);
                 break;
             case 2: run_rows<2>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
@@ -130,11 +130,11 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& 
 #include "kernels/shared/dots_avx512.inl"
 #include "kernels/shared/table.inl"
 
-constexpr Kernels made = table(Isa::avx512vnni, "avx512vnni");
+constexpr Kernels kernel_table = table(Isa::avx512vnni, "avx512vnni");
 
 }  // namespace
 
 extern const Kernels avx512vnni_kernels;
-const Kernels avx512vnni_kernels = made;
+const Kernels avx512vnni_kernels = kernel_table;
 
 }  // namespace uwaga

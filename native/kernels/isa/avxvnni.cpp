@@ -107,19 +107,19 @@ inline __m256i add_pairs(__m256i total, __m256i a, __m256i b) {
 #include "kernels/shared/table.inl"
 
 #ifdef UWAGA_EMULATE
-constexpr Kernels made = table(Isa::avxvnni, "avxvnni (emulated)");
+constexpr Kernels kernel_table = table(Isa::avxvnni, "avxvnni (emulated)");
 #else
-constexpr Kernels made = table(Isa::avxvnni, "avxvnni");
+constexpr Kernels kernel_table = table(Isa::avxvnni, "avxvnni");
 #endif
 
 }  // namespace
 
 #ifdef UWAGA_EMULATE
 extern const Kernels emulated_avxvnni_kernels;
-const Kernels emulated_avxvnni_kernels = made;
+const Kernels emulated_avxvnni_kernels = kernel_table;
 #else
 extern const Kernels avxvnni_kernels;
-const Kernels avxvnni_kernels = made;
+const Kernels avxvnni_kernels = kernel_table;
 #endif
 
 }  // namespace uwaga

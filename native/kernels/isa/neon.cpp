@@ -74,9 +74,9 @@ struct Int8Block {
 #include "kernels/shared/int4_unpack.inl"
 
 struct Int4Block {
-    static constexpr int64_t rows = SignedRows::most;
+    static constexpr int64_t rows = SignedRows::max_rows;
 
-    static void run_one(const SignedRows& x, int64_t row, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+    static void run_row(const SignedRows& x, int64_t row, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
         int32x4_t total[8];
         UWAGA_UNROLL
         for (int c = 0; c < 8; ++c) total[c] = vdupq_n_s32(0);
@@ -93,13 +93,13 @@ struct Int4Block {
                 add<0>(sum, inputs[i], weights);
                 add<2>(sum, inputs[i], weights + 4 * panel);
             }
-            const int32_t of_x = x.row_sums(row)[g] / 65536;
+            const int32_t input_sum = x.row_sums(row)[g] / 65536;
             UWAGA_UNROLL
             for (int c = 0; c < 8; c += 2) {
-                const int8x8x2_t both = vld2_s8(pairs + 8 * c);  // steps, and middles
-                const int16x8_t step = vmovl_s8(both.val[0]), middle = vmovl_s8(both.val[1]);
-                total[c] = vmlaq_n_s32(vmlaq_s32(total[c], sum[c], vmovl_s16(vget_low_s16(step))), vmovl_s16(vget_low_s16(middle)), of_x);
-                total[c + 1] = vmlaq_n_s32(vmlaq_s32(total[c + 1], sum[c + 1], vmovl_s16(vget_high_s16(step))), vmovl_s16(vget_high_s16(middle)), of_x);
+                const int8x8x2_t pair = vld2_s8(pairs + 8 * c);  // steps, and middles
+                const int16x8_t step = vmovl_s8(pair.val[0]), middle = vmovl_s8(pair.val[1]);
+                total[c] = vmlaq_n_s32(vmlaq_s32(total[c], sum[c], vmovl_s16(vget_low_s16(step))), vmovl_s16(vget_low_s16(middle)), input_sum);
+                total[c + 1] = vmlaq_n_s32(vmlaq_s32(total[c + 1], sum[c + 1], vmovl_s16(vget_high_s16(step))), vmovl_s16(vget_high_s16(middle)), input_sum);
             }
         }
         UWAGA_UNROLL
@@ -107,7 +107,7 @@ struct Int4Block {
     }
 
     static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
-        for (int64_t row = 0; row < count; ++row) run_one(x, row, weights, groups, prefetch, sums);
+        for (int64_t row = 0; row < count; ++row) run_row(x, row, weights, groups, prefetch, sums);
     }
 
   private:
@@ -116,9 +116,9 @@ struct Int4Block {
     static void add(int32x4_t (&sum)[8], int8x16_t x, const uint8_t* weights) {
         UWAGA_UNROLL
         for (int c = 0; c < 8; ++c) {
-            const uint8x16_t both = vld1q_u8(weights + 16 * c);
-            sum[c] = vdotq_laneq_s32(sum[c], vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15))), x, lane);
-            sum[c] = vdotq_laneq_s32(sum[c], vreinterpretq_s8_u8(vshrq_n_u8(both, 4)), x, lane + 1);
+            const uint8x16_t packed = vld1q_u8(weights + 16 * c);
+            sum[c] = vdotq_laneq_s32(sum[c], vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15))), x, lane);
+            sum[c] = vdotq_laneq_s32(sum[c], vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)), x, lane + 1);
         }
     }
 };
@@ -127,11 +127,11 @@ struct Int4Block {
 #include "kernels/shared/dots_plain.inl"
 #include "kernels/shared/table.inl"
 
-constexpr Kernels made = table(Isa::neon, "neon");
+constexpr Kernels kernel_table = table(Isa::neon, "neon");
 
 }  // namespace
 
 extern const Kernels neon_kernels;
-const Kernels neon_kernels = made;
+const Kernels neon_kernels = kernel_table;
 
 }  // namespace uwaga

@@ -40,11 +40,11 @@ struct Int8Block {
 #include "kernels/shared/dots_plain.inl"
 #include "kernels/shared/table.inl"
 
-constexpr Kernels made = table(Isa::portable, "portable");
+constexpr Kernels kernel_table = table(Isa::portable, "portable");
 
 }  // namespace
 
 extern const Kernels portable_kernels;
-const Kernels portable_kernels = made;
+const Kernels portable_kernels = kernel_table;
 
 }  // namespace uwaga

@@ -19,7 +19,7 @@ constexpr int float_rows = 2;
 constexpr uintptr_t prefetch_distance = 0;  // there is none
 
 struct Int8Block {
-    static constexpr int64_t rows = 4, most = 128;  // groups whose inputs are widened at once
+    static constexpr int64_t rows = 4, max_groups = 128;  // groups whose inputs are widened at once
 
     // Inputs of a row less 128, in 16 bits.
     static void widen(const uint8_t* x, int64_t inputs, int16_t* to) {
@@ -41,7 +41,7 @@ struct Int8Block {
         for (int64_t g = 0; g < groups; ++g, x += 4, weights += 4 * panel) {
             v128_t four[R];  // the group's inputs, twice
             UWAGA_UNROLL
-            for (int r = 0; r < R; ++r) four[r] = wasm_v128_load64_splat(x + r * 4 * most);
+            for (int r = 0; r < R; ++r) four[r] = wasm_v128_load64_splat(x + r * 4 * max_groups);
             UWAGA_UNROLL
             for (int c = 0; c < 2 * V; ++c) {
                 const v128_t w = wasm_i16x8_load8x8(weights + 8 * c);
@@ -59,13 +59,13 @@ struct Int8Block {
     template <int R>
     static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, int32_t* sums) {
         constexpr int V = R == 1 ? 4 : R == 2 ? 2 : 1;  // at most eight registers of sums
-        int16_t wide[R * 4 * most];
+        int16_t wide[R * 4 * max_groups];
         int32_t halves[R * 2 * panel];
         for (int64_t c = 0; c < R * 2 * panel; c += 4) wasm_v128_store(halves + c, wasm_i32x4_splat(0));
-        for (int64_t done = 0; done < groups; done += most) {
-            const int64_t count = smaller(most, groups - done);
-            for (int r = 0; r < R; ++r) widen(x + r * stride + 4 * done, 4 * count, wide + r * 4 * most);
-            for (int64_t c = 0; c < panel; c += 4 * V) run_columns<R, V>(wide, weights + 4 * (done * panel + c), count, halves + 2 * c);
+        for (int64_t group_start = 0; group_start < groups; group_start += max_groups) {
+            const int64_t count = smaller(max_groups, groups - group_start);
+            for (int r = 0; r < R; ++r) widen(x + r * stride + 4 * group_start, 4 * count, wide + r * 4 * max_groups);
+            for (int64_t c = 0; c < panel; c += 4 * V) run_columns<R, V>(wide, weights + 4 * (group_start * panel + c), count, halves + 2 * c);
         }
         for (int64_t c = 0; c < R * panel; c += 4) {
             const v128_t left = wasm_v128_load(halves + 2 * c), right = wasm_v128_load(halves + 2 * c + 4);
@@ -121,7 +121,7 @@ inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
             const v128_t lowest = wasm_i8x16_sub(middles, wasm_i16x8_mul(steps, wasm_i16x8_splat(8 * 257)));
             const uint8_t* numbers = from + 2 * panel + 4 * c;
             for (int64_t k = 0; k < int4_inputs; k += 8, numbers += 4 * panel) {
-                const v128_t both = wasm_v128_load(numbers), lower = wasm_v128_and(both, half), upper = wasm_u8x16_shr(both, 4);
+                const v128_t packed = wasm_v128_load(numbers), lower = wasm_v128_and(packed, half), upper = wasm_u8x16_shr(packed, 4);
                 wasm_v128_store(to + k * panel + 4 * c, wasm_i8x16_add(lowest, wasm_i16x8_mul(steps, lower)));
                 wasm_v128_store(to + (k + 4) * panel + 4 * c, wasm_i8x16_add(lowest, wasm_i16x8_mul(steps, upper)));
             }
@@ -131,11 +131,11 @@ inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
 
 #include "kernels/shared/table.inl"
 
-constexpr Kernels made = table(Isa::wasm, "wasm");
+constexpr Kernels kernel_table = table(Isa::wasm, "wasm");
 
 }  // namespace
 
 extern const Kernels wasm_kernels;
-const Kernels wasm_kernels = made;
+const Kernels wasm_kernels = kernel_table;
 
 }  // namespace uwaga

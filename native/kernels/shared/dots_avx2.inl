@@ -16,7 +16,7 @@ struct Int8Dots {
         }
         const __m256i left = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
         const __m256i right = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[4], sum[5]), _mm256_hadd_epi32(sum[6], sum[7]));
-        const __m256i each = _mm256_add_epi32(_mm256_permute2x128_si256(left, right, 0x20), _mm256_permute2x128_si256(left, right, 0x31));
-        _mm256_store_si256(reinterpret_cast<__m256i*>(sums), each);
+        const __m256i sums_of_token = _mm256_add_epi32(_mm256_permute2x128_si256(left, right, 0x20), _mm256_permute2x128_si256(left, right, 0x31));
+        _mm256_store_si256(reinterpret_cast<__m256i*>(sums), sums_of_token);
     }
 };

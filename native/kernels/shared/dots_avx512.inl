@@ -3,7 +3,7 @@ struct Int8Dots {
     static constexpr int at_once = 16;
 
     // Lane i is the sum over the lanes of v[i], as in reduce_add_each.
-    static __m512i sum_each(const __m512i (&v)[16]) {
+    static __m512i reduce_sums(const __m512i (&v)[16]) {
         __m512i fours[4];
         UWAGA_UNROLL
         for (int i = 0; i < 4; ++i) {
@@ -26,6 +26,6 @@ struct Int8Dots {
             UWAGA_UNROLL
             for (int i = 0; i < at_once; ++i) sum[i] = _mm512_dpbusd_epi32(sum[i], row, _mm512_loadu_si512(weights[i] + k));
         }
-        _mm512_store_si512(sums, sum_each(sum));
+        _mm512_store_si512(sums, reduce_sums(sum));
     }
 };

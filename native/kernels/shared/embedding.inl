@@ -17,8 +17,8 @@ void int4_embed(const Int4Matrix& w, const int32_t* tokens, int64_t rows, float 
         const float factor = scale * w.scales[token];
         for (int64_t k = 0; k < w.inputs; ++k) {
             const uint8_t* group = from + k / int4_inputs * int4_group;
-            const uint8_t both = group[2 * panel + k % int4_inputs / 8 * 4 * panel + 4 * column + k % 4];
-            const int q = k % 8 < 4 ? both & 15 : both >> 4;
+            const uint8_t packed = group[2 * panel + k % int4_inputs / 8 * 4 * panel + 4 * column + k % 4];
+            const int q = k % 8 < 4 ? packed & 15 : packed >> 4;
             const int8_t step = static_cast<int8_t>(group[2 * column]), middle = static_cast<int8_t>(group[2 * column + 1]);
             y[k] = factor * static_cast<float>(step * (q - 8) + middle);
         }

@@ -24,12 +24,12 @@ struct ProductFinish {
             const float* residual = e.residual ? e.residual + row * e.residual_stride + column : nullptr;
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
-                const int at = i * lanes;
+                const int offset = i * lanes;
                 Vec r = v[i];
-                if (e.bias) r = r + load(e.bias + column + at);
+                if (e.bias) r = r + load(e.bias + column + offset);
                 if (e.activation == Activation::relu) r = max(set(0.0f), r);
-                if (residual) r = r + load(residual + at);
-                store(to + at, r);
+                if (residual) r = r + load(residual + offset);
+                store(to + offset, r);
             }
             return;
         }
@@ -46,26 +46,26 @@ struct ProductFinish {
         if (column + panel <= outputs) {
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
-                const int at = i * lanes;
+                const int offset = i * lanes;
                 Vec r = v[i];
-                if (bias) r = r + load(bias + at);
+                if (bias) r = r + load(bias + offset);
                 if (e.activation != Activation::none) r = activate(e.activation, r);
-                if (gate) r = r * load(gate + at);
-                if (residual) r = r + load(residual + at);
-                store(to + at, r);
+                if (gate) r = r * load(gate + offset);
+                if (residual) r = r + load(residual + offset);
+                store(to + offset, r);
             }
             return;
         }
         UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) {
-            const int64_t at = i * lanes, n = smaller(lanes, outputs - column - at);
+            const int64_t offset = i * lanes, n = smaller(lanes, outputs - column - offset);
             if (n <= 0) break;
             Vec r = v[i];
-            if (bias) r = r + load_part(bias + at, n);
+            if (bias) r = r + load_part(bias + offset, n);
             if (e.activation != Activation::none) r = activate(e.activation, r);
-            if (gate) r = r * load_part(gate + at, n);
-            if (residual) r = r + load_part(residual + at, n);
-            store_part(to + at, r, n);
+            if (gate) r = r * load_part(gate + offset, n);
+            if (residual) r = r + load_part(residual + offset, n);
+            store_part(to + offset, r, n);
         }
     }
 };

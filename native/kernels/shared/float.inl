@@ -20,8 +20,8 @@ inline Vec reduce_add_each(const Vec (&v)[lanes]) {
 
 // e^x, relative error about 1e-7; 0 below -87.3 (so for -inf), NaN for NaN, at most e^88.3.
 // Cephes expf: x = n ln 2 + r, |r| <= ln(2)/2, a polynomial of degree 6 in r.
-inline Vec exponential(const Vec& given) {
-    const Vec x = min(set(88.3f), max(set(-87.3f), given));  // NaN is the second operand, so it propagates
+inline Vec exponential(const Vec& argument) {
+    const Vec x = min(set(88.3f), max(set(-87.3f), argument));  // NaN is the second operand, so it propagates
     const Vec n = round_nearest(x * set(1.44269504088896341f));
     const Vec r = fma(n, set(2.12194440e-4f), fma(n, set(-0.693359375f), x));
     Vec p = set(1.9875691500e-4f);
@@ -31,7 +31,7 @@ inline Vec exponential(const Vec& given) {
     p = fma(p, r, set(1.6666665459e-1f));
     p = fma(p, r, set(5.0000001201e-1f));
     p = fma(p, r * r, r) + set(1.0f);
-    return zero_where_less(times_power_of_two(p, n), given, set(-87.3f));
+    return zero_where_less(times_power_of_two(p, n), argument, set(-87.3f));
 }
 
 // e^d for d <= 0 (or NaN), in fewer steps: relative error about 2e-7 down to d = -10, at most e^-87.3 below -87.3. 2^f
@@ -121,33 +121,33 @@ inline void chained(const float* x, int64_t width, float fill, Vec (&chain)[4], 
 }
 
 void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride) {
-    const int64_t whole = inputs / lanes * lanes;
+    const int64_t full = inputs / lanes * lanes;
     for (int64_t row = 0; row < rows; ++row, x += x_stride, values += stride) {
         Vec chain[4];
         chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return max_bits(abs(v), largest); });
         const Vec largest = max_bits(max_bits(chain[0], chain[1]), max_bits(chain[2], chain[3]));
-        const float spoilt = reduce_add(largest * set(0.0f));  // NaN if a value is not finite: its bits are the largest
+        const float not_finite = reduce_add(largest * set(0.0f));  // NaN if a value is not finite: its bits are the largest
         const float limit = reduce_max(largest);
-        if (!(spoilt == 0.0f) || limit < 1e-30f) {
+        if (!(not_finite == 0.0f) || limit < 1e-30f) {
             memset(values, 128, static_cast<size_t>(stride));
-            scales[row] = spoilt;  // NaN makes the row's whole product NaN
+            scales[row] = not_finite;  // NaN makes the row's whole product NaN
             continue;
         }
         scales[row] = limit * (1.0f / 127.0f);
         const Vec inverse = set(127.0f / limit);
-        for (int64_t k = 0; k < whole; k += lanes) store_quantised(values + k, load(x + k) * inverse);
-        memset(values + whole, 128, static_cast<size_t>(stride - whole));
-        if (whole < inputs) {
-            uint8_t rest[lanes];
-            store_quantised(rest, load_part(x + whole, inputs - whole) * inverse);
-            memcpy(values + whole, rest, static_cast<size_t>(inputs - whole));
+        for (int64_t k = 0; k < full; k += lanes) store_quantised(values + k, load(x + k) * inverse);
+        memset(values + full, 128, static_cast<size_t>(stride - full));
+        if (full < inputs) {
+            uint8_t tail[lanes];
+            store_quantised(tail, load_part(x + full, inputs - full) * inverse);
+            memcpy(values + full, tail, static_cast<size_t>(inputs - full));
         }
     }
 }
 
 void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride) {
-    const int64_t whole = width / lanes * lanes;
-    const int64_t rest = width - whole;
+    const int64_t full = width / lanes * lanes;
+    const int64_t tail = width - full;
     const float inverse_width = 1.0f / static_cast<float>(width);
     for (int64_t row = 0; row < rows; ++row, x += stride, y += y_stride) {
         Vec chain[4];
@@ -160,40 +160,40 @@ void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const flo
         chained(x, width, mean, chain, [centre](Vec v, Vec sum) { return fma(v - centre, v - centre, sum); });
         const float square = reduce_add((chain[0] + chain[1]) + (chain[2] + chain[3]));
         const Vec factor = set(1.0f / __builtin_sqrtf(square * inverse_width + epsilon));
-        for (int64_t k = 0; k < whole; k += lanes) {
+        for (int64_t k = 0; k < full; k += lanes) {
             const Vec g = gain ? load(gain + k) : set(1.0f), b = bias ? load(bias + k) : set(0.0f);
             store(y + k, fma((load(x + k) - centre) * factor, g, b));
         }
-        if (rest) {
-            const Vec g = gain ? load_part(gain + whole, rest) : set(1.0f), b = bias ? load_part(bias + whole, rest) : set(0.0f);
-            store_part(y + whole, fma((load_part(x + whole, rest) - centre) * factor, g, b), rest);
+        if (tail) {
+            const Vec g = gain ? load_part(gain + full, tail) : set(1.0f), b = bias ? load_part(bias + full, tail) : set(0.0f);
+            store_part(y + full, fma((load_part(x + full, tail) - centre) * factor, g, b), tail);
         }
     }
 }
 
 void ssru(const float* forget, const float* input, const float* before, const float* x, int64_t width, float* after, float* y) {
     const auto step = [](const Vec& f, const Vec& i, const Vec& c) {
-        const Vec kept = sigmoid(f);
-        return fma(kept, c - i, i);
+        const Vec forget_gate = sigmoid(f);
+        return fma(forget_gate, c - i, i);
     };
-    const int64_t whole = width / lanes * lanes, rest = width - whole;
-    for (int64_t k = 0; k < whole; k += lanes) {
+    const int64_t full = width / lanes * lanes, tail = width - full;
+    for (int64_t k = 0; k < full; k += lanes) {
         const Vec cell = step(load(forget + k), load(input + k), load(before + k));
         store(after + k, cell);
         store(y + k, load(x + k) + max(cell, set(0.0f)));
     }
-    if (!rest) return;
-    const Vec cell = step(load_part(forget + whole, rest), load_part(input + whole, rest), load_part(before + whole, rest));
-    store_part(after + whole, cell, rest);
-    store_part(y + whole, load_part(x + whole, rest) + max(cell, set(0.0f)), rest);
+    if (!tail) return;
+    const Vec cell = step(load_part(forget + full, tail), load_part(input + full, tail), load_part(before + full, tail));
+    store_part(after + full, cell, tail);
+    store_part(y + full, load_part(x + full, tail) + max(cell, set(0.0f)), tail);
 }
 
 void to_float16(const float* x, int64_t count, uint16_t* y) {
-    const int64_t whole = count / lanes * lanes;
-    for (int64_t i = 0; i < whole; i += lanes) store_float16(y + i, load(x + i));
-    if (whole < count) {
-        uint16_t rest[lanes];
-        store_float16(rest, load_part(x + whole, count - whole));
-        memcpy(y + whole, rest, static_cast<size_t>(count - whole) * 2);
+    const int64_t full = count / lanes * lanes;
+    for (int64_t i = 0; i < full; i += lanes) store_float16(y + i, load(x + i));
+    if (full < count) {
+        uint16_t tail[lanes];
+        store_float16(tail, load_part(x + full, count - full));
+        memcpy(y + full, tail, static_cast<size_t>(count - full) * 2);
     }
 }

@@ -18,23 +18,23 @@ inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
             __m256i pairs = _mm256_permute4x64_epi64(_mm256_castsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(from + 16 * c))), 0x50);
             pairs = _mm256_sub_epi16(pairs, _mm256_slli_epi16(pairs, 11));
             const __m256i left = _mm256_shuffle_epi8(pairs, first_two), right = _mm256_shuffle_epi8(pairs, last_two);
-            const auto put = [&](__m256i q, int8_t* at) {
+            const auto put = [&](__m256i q, int8_t* target) {
                 const __m256i low = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(q, ones), left);
                 const __m256i high = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(q, ones), right);
-                _mm256_store_si256(reinterpret_cast<__m256i*>(at), _mm256_packs_epi16(low, high));
+                _mm256_store_si256(reinterpret_cast<__m256i*>(target), _mm256_packs_epi16(low, high));
             };
             UWAGA_UNROLL
             for (int i = 0; i < 4; ++i) {
-                const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + 2 * panel + 4 * panel * i + 32 * c));
-                put(_mm256_and_si256(both, half), to + 8 * panel * i + 32 * c);
-                put(_mm256_and_si256(_mm256_srli_epi16(both, 4), half), to + 8 * panel * i + 4 * panel + 32 * c);
+                const __m256i packed = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + 2 * panel + 4 * panel * i + 32 * c));
+                put(_mm256_and_si256(packed, half), to + 8 * panel * i + 32 * c);
+                put(_mm256_and_si256(_mm256_srli_epi16(packed, 4), half), to + 8 * panel * i + 4 * panel + 32 * c);
             }
         }
     }
 }
 
 struct Int4Block {
-    static constexpr int64_t rows = SignedRows::most;
+    static constexpr int64_t rows = SignedRows::max_rows;
 
     template <int R>
     static void run_rows(const SignedRows& x, int64_t row, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
@@ -64,8 +64,8 @@ struct Int4Block {
                 }
                 UWAGA_UNROLL
                 for (int c = 0; c < columns; ++c) {
-                    const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + 2 * panel + 4 * panel * i + 32 * c));
-                    const __m256i lower = _mm256_and_si256(both, half), upper = _mm256_and_si256(_mm256_srli_epi16(both, 4), half);
+                    const __m256i packed = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + 2 * panel + 4 * panel * i + 32 * c));
+                    const __m256i lower = _mm256_and_si256(packed, half), upper = _mm256_and_si256(_mm256_srli_epi16(packed, 4), half);
                     UWAGA_UNROLL
                     for (int r = 0; r < R; ++r) {
                         sum[r][c].add(lower, first[r]);
@@ -79,8 +79,8 @@ struct Int4Block {
                 const __m256i pairs = _mm256_cvtepi8_epi16(_mm_load_si128(reinterpret_cast<const __m128i*>(weights + 16 * c)));
                 UWAGA_UNROLL
                 for (int r = 0; r < R; ++r) {
-                    const __m256i of_x = _mm256_set1_epi32(x.row_sums(row + r)[g]);
-                    total[r][c] = add_pairs(total[r][c], _mm256_blend_epi16(sum[r][c].end(x.row_starts(row + r)[g]), of_x, 0xaa), pairs);
+                    const __m256i input_sum = _mm256_set1_epi32(x.row_sums(row + r)[g]);
+                    total[r][c] = add_pairs(total[r][c], _mm256_blend_epi16(sum[r][c].end(x.row_starts(row + r)[g]), input_sum, 0xaa), pairs);
                 }
             }
         }

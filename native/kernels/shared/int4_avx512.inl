@@ -13,23 +13,23 @@ inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
             __m512i pairs = _mm512_maskz_expandloadu_epi64(0x55, from + 32 * c);
             pairs = _mm512_sub_epi16(pairs, _mm512_slli_epi16(pairs, 11));
             const __m512i left = _mm512_shuffle_epi8(pairs, first_two), right = _mm512_shuffle_epi8(pairs, last_two);
-            const auto put = [&](__m512i q, int8_t* at) {
+            const auto put = [&](__m512i q, int8_t* target) {
                 const __m512i low = _mm512_maddubs_epi16(_mm512_unpacklo_epi8(q, ones), left);
                 const __m512i high = _mm512_maddubs_epi16(_mm512_unpackhi_epi8(q, ones), right);
-                _mm512_store_si512(at, _mm512_packs_epi16(low, high));
+                _mm512_store_si512(target, _mm512_packs_epi16(low, high));
             };
             UWAGA_UNROLL
             for (int i = 0; i < 4; ++i) {
-                const __m512i both = _mm512_load_si512(from + 2 * panel + 4 * panel * i + 64 * c);
-                put(_mm512_and_si512(both, half), to + 8 * panel * i + 64 * c);
-                put(_mm512_and_si512(_mm512_srli_epi16(both, 4), half), to + 8 * panel * i + 4 * panel + 64 * c);
+                const __m512i packed = _mm512_load_si512(from + 2 * panel + 4 * panel * i + 64 * c);
+                put(_mm512_and_si512(packed, half), to + 8 * panel * i + 64 * c);
+                put(_mm512_and_si512(_mm512_srli_epi16(packed, 4), half), to + 8 * panel * i + 4 * panel + 64 * c);
             }
         }
     }
 }
 
 struct Int4Block {
-    static constexpr int64_t rows = SignedRows::most;
+    static constexpr int64_t rows = SignedRows::max_rows;
 
     template <int R>
     static void run_rows(const SignedRows& x, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
@@ -50,9 +50,9 @@ struct Int4Block {
                 __m512i lower[2], upper[2];
                 UWAGA_UNROLL
                 for (int c = 0; c < 2; ++c) {
-                    const __m512i both = _mm512_load_si512(weights + 64 * c);
-                    lower[c] = _mm512_and_si512(both, half);
-                    upper[c] = _mm512_and_si512(_mm512_srli_epi16(both, 4), half);
+                    const __m512i packed = _mm512_load_si512(weights + 64 * c);
+                    lower[c] = _mm512_and_si512(packed, half);
+                    upper[c] = _mm512_and_si512(_mm512_srli_epi16(packed, 4), half);
                 }
                 UWAGA_UNROLL
                 for (int r = 0; r < R; ++r) {
@@ -64,9 +64,9 @@ struct Int4Block {
             // Pairs of 16 bits: the sum of x * (q - 8) by the step, and that of x by the middle.
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) {
-                const __m512i of_x = _mm512_set1_epi32(x.row_sums(r)[g]);
+                const __m512i input_sum = _mm512_set1_epi32(x.row_sums(r)[g]);
                 UWAGA_UNROLL
-                for (int c = 0; c < 2; ++c) total[r][c] = _mm512_dpwssd_epi32(total[r][c], _mm512_mask_blend_epi16(0xaaaaaaaau, sum[r][c], of_x), pairs[c]);
+                for (int c = 0; c < 2; ++c) total[r][c] = _mm512_dpwssd_epi32(total[r][c], _mm512_mask_blend_epi16(0xaaaaaaaau, sum[r][c], input_sum), pairs[c]);
             }
         }
         UWAGA_UNROLL

@@ -4,7 +4,8 @@
 //
 //     struct Int4Block {
 //         static constexpr int64_t rows;  // at most; 0: panels are always unpacked, and `run` does not exist
-//         static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums);
+//         static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups,
+//                         uintptr_t prefetch, int32_t* sums);
 //     };
 //
 // which writes the exact sums (count, 32) of a panel, and
@@ -13,7 +14,7 @@
 //
 // which writes panels, or a part of the inputs of one, as int8. Included inside an unnamed namespace.
 
-static_assert(Int4Block::rows <= SignedRows::most);
+static_assert(Int4Block::rows <= SignedRows::max_rows);
 constexpr int64_t unpacked_size = 64 * 1024;  // bytes of an unpacked panel, or a piece of one
 constexpr int64_t unpacked_rows = 64;         // multiplied by a panel that is unpacked piece by piece
 
@@ -22,16 +23,16 @@ struct UnpackedPanels {
     const Int4Matrix& packed;
     const int32_t* sums;
     int64_t outputs, inputs;
-    int8_t* room;  // for a panel
+    int8_t* scratch;  // for a panel
 };
 inline const int8_t* panel_of(const UnpackedPanels& w, int64_t inputs, int64_t p) {
     const int64_t groups = inputs / int4_inputs;
-    unpack(w.packed.panels + p * groups * int4_group, groups, w.room);
-    return w.room;
+    unpack(w.packed.panels + p * groups * int4_group, groups, w.scratch);
+    return w.scratch;
 }
 inline uintptr_t prefetch_address(const UnpackedPanels& w, int64_t size, int64_t byte, uintptr_t distance) {
-    constexpr int64_t whole = int4_inputs * panel;
-    return prefetch_address(w.packed, size / whole * int4_group, byte / whole * int4_group, distance);
+    constexpr int64_t group_size = int4_inputs * panel;
+    return prefetch_address(w.packed, size / group_size * int4_group, byte / group_size * int4_group, distance);
 }
 
 struct AddToTotals {
@@ -49,7 +50,7 @@ void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, 
     alignas(64) int8_t scratch[unpacked_size];
     if (inputs * panel <= unpacked_size) return int8_panels(x, rows, UnpackedPanels{w, w.sums, w.outputs, inputs, scratch}, finish);
     // Panels that do not fit: piece by piece of their inputs. The correction belongs to the first piece.
-    alignas(64) const int32_t none[panel] = {};
+    alignas(64) const int32_t zeros[panel] = {};
     alignas(64) int32_t totals[unpacked_rows * panel];
     constexpr int64_t piece = unpacked_size / panel;
     for (int64_t row = 0; row < rows; row += unpacked_rows) {
@@ -60,8 +61,8 @@ void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, 
             for (int64_t k = 0; k < inputs; k += piece) {
                 const int64_t depth = smaller(piece, inputs - k);
                 unpack(w.panels + (p * groups + k / int4_inputs) * int4_group, depth / int4_inputs, scratch);
-                const QuantisedRows some{x.values + row * x.stride + k, x.scales + row, x.stride};
-                int8_panels(some, count, Int8Matrix{scratch, w.scales + p * panel, k ? none : w.sums + p * panel, panel, depth}, add);
+                const QuantisedRows block_rows{x.values + row * x.stride + k, x.scales + row, x.stride};
+                int8_panels(block_rows, count, Int8Matrix{scratch, w.scales + p * panel, k ? zeros : w.sums + p * panel, panel, depth}, add);
             }
             for (int64_t r = 0; r < count; ++r) {
                 finish.prepare(row + r, p);
@@ -78,9 +79,9 @@ void direct_rows(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Fini
     signed_rows.fill(x, rows, inputs);
     alignas(64) int32_t sums[Block::rows * panel];
     for (int64_t p = 0; p < panels; ++p) {
-        const int64_t at = p * groups * int4_group;
+        const int64_t offset = p * groups * int4_group;
         for (int64_t r = 0; r < rows; ++r) finish.prepare(r, p);
-        Block::run(rows, signed_rows, w.panels + at, groups, prefetch_address(w, panels * groups * int4_group, at, prefetch_distance), sums);
+        Block::run(rows, signed_rows, w.panels + offset, groups, prefetch_address(w, panels * groups * int4_group, offset, prefetch_distance), sums);
         for (int64_t r = 0; r < rows; ++r) finish(r, p, sums + r * panel);
     }
 }
@@ -89,7 +90,7 @@ void direct_rows(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Fini
 template <class Finish>
 void int4_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
     if constexpr (Int4Block::rows > 0) {
-        if (rows <= Int4Block::rows && padded_inputs(w.inputs) <= SignedRows::most_inputs) return direct_rows<Int4Block>(x, rows, w, finish);
+        if (rows <= Int4Block::rows && padded_inputs(w.inputs) <= SignedRows::max_inputs) return direct_rows<Int4Block>(x, rows, w, finish);
     }
     unpacked_panels(x, rows, w, finish);
 }

@@ -2,10 +2,10 @@
 // starts from -8 times the sum of x; it is then that of x * (q - 8) and fits in 16 bits: |.| <= 32 * 127 * 8. The middle
 // is multiplied by the sum of x. Included inside an unnamed namespace.
 struct SignedRows {
-    static constexpr int64_t most = 4, most_inputs = 16384;
-    alignas(64) int8_t values[most * most_inputs];
-    int32_t starts[most * most_inputs / int4_inputs];  // -8 times the sum
-    int32_t sums[most * most_inputs / int4_inputs];    // the sum, times 2^16
+    static constexpr int64_t max_rows = 4, max_inputs = 16384;
+    alignas(64) int8_t values[max_rows * max_inputs];
+    int32_t starts[max_rows * max_inputs / int4_inputs];  // -8 times the sum
+    int32_t sums[max_rows * max_inputs / int4_inputs];    // the sum, times 2^16
     int64_t inputs = 0;
 
     void fill(const QuantisedRows& x, int64_t rows, int64_t padded) {

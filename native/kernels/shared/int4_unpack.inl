@@ -3,8 +3,8 @@ inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
     for (int64_t g = 0; g < groups; ++g, from += int4_group, to += int4_inputs * panel) {
         int8_t step[4 * panel], first[4 * panel];  // of every number of four inputs; first: the number of q = 0
         for (int64_t c = 0; c < panel; ++c) {
-            const int8_t by = static_cast<int8_t>(from[2 * c]), lowest = static_cast<int8_t>(from[2 * c + 1] - 8 * from[2 * c]);
-            for (int64_t k = 0; k < 4; ++k) step[4 * c + k] = by, first[4 * c + k] = lowest;
+            const int8_t factor = static_cast<int8_t>(from[2 * c]), lowest = static_cast<int8_t>(from[2 * c + 1] - 8 * from[2 * c]);
+            for (int64_t k = 0; k < 4; ++k) step[4 * c + k] = factor, first[4 * c + k] = lowest;
         }
         const uint8_t* numbers = from + 2 * panel;
         for (int64_t i = 0; i < 4; ++i, numbers += 4 * panel) {

@@ -2,7 +2,8 @@
 //
 //     struct Int8Dots {
 //         static constexpr int at_once;  // tokens
-//         static void run(const uint8_t* x, const int8_t* const (&weights)[at_once], int64_t inputs, int32_t* sums);
+//         static void run(const uint8_t* x, const int8_t* const (&weights)[at_once], int64_t inputs,
+//                         int32_t* sums);
 //     };
 //
 // which multiplies a row by the weights of `at_once` tokens: exact sums of u8 * q, over inputs padded to 64. Included
@@ -17,16 +18,16 @@ inline void finish_listed(const int32_t* sums, float row_scale, const ListedToke
 }
 
 void int8_listed(const QuantisedRows& x, int64_t rows, const ListedTokens& w, float* logits, int64_t stride) {
-    constexpr int64_t most = Int8Dots::at_once;
+    constexpr int64_t block = Int8Dots::at_once;
     const int64_t inputs = padded_inputs(w.inputs);
     const int8_t* weights = static_cast<const int8_t*>(w.weights);
-    alignas(64) int32_t sums[most];
-    for (int64_t first = 0; first < w.count; first += most) {
-        const int64_t count = smaller(most, w.count - first);
-        const int8_t* of[most];
-        for (int64_t i = 0; i < most; ++i) of[i] = weights + w.tokens[first + smaller(i, count - 1)] * inputs;
+    alignas(64) int32_t sums[block];
+    for (int64_t first = 0; first < w.count; first += block) {
+        const int64_t count = smaller(block, w.count - first);
+        const int8_t* token_weights[block];
+        for (int64_t i = 0; i < block; ++i) token_weights[i] = weights + w.tokens[first + smaller(i, count - 1)] * inputs;
         for (int64_t row = 0; row < rows; ++row) {
-            Int8Dots::run(x.values + row * x.stride, of, inputs, sums);
+            Int8Dots::run(x.values + row * x.stride, token_weights, inputs, sums);
             finish_listed(sums, x.scales[row], w, first, count, logits + row * stride);
         }
     }

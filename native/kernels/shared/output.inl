@@ -15,15 +15,15 @@ inline bool is_banned(const OutputRow& out, int32_t token) {
 }
 
 // A heap with the worst candidate at its root.
-inline void sift_down(Candidate* heap, int32_t size, int32_t at) {
-    const Candidate moved = heap[at];
-    for (int32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+inline void sift_down(Candidate* heap, int32_t size, int32_t index) {
+    const Candidate moved = heap[index];
+    for (int32_t child = 2 * index + 1; child < size; child = 2 * index + 1) {
         if (child + 1 < size && better(heap[child], heap[child + 1])) ++child;
         if (!better(moved, heap[child])) break;
-        heap[at] = heap[child];
-        at = child;
+        heap[index] = heap[child];
+        index = child;
     }
-    heap[at] = moved;
+    heap[index] = moved;
 }
 
 // The running result of a row: its best candidates and log-sum-exp so far.
@@ -47,42 +47,42 @@ struct RowState {
 
     // Process a panel's `n` logits: called if one is above the bar or the list is not full.
     UWAGA_COLD void notice(const OutputRow& out, const float* logits, int64_t column, int64_t n) {
-        Vec most = load(logits);
-        for (int i = 1; i < parts; ++i) most = max(most, load(logits + i * lanes));
-        if (any_greater(most, top)) {
-            const Vec higher = set(reduce_max(most));
+        Vec maximum = load(logits);
+        for (int i = 1; i < parts; ++i) maximum = max(maximum, load(logits + i * lanes));
+        if (any_greater(maximum, top)) {
+            const Vec higher = set(reduce_max(maximum));
             sum = sum * log_sum_exp_term(top - higher);
             top = higher;
         }
         if (!full(out)) {
-            for (int64_t i = 0; i < n; ++i) offer(out, logits[i], static_cast<int32_t>(column + i));
+            for (int64_t i = 0; i < n; ++i) consider(out, logits[i], static_cast<int32_t>(column + i));
         } else {
             for (int i = 0; i < parts; ++i) {
                 for (uint32_t mask = greater_mask(load(logits + i * lanes), set(threshold)); mask; mask &= mask - 1) {
-                    const int at = i * lanes + __builtin_ctz(mask);
-                    offer(out, logits[at], static_cast<int32_t>(column + at));
+                    const int index = i * lanes + __builtin_ctz(mask);
+                    consider(out, logits[index], static_cast<int32_t>(column + index));
                 }
             }
         }
         bar = full(out) ? min(set(threshold), top) : set(minus_infinity);
     }
 
-    void offer(const OutputRow& out, float logit, int32_t token) {
-        const Candidate given{logit == logit ? logit : minus_infinity, token};  // NaN ranks last
-        if (out.count < 1 || (full(out) && !(given.logit > threshold)) || is_banned(out, token)) return;
+    void consider(const OutputRow& out, float logit, int32_t token) {
+        const Candidate candidate{logit == logit ? logit : minus_infinity, token};  // NaN ranks last
+        if (out.count < 1 || (full(out) && !(candidate.logit > threshold)) || is_banned(out, token)) return;
         if (out.count <= sorted_until) {
-            int32_t at = full(out) ? filled - 1 : filled++;
-            for (; at > 0 && better(given, out.best[at - 1]); --at) out.best[at] = out.best[at - 1];
-            out.best[at] = given;
+            int32_t index = full(out) ? filled - 1 : filled++;
+            for (; index > 0 && better(candidate, out.best[index - 1]); --index) out.best[index] = out.best[index - 1];
+            out.best[index] = candidate;
             if (full(out)) threshold = out.best[filled - 1].logit;
         } else if (!full(out)) {
-            out.best[filled++] = given;
+            out.best[filled++] = candidate;
             if (full(out)) {
-                for (int32_t at = filled / 2 - 1; at >= 0; --at) sift_down(out.best, filled, at);
+                for (int32_t index = filled / 2 - 1; index >= 0; --index) sift_down(out.best, filled, index);
                 threshold = out.best[0].logit;
             }
         } else {
-            out.best[0] = given;
+            out.best[0] = candidate;
             sift_down(out.best, filled, 0);
             threshold = out.best[0].logit;
         }
@@ -91,7 +91,7 @@ struct RowState {
     void finish(OutputRow& out) {
         if (out.count > sorted_until) {
             if (!full(out)) {
-                for (int32_t at = filled / 2 - 1; at >= 0; --at) sift_down(out.best, filled, at);
+                for (int32_t index = filled / 2 - 1; index >= 0; --index) sift_down(out.best, filled, index);
             }
             for (int32_t size = filled - 1; size > 0; --size) {
                 const Candidate worst = out.best[0];
@@ -128,7 +128,7 @@ struct OutputFinish {
 
     UWAGA_NOINLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
         const int64_t column = p * panel;
-        OutputRow& asked = out[row];
+        OutputRow& output_row = out[row];
         RowState& state = states[row];
         const int64_t n = smaller(panel, outputs - column);
         const float* const shift = cap == 0.0f ? bias : nullptr;
@@ -149,21 +149,21 @@ struct OutputFinish {
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) v[i] = load(logits + i * lanes);
         }
-        if (asked.logits) {
+        if (output_row.logits) {
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int64_t left = n - i * lanes;
-                if (left > 0) store_part(asked.logits + column + i * lanes, v[i], smaller(lanes, left));
+                if (left > 0) store_part(output_row.logits + column + i * lanes, v[i], smaller(lanes, left));
             }
         }
-        Vec most = v[0];
+        Vec maximum = v[0];
         UWAGA_UNROLL
-        for (int i = 1; i < parts; ++i) most = max(most, v[i]);
-        if (any_greater(most, state.bar) || !state.full(asked)) {
+        for (int i = 1; i < parts; ++i) maximum = max(maximum, v[i]);
+        if (any_greater(maximum, state.bar) || !state.full(output_row)) {
             alignas(64) float logits[panel];
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
-            state.notice(asked, logits, column, n);
+            state.notice(output_row, logits, column, n);
         }
         Vec added = log_sum_exp_term(v[0] - state.top);
         UWAGA_UNROLL
@@ -194,9 +194,9 @@ struct DequantiseTerms {
 
     void prepare(int64_t, int64_t) const {}
 
-    void operator()(int64_t at, int64_t p, const int32_t* sums) {
-        const Vec scale = set(x.scales[at]);
-        const bool two = x.terms == 2, adds = two && at % 2;
+    void operator()(int64_t row, int64_t p, const int32_t* sums) {
+        const Vec scale = set(x.scales[row]);
+        const bool two = x.terms == 2, adds = two && row % 2;
         Vec v[parts];
         UWAGA_UNROLL
         for (int i = 0; i < parts; ++i) {
@@ -204,16 +204,16 @@ struct DequantiseTerms {
             if (adds) v[i] = first[i] + v[i];
             first[i] = v[i];
         }
-        if (!two || adds) finish(two ? at / 2 : at, p, v);
+        if (!two || adds) finish(two ? row / 2 : row, p, v);
     }
 };
 
 void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const LogitEpilogue& e, OutputRow* out) {
     output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
-        const int64_t at = first * x.terms;
-        const QuantisedRows some{x.values + at * x.stride, x.scales + at, x.stride, x.terms};
-        DequantiseTerms dequantise{some, w.scales, finish, {}};
-        int8_panels(some, count * x.terms, w, dequantise);
+        const int64_t offset = first * x.terms;
+        const QuantisedRows block_rows{x.values + offset * x.stride, x.scales + offset, x.stride, x.terms};
+        DequantiseTerms dequantise{block_rows, w.scales, finish, {}};
+        int8_panels(block_rows, count * x.terms, w, dequantise);
     });
 }
 void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const LogitEpilogue& e, OutputRow* out) {

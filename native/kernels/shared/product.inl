@@ -34,7 +34,7 @@ void int4_product(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, con
     int4_panels(x, rows, w, dequantise);
 }
 
-// ---- float32 and bfloat16 weights; sums run in the order of the inputs, for any number of rows --------------------
+// ---- float32 and bfloat16 weights; sums run in the order of the inputs, for any number of rows ------------
 
 // R rows and 32 columns. The sums are local: as far as the compiler knows, a store through `out` could change x.
 template <int R>

@@ -1,11 +1,11 @@
 // Recurrent units and their attention, and rotary positions, over Vec. Included inside an unnamed namespace after attention.inl.
 
-// A whole vector of a row, or its last n elements.
-struct Whole {
+// A full vector of a row, or its last n elements.
+struct FullVector {
     Vec get(const float* p) const { return load(p); }
     void put(float* p, const Vec& v) const { store(p, v); }
 };
-struct Rest {
+struct PartialVector {
     int64_t n;
     Vec get(const float* p) const { return load_part(p, n); }
     void put(float* p, const Vec& v) const { store_part(p, v, n); }
@@ -15,8 +15,8 @@ struct Rest {
 template <class Step>
 inline void by_vector(int64_t width, const Step& step) {
     int64_t k = 0;
-    for (; k + lanes <= width; k += lanes) step(k, Whole{});
-    if (k < width) step(k, Rest{width - k});
+    for (; k + lanes <= width; k += lanes) step(k, FullVector{});
+    if (k < width) step(k, PartialVector{width - k});
 }
 
 void rotate(float* x, int64_t heads, int64_t head_width, const float* turns) {
@@ -44,7 +44,7 @@ void gru(const float* update, const float* update_state, const float* candidate,
 
 void lstm(const float* inputs, const float* states, const float* before, int64_t units, float* after, float* hidden) {
     by_vector(units, [=](int64_t k, auto part) {
-        const auto sum = [&](int64_t of) { return part.get(inputs + of * units + k) + part.get(states + of * units + k); };
+        const auto sum = [&](int64_t gate_index) { return part.get(inputs + gate_index * units + k) + part.get(states + gate_index * units + k); };
         const Vec written = sigmoid(sum(0)) * hyperbolic_tangent(sum(2));
         const Vec cell = fma(sigmoid(sum(1)), part.get(before + k), written);
         part.put(hidden + k, sigmoid(sum(3)) * hyperbolic_tangent(cell));
@@ -63,14 +63,14 @@ inline void score_keys(const float* keys, int64_t stride, int64_t length, int64_
             const float* key = keys + (first + j) * stride;
             int64_t k = 0;
             for (; j < count && k + 2 * lanes <= width; k += 2 * lanes) {
-                a = term(k, key + k, Whole{}, a);
-                b = term(k + lanes, key + k + lanes, Whole{}, b);
+                a = term(k, key + k, FullVector{}, a);
+                b = term(k + lanes, key + k + lanes, FullVector{}, b);
             }
             if (j < count && k + lanes <= width) {
-                a = term(k, key + k, Whole{}, a);
+                a = term(k, key + k, FullVector{}, a);
                 k += lanes;
             }
-            if (j < count && k < width) b = term(k, key + k, Rest{width - k}, b);
+            if (j < count && k < width) b = term(k, key + k, PartialVector{width - k}, b);
             sums[j] = a + b;
         }
         store_part(scores + first, reduce_add_each(sums) * set(scale), count);
@@ -106,22 +106,22 @@ void weigh_values(float* weights, const float* gain, const float* values, int64_
     softmax(weights, length);
     if (gain) by_vector(length, [=](int64_t t, auto part) { part.put(weights + t, part.get(weights + t) * part.get(gain + t)); });
     int64_t k = 0;
-    for (; k + 4 * lanes <= width; k += 4 * lanes) weighted_columns<4>(weights, values + k, stride, length, Whole{}, context + k);
-    for (; k + lanes <= width; k += lanes) weighted_columns<1>(weights, values + k, stride, length, Whole{}, context + k);
-    if (k < width) weighted_columns<1>(weights, values + k, stride, length, Rest{width - k}, context + k);
+    for (; k + 4 * lanes <= width; k += 4 * lanes) weighted_columns<4>(weights, values + k, stride, length, FullVector{}, context + k);
+    for (; k + lanes <= width; k += lanes) weighted_columns<1>(weights, values + k, stride, length, FullVector{}, context + k);
+    if (k < width) weighted_columns<1>(weights, values + k, stride, length, PartialVector{width - k}, context + k);
 }
 
 void predict_window(const float* hidden, const float* vector, int64_t width, int64_t length, int64_t reach, int64_t* window, float* gain) {
-    float share;
-    score_dot(hidden, vector, 0, 1, width, 1.0f, &share);
-    store_part(&share, sigmoid(set(share)), 1);
-    const float centre = static_cast<float>(length) * share, most = static_cast<float>(reach);
+    float relative_centre;
+    score_dot(hidden, vector, 0, 1, width, 1.0f, &relative_centre);
+    store_part(&relative_centre, sigmoid(set(relative_centre)), 1);
+    const float centre = static_cast<float>(length) * relative_centre, max_distance = static_cast<float>(reach);
     window[0] = window[1] = 0;
     for (int64_t t = 0; t < length; ++t) {
         const float distance = static_cast<float>(t) - centre;
-        gain[t] = -2.0f / (most * most) * (distance * distance);
-        if (distance < -most) window[0] = t + 1;
-        if (distance <= most) window[1] = t + 1;
+        gain[t] = -2.0f / (max_distance * max_distance) * (distance * distance);
+        if (distance < -max_distance) window[0] = t + 1;
+        if (distance <= max_distance) window[1] = t + 1;
     }
     by_vector(length, [=](int64_t t, auto part) { part.put(gain + t, exponential_of_negative(part.get(gain + t))); });
     if (!(window[0] < window[1])) window[0] = 0, window[1] = length;  // the centre is NaN, and so is every weight

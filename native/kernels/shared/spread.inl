@@ -1,6 +1,6 @@
 // Spreading of a row's numbers over all of its inputs. Included inside an unnamed namespace.
 //
-// Every number is a sum and product in an order that the inputs alone determine, without fused operations: the same
+// Every number is a sum and product in an order that only the number of inputs determines, without fused operations: the same
 // bits on every instruction set.
 
 // Stages of the Hadamard transform of blocks of the row, of distance `lanes` and more; two at a time while there are.
@@ -32,7 +32,7 @@ inline void hadamard_stages(float* y, int64_t inputs, int64_t block) {
 template <int fixed>
 inline void mix_column(const float* x, const Spread& s, int64_t k, float* y) {
     const int64_t pairs = fixed ? fixed : s.blocks / 2;
-    Vec sums[fixed ? fixed : Spread::most_blocks / 2], differences[fixed ? fixed : Spread::most_blocks / 2];
+    Vec sums[fixed ? fixed : Spread::max_blocks / 2], differences[fixed ? fixed : Spread::max_blocks / 2];
     const Vec first = load(x + k);
     Vec total = first;
     for (int64_t i = 0; i < pairs; ++i) {
@@ -44,12 +44,12 @@ inline void mix_column(const float* x, const Spread& s, int64_t k, float* y) {
     store(y + k, total);
     for (int64_t j = 1; j <= pairs; ++j) {
         Vec even = first, odd = set(0.0f);
-        int64_t at = 0;
+        int64_t start = 0;
         for (int64_t i = 0; i < pairs; ++i) {
-            at += j;
-            if (at >= s.blocks) at -= s.blocks;
-            even = even + set(s.cosines[at]) * sums[i];
-            odd = odd + set(s.sines[at]) * differences[i];
+            start += j;
+            if (start >= s.blocks) start -= s.blocks;
+            even = even + set(s.cosines[start]) * sums[i];
+            odd = odd + set(s.sines[start]) * differences[i];
         }
         store(y + j * s.block + k, even + odd);
         store(y + (s.blocks - j) * s.block + k, even - odd);
@@ -61,11 +61,11 @@ inline void mix(const float* x, const Spread& s, float* y) {
     for (int64_t k = 0; k < s.block; k += lanes) mix_column<fixed>(x, s, k, y);
 }
 
-void spread(const float* x, const Spread& s, bool back, float* y) {
+void spread(const float* x, const Spread& s, bool inverse, float* y) {
     const int64_t inputs = s.block * s.blocks;
     float* to = s.blocks > 1 ? y + inputs : y;
     const Vec factor = set(s.factor);
-    if (back) {
+    if (inverse) {
         for (int64_t k = 0; k < inputs; k += lanes) store(to + k, hadamard(load(x + k) * factor));
     } else {
         for (int64_t k = 0; k < inputs; k += lanes) store(to + k, hadamard(load(x + k) * (load(s.signs + k) * factor)));
@@ -75,5 +75,5 @@ void spread(const float* x, const Spread& s, bool back, float* y) {
     else if (s.blocks == 5) mix<2>(to, s, y);
     else if (s.blocks == 9) mix<4>(to, s, y);
     else if (s.blocks > 1) mix<0>(to, s, y);
-    for (int64_t k = 0; back && k < inputs; k += lanes) store(y + k, load(y + k) * load(s.signs + k));
+    for (int64_t k = 0; inverse && k < inputs; k += lanes) store(y + k, load(y + k) * load(s.signs + k));
 }

@@ -1,6 +1,7 @@
-// Included last by each file of isa/: the rest of its kernel table. Needs Vec with float.inl and attention.inl and, for
-// the products,
-//     constexpr int float_rows    rows of a block with float weights: as many as keep float_rows * 32 sums in registers
+// Included last by each file of isa/: the remaining functions and the kernel table. Needs Vec with float.inl
+// and attention.inl and, for the products,
+//     constexpr int float_rows    rows of a block with float weights: as many as keep float_rows * 32 sums in
+//                                 registers
 //     int8_panels                 see int8_panels.inl
 //     Int4Block                   see int4_panels.inl
 //     Int8Dots                    see listed.inl

@@ -93,8 +93,8 @@ inline Vec load_float16_part(const uint16_t* p, int64_t n) {
     return load_float16(part);
 }
 inline void store_float16(uint16_t* p, Vec a) {
-    const Vec kept = max(set(-65504.0f), min(set(65504.0f), a));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(kept.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const Vec clamped = max(set(-65504.0f), min(set(65504.0f), a));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(clamped.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const __m256i q = _mm256_cvtps_epi32(a.v);

@@ -77,8 +77,8 @@ inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
 inline Vec load_float16(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
 inline Vec load_float16_part(const uint16_t* p, int64_t n) { return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p))}; }
 inline void store_float16(uint16_t* p, Vec a) {
-    const Vec kept = max(set(-65504.0f), min(set(65504.0f), a));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(kept.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const Vec clamped = max(set(-65504.0f), min(set(65504.0f), a));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(clamped.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const __m128i q = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v));

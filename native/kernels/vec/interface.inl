@@ -3,8 +3,9 @@
 // the same unnamed namespace, so that the compiler reports a missing function or a wrong type.
 //
 // Types do not express three parts of the interface:
-// - `fma` may round once or twice, `reciprocal` may be approximate: results differ between instruction sets, never
-//   between rows. Sums over lanes run in an order fixed by the width, the same for each lane of reduce_add_pairs.
+// - `fma` may round once or twice, `reciprocal` may be approximate: results differ between instruction sets,
+//   never between rows. Sums over lanes run in an order fixed by the width, the same for each lane of
+//   reduce_add_pairs.
 // - max, min: the second operand if either is NaN. max_bits: NaN is the largest, so it propagates.
 // - load_part and store_part access only the first n elements; n may exceed the width.
 // Nothing here is from the standard library: see shared/float.inl.

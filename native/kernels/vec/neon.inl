@@ -82,8 +82,8 @@ inline Vec load_float16_part(const uint16_t* p, int64_t n) {
     return load_float16(part);
 }
 inline void store_float16(uint16_t* p, Vec a) {
-    const Vec kept = max(set(-65504.0f), min(set(65504.0f), a));
-    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(kept.v)));
+    const Vec clamped = max(set(-65504.0f), min(set(65504.0f), a));
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(clamped.v)));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const int16x4_t words = vmovn_s32(vcvtnq_s32_f32(a.v));

@@ -59,9 +59,9 @@ inline float reduce_add(const Vec& a) {
 }
 inline Vec add_pair(const Vec& a, const Vec& b) { return {wasm_f32x4_add(a.low, a.high), wasm_f32x4_add(b.low, b.high)}; }
 // The sums of two pairs, each in reduce_add's order: a transposition, and lanes added as there.
-inline v128_t reduce_add_four(const Vec& one, const Vec& other) {
-    const v128_t a = wasm_i32x4_shuffle(one.low, one.high, 0, 4, 1, 5), b = wasm_i32x4_shuffle(other.low, other.high, 0, 4, 1, 5);
-    const v128_t c = wasm_i32x4_shuffle(one.low, one.high, 2, 6, 3, 7), d = wasm_i32x4_shuffle(other.low, other.high, 2, 6, 3, 7);
+inline v128_t reduce_add_four(const Vec& v, const Vec& w) {
+    const v128_t a = wasm_i32x4_shuffle(v.low, v.high, 0, 4, 1, 5), b = wasm_i32x4_shuffle(w.low, w.high, 0, 4, 1, 5);
+    const v128_t c = wasm_i32x4_shuffle(v.low, v.high, 2, 6, 3, 7), d = wasm_i32x4_shuffle(w.low, w.high, 2, 6, 3, 7);
     const v128_t first = wasm_i64x2_shuffle(a, b, 0, 2), second = wasm_i64x2_shuffle(a, b, 1, 3);  // lanes 0, lanes 1
     const v128_t third = wasm_i64x2_shuffle(c, d, 0, 2), fourth = wasm_i64x2_shuffle(c, d, 1, 3);
     return wasm_f32x4_add(wasm_f32x4_add(first, third), wasm_f32x4_add(second, fourth));

@@ -9,17 +9,17 @@ void test_attend(const Kernels& kernels, bool float16) {
     const int64_t shapes[][2] = {{8, 64}, {1, 1}, {3, 20}, {2, 33}, {16, 32}, {4, 96}, {2, 128}, {5, 7}};
     for (const auto& shape : shapes) {
         const int64_t heads = shape[0], head_width = shape[1], head_stride = head_width + (head_width % 2 ? 3 : 0);
-        const int64_t most = 50, position = heads * head_stride + 5;
-        Floats query = normals(random, heads * head_width, 2.0f), keys = normals(random, most * position), values = normals(random, most * position);
+        const int64_t max_length = 50, position = heads * head_stride + 5;
+        Floats query = normals(random, heads * head_width, 2.0f), keys = normals(random, max_length * position), values = normals(random, max_length * position);
         Aligned<uint16_t> float16_keys(keys.size), float16_values(values.size);
         kernels.to_float16(keys.get(), keys.size, float16_keys.get());
         kernels.to_float16(values.get(), values.size, float16_values.get());
         if (float16) {
-            for (int64_t i = 0; i < keys.size; ++i) keys[i] = of_float16(float16_keys[i]), values[i] = of_float16(float16_values[i]);
+            for (int64_t i = 0; i < keys.size; ++i) keys[i] = from_float16(float16_keys[i]), values[i] = from_float16(float16_values[i]);
         }
-        for (int64_t length = 1; length <= most; length += 1 + length / 5) {
+        for (int64_t length = 1; length <= max_length; length += 1 + length / 5) {
             std::vector<int64_t> offsets(static_cast<size_t>(length));
-            for (int64_t t = 0; t < length; ++t) offsets[static_cast<size_t>(t)] = random.below(most) * position + random.below(5);
+            for (int64_t t = 0; t < length; ++t) offsets[static_cast<size_t>(t)] = random.below(max_length) * position + random.below(5);
             for (const bool biased : {false, true}) {
                 Floats bias = normals(random, heads * length), weights(heads * length), context(heads * head_width);
                 if (biased && length > 2) bias[1] = -std::numeric_limits<float>::infinity();
@@ -68,22 +68,22 @@ void test_attend(const Kernels& kernels, bool float16) {
     }
 }
 
-// Groups of query heads, a cap and windows against plain loops, and several queries against each alone, to the bit.
+// Groups of query heads, a cap and windows against plain loops, and several queries against single ones, to the bit.
 void test_attend_groups(const Kernels& kernels, bool float16) {
     Random random(13);
     const int64_t shapes[][3] = {{6, 3, 64}, {4, 4, 128}, {7, 7, 32}, {9, 3, 20}, {8, 2, 96}, {5, 1, 256}, {16, 8, 16}};
     for (const auto& shape : shapes) {
-        const int64_t heads = shape[0], group = shape[1], head_width = shape[2], position = heads / group * head_width + 3, most = 60;
+        const int64_t heads = shape[0], group = shape[1], head_width = shape[2], position = heads / group * head_width + 3, max_length = 60;
         const int64_t row = heads * head_width + 1;
-        Floats query = normals(random, queries_at_once * row, 2.0f), keys = normals(random, most * position), values = normals(random, most * position);
+        Floats query = normals(random, queries_at_once * row, 2.0f), keys = normals(random, max_length * position), values = normals(random, max_length * position);
         Aligned<uint16_t> float16_keys(keys.size), float16_values(values.size);
         kernels.to_float16(keys.get(), keys.size, float16_keys.get());
         kernels.to_float16(values.get(), values.size, float16_values.get());
         if (float16) {
-            for (int64_t i = 0; i < keys.size; ++i) keys[i] = of_float16(float16_keys[i]), values[i] = of_float16(float16_values[i]);
+            for (int64_t i = 0; i < keys.size; ++i) keys[i] = from_float16(float16_keys[i]), values[i] = from_float16(float16_values[i]);
         }
-        std::vector<int64_t> offsets(static_cast<size_t>(most));
-        for (int64_t t = 0; t < most; ++t) offsets[static_cast<size_t>(t)] = random.below(most - 1) * position + random.below(3);
+        std::vector<int64_t> offsets(static_cast<size_t>(max_length));
+        for (int64_t t = 0; t < max_length; ++t) offsets[static_cast<size_t>(t)] = random.below(max_length - 1) * position + random.below(3);
         CachedAttention a;
         a.heads = heads;
         a.group = group;
@@ -95,33 +95,33 @@ void test_attend_groups(const Kernels& kernels, bool float16) {
             else kernels.attend_float(a, keys.get(), values.get());
         };
         for (const int64_t window : {int64_t{1}, int64_t{2}, int64_t{19}, int64_t{INT64_MAX}}) {
-            for (int64_t first = 0; first + queries_at_once <= most; first += 7) {  // keys before the first query
+            for (int64_t first = 0; first + queries_at_once <= max_length; first += 7) {  // keys before the first query
                 for (int64_t queries = 1; queries <= queries_at_once; ++queries) {
-                    Floats together(queries_at_once * row, 0.0f), alone(row), weights(queries_at_once * heads * most);
-                    const int64_t seen = first + 1 < window ? first + 1 : window;
+                    Floats together(queries_at_once * row, 0.0f), single(row), weights(queries_at_once * heads * max_length);
+                    const int64_t visible = first + 1 < window ? first + 1 : window;
                     a.cap = first % 2 ? 0.0f : 5.0f;
                     a.query = query.get();
-                    a.offsets = offsets.data() + (first + 1 - seen);
-                    a.length = seen;
+                    a.offsets = offsets.data() + (first + 1 - visible);
+                    a.length = visible;
                     a.window = window;
                     a.queries = queries;
                     a.weights = weights.get();
                     a.context = together.get();
                     attend();
                     for (int64_t i = 0; i < queries; ++i) {
-                        const int64_t own = first + i + 1 < window ? first + i + 1 : window, from = first + i + 1 - own;
+                        const int64_t visible_here = first + i + 1 < window ? first + i + 1 : window, from = first + i + 1 - visible_here;
                         a.query = query.get() + i * row;
                         a.offsets = offsets.data() + from;
-                        a.length = own;
+                        a.length = visible_here;
                         a.queries = 1;
-                        a.context = alone.get();
+                        a.context = single.get();
                         attend();
-                        for (int64_t k = 0; k < heads * head_width; ++k) CHECK(alone[k] == together[i * row + k], "query %lld of %lld", static_cast<long long>(i), static_cast<long long>(queries));
+                        for (int64_t k = 0; k < heads * head_width; ++k) CHECK(single[k] == together[i * row + k], "query %lld of %lld", static_cast<long long>(i), static_cast<long long>(queries));
                         for (int64_t h = 0; h < heads; ++h) {
-                            std::vector<double> w(static_cast<size_t>(own));
-                            const auto number = [&](const Floats& of, int64_t t, int64_t k) { return static_cast<double>(of[offsets[static_cast<size_t>(from + t)] + h / group * head_width + k]); };
+                            std::vector<double> w(static_cast<size_t>(visible_here));
+                            const auto number = [&](const Floats& array, int64_t t, int64_t k) { return static_cast<double>(array[offsets[static_cast<size_t>(from + t)] + h / group * head_width + k]); };
                             double top = -1e300, sum = 0;
-                            for (int64_t t = 0; t < own; ++t) {
+                            for (int64_t t = 0; t < visible_here; ++t) {
                                 double dot = 0;
                                 for (int64_t k = 0; k < head_width; ++k) dot += static_cast<double>(query[i * row + h * head_width + k]) * number(keys, t, k);
                                 dot *= static_cast<double>(a.scale);
@@ -129,11 +129,11 @@ void test_attend_groups(const Kernels& kernels, bool float16) {
                                 top = std::fmax(top, w[static_cast<size_t>(t)]);
                             }
                             for (double& v : w) sum += v = std::exp(v - top);
-                            for (int64_t t = 0; t < own; ++t) CHECK(std::fabs(weights[h * own + t] - w[static_cast<size_t>(t)] / sum) < 1e-5, "weight %lld", static_cast<long long>(t));
+                            for (int64_t t = 0; t < visible_here; ++t) CHECK(std::fabs(weights[h * visible_here + t] - w[static_cast<size_t>(t)] / sum) < 1e-5, "weight %lld", static_cast<long long>(t));
                             for (int64_t k = 0; k < head_width; ++k) {
                                 double should = 0;
-                                for (int64_t t = 0; t < own; ++t) should += w[static_cast<size_t>(t)] / sum * number(values, t, k);
-                                CHECK(std::fabs(alone[h * head_width + k] - should) < 3e-5, "context %g for %g", static_cast<double>(alone[h * head_width + k]), should);
+                                for (int64_t t = 0; t < visible_here; ++t) should += w[static_cast<size_t>(t)] / sum * number(values, t, k);
+                                CHECK(std::fabs(single[h * head_width + k] - should) < 3e-5, "context %g for %g", static_cast<double>(single[h * head_width + k]), should);
                             }
                         }
                     }
@@ -168,8 +168,8 @@ void test_self_attend(const Kernels& kernels) {
     for (const auto& shape : shapes) {
         const int64_t heads = shape[0], width = shape[1], stride = 3 * heads * width + 5, context_stride = heads * width + 3;
         for (int64_t length = 1; length <= 70; length += 1 + length / 3) {
-            const int64_t most = 6;
-            Floats projected = normals(random, length * stride), relative = normals(random, 2 * most + 1), context(length * context_stride);
+            const int64_t max_length = 6;
+            Floats projected = normals(random, length * stride), relative = normals(random, 2 * max_length + 1), context(length * context_stride);
             Floats scratch((width + 4) * padded_keys(length));
             for (const bool biased : {false, true}) {
                 for (int64_t h = 0; h < heads; ++h) {
@@ -181,8 +181,8 @@ void test_self_attend(const Kernels& kernels) {
                     a.length = length;
                     a.head_width = width;
                     a.scale = 1.0f / std::sqrt(static_cast<float>(width));
-                    a.relative = biased ? relative.get() + most : nullptr;
-                    a.max_distance = most;
+                    a.relative = biased ? relative.get() + max_length : nullptr;
+                    a.max_distance = max_length;
                     a.scratch = scratch.get();
                     a.context = context.get() + h * width;
                     a.context_stride = context_stride;
@@ -197,7 +197,7 @@ void test_self_attend(const Kernels& kernels) {
                         for (int64_t t = 0; t < length; ++t) {
                             double dot = 0;
                             for (int64_t k = 0; k < width; ++k) dot += static_cast<double>(a.queries[row * stride + k]) * a.keys[t * stride + k];
-                            w[static_cast<size_t>(t)] = dot * a.scale + (biased ? relative[most + std::min(most, std::max(-most, t - row))] : 0.0f);
+                            w[static_cast<size_t>(t)] = dot * a.scale + (biased ? relative[max_length + std::min(max_length, std::max(-max_length, t - row))] : 0.0f);
                             top = std::fmax(top, w[static_cast<size_t>(t)]);
                         }
                         for (double& v : w) sum += v = std::exp(v - top);

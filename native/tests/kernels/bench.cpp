@@ -21,7 +21,7 @@ constexpr double seconds = 0.05;
 constexpr double giga = 1e9;
 
 struct Case {
-    const char* what;
+    const char* name;
     int64_t inputs, outputs;
 };
 
@@ -38,7 +38,7 @@ void products(const Kernels& kernels, Numbers numbers, const std::vector<int64_t
     for (const int64_t rows : row_counts) std::printf(" %lld", static_cast<long long>(rows));
     std::printf("\n");
     for (const Case c : {Case{"512x512", 512, 512}, {"512x2048", 512, 2048}, {"2048x512", 2048, 512}, {"512x58101", 512, 58101}}) {
-        std::printf("  %-10s", c.what);
+        std::printf("  %-10s", c.name);
         for (const int64_t rows : row_counts) {
             const Rate rate = c.outputs > 10000 ? rates.output(numbers, rows, c.inputs, c.outputs, seconds) : rates.product(numbers, rows, c.inputs, c.outputs, seconds);
             std::printf("  %5.1f %5.0f", rate.bytes / giga, rate.operations / giga);
@@ -60,7 +60,7 @@ void small_kernels(const Kernels& kernels) {
 }  // namespace
 
 int main(int count, char** arguments) {  // arguments: names of instruction sets; none for all
-    const auto asked = [&](const char* name) {
+    const auto selected = [&](const char* name) {
         for (int i = 1; i < count; ++i) {
             if (std::strcmp(arguments[i], name) == 0) return true;
         }
@@ -69,7 +69,7 @@ int main(int count, char** arguments) {  // arguments: names of instruction sets
     const std::vector<int64_t> row_counts{1, 4, 8, 32, 64, 128};
     for (const Isa isa : {Isa::amx, Isa::avx512vnni, Isa::avxvnni, Isa::avx2, Isa::neon, Isa::portable}) {
         const Kernels& kernels = kernels_of(isa);
-        if (!supported(isa) || !asked(kernels.name)) continue;
+        if (!supported(isa) || !selected(kernels.name)) continue;
         limits(kernels);
         small_kernels(kernels);
         products(kernels, Numbers::int8, isa == Isa::portable ? std::vector<int64_t>{1, 8} : row_counts);
@@ -79,7 +79,7 @@ int main(int count, char** arguments) {  // arguments: names of instruction sets
         products(kernels, Numbers::bfloat16, {1, 8, 32});
     }
 #if defined(__x86_64__)
-    if (supported(Isa::avx512vnni) && !supported(Isa::avxvnni) && asked("avxvnni")) {
+    if (supported(Isa::avx512vnni) && !supported(Isa::avxvnni) && selected("avxvnni")) {
         std::printf("the next with AVX-512 VNNI at 256 bits instead\n");
         products(emulated_avxvnni_kernels, Numbers::int8, row_counts);
         products(emulated_avxvnni_kernels, Numbers::int4, row_counts);

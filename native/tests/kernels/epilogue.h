@@ -17,14 +17,14 @@ inline double activate(Activation a, double x) {
     return x;
 }
 
-struct Sides {  // operands of an epilogue
+struct Operands {  // operands of an epilogue
     Floats bias, gate, residual;
-    Epilogue epilogue(int which, int64_t n) const {
+    Epilogue epilogue(int variant, int64_t n) const {
         Epilogue e;
-        e.activation = static_cast<Activation>(which % 6);
-        if (which & 1) e.bias = bias.get();
-        if (which & 2) e.gate = gate.get(), e.gate_stride = n + 1;
-        if (which & 4) e.residual = residual.get(), e.residual_stride = n + 2;
+        e.activation = static_cast<Activation>(variant % 6);
+        if (variant & 1) e.bias = bias.get();
+        if (variant & 2) e.gate = gate.get(), e.gate_stride = n + 1;
+        if (variant & 4) e.residual = residual.get(), e.residual_stride = n + 2;
         return e;
     }
 };

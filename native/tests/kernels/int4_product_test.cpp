@@ -1,5 +1,5 @@
 // The int4 product and output layer: those of the int8 matrix with the same numbers, to the bit, for any shape and any
-// number of rows; and what packing leaves of the weights.
+// number of rows; and the error of packed weights.
 #include "epilogue.h"
 #include "packed.h"
 #include "tests.h"
@@ -47,22 +47,22 @@ void make_extreme(PackedInt4& packed, int pattern) {
     packed.unpack();
 }
 
-void check_products(const Kernels& kernels, const PackedInt4& packed, const Floats& x, int64_t rows, const Sides* sides) {
+void check_products(const Kernels& kernels, const PackedInt4& packed, const Floats& x, int64_t rows, const Operands* operands) {
     const int64_t outputs = packed.outputs, inputs = packed.inputs, stride = outputs + 3;
     const Quantised q(kernels, x.get(), rows, inputs, inputs);
     for (int64_t count = 1; count <= rows; count += count < 10 ? 1 : 29) {
-        const Epilogue e = sides ? sides->epilogue(static_cast<int>(count), outputs) : Epilogue{};
+        const Epilogue e = operands ? operands->epilogue(static_cast<int>(count), outputs) : Epilogue{};
         Floats is(count * stride, 77.0f), should(count * stride, 77.0f);
         kernels.int4_product(q.rows(rows - count), count, packed.matrix(), e, is.get(), stride);
         kernels.int8_product(q.rows(rows - count), count, packed.as_int8(), e, should.get(), stride);
         CHECK(same_bits(is.get(), should.get(), is.size), "%lldx%lld, %lld rows", static_cast<long long>(outputs), static_cast<long long>(inputs), static_cast<long long>(count));
     }
-    Floats alone(outputs);
-    kernels.int4_product(q.rows(), 1, packed.matrix(), Epilogue{}, alone.get(), outputs);
+    Floats single(outputs);
+    kernels.int4_product(q.rows(), 1, packed.matrix(), Epilogue{}, single.get(), outputs);
     for (int64_t n = 0; n < outputs; ++n) {
         int64_t sum = 0;
-        for (int64_t k = 0; k < inputs; ++k) sum += (q.values[k] - 128) * packed.at(n, k);
-        CHECK(alone[n] == static_cast<float>(sum) * (q.scales[0] * packed.scales[n]), "output %lld against plain loops", static_cast<long long>(n));
+        for (int64_t k = 0; k < inputs; ++k) sum += (q.values[k] - 128) * packed.value(n, k);
+        CHECK(single[n] == static_cast<float>(sum) * (q.scales[0] * packed.scales[n]), "output %lld against plain loops", static_cast<long long>(n));
     }
 }
 
@@ -80,21 +80,21 @@ void test_int4_packing() {
             for (int64_t first = 0; first < padded_inputs(s.inputs); first += int4_inputs) {
                 const int64_t step = packed.step(n, first), middle = packed.middle(n, first);
                 CHECK(step >= 0 && step <= 16 && middle - 8 * step >= -127 && middle + 7 * step <= 127, "step %lld, middle %lld", static_cast<long long>(step), static_cast<long long>(middle));
-                double error = 0, least = 1e9, most = -1e9, count = 0;
+                double error = 0, lowest = 1e9, highest = -1e9, count = 0;
                 for (int64_t k = first; k < first + int4_inputs; ++k) {
-                    const int64_t number = packed.at(n, k);
+                    const int64_t number = packed.value(n, k);
                     sum += number;
                     if (n >= s.outputs || k >= s.inputs) continue;
                     const double should = w[n * s.inputs + k], off = std::fabs(static_cast<double>(number) * packed.scales[n] - should);
                     const bool inside = should >= static_cast<double>(middle - 8 * step) * packed.scales[n] && should <= static_cast<double>(middle + 7 * step) * packed.scales[n];
                     CHECK(!inside || off <= 0.5001 * static_cast<double>(step > 0 ? step : 1) * packed.scales[n], "half a step at most: %g of %g", off, should);
                     error += off * off;
-                    least = std::fmin(least, should);
-                    most = std::fmax(most, should);
+                    lowest = std::fmin(lowest, should);
+                    highest = std::fmax(highest, should);
                     count += 1;
                 }
                 // The grid that spans the group has whole steps of the output's scale, and errors of half a step at most.
-                const double spanning = std::fmax(1.0, std::ceil((most - least) / 15 / packed.scales[n])) * packed.scales[n];
+                const double spanning = std::fmax(1.0, std::ceil((highest - lowest) / 15 / packed.scales[n])) * packed.scales[n];
                 CHECK(!(count > 0) || packed.scales[n] == 0 || error <= count * spanning * spanning / 4 * 1.0001, "group %lld of output %lld: %g", static_cast<long long>(first / int4_inputs), static_cast<long long>(n), error);
             }
             CHECK(packed.sums[n] == 128 * sum, "sum of output %lld", static_cast<long long>(n));
@@ -104,9 +104,9 @@ void test_int4_packing() {
     // Weights that are numbers of a grid are kept.
     Floats grid(32 * 64);
     for (int64_t i = 0; i < grid.size; ++i) grid[i] = i % 64 == 0 ? 127.0f : i % 64 == 1 ? -113.0f : static_cast<float>(-113 + 16 * (random.below(16)));
-    const PackedInt4 kept(grid.get(), 32, 64);
+    const PackedInt4 unpacked(grid.get(), 32, 64);
     for (int64_t n = 0; n < 32; ++n) {
-        for (int64_t k = 0; k < 64; ++k) CHECK(static_cast<float>(kept.at(n, k)) == grid[n * 64 + k] || k >= 32, "%lld", static_cast<long long>(kept.at(n, k)));
+        for (int64_t k = 0; k < 64; ++k) CHECK(static_cast<float>(unpacked.value(n, k)) == grid[n * 64 + k] || k >= 32, "%lld", static_cast<long long>(unpacked.value(n, k)));
     }
 }
 
@@ -115,8 +115,8 @@ void test_int4_product(const Kernels& kernels) {
     for (const Shape s : {Shape{1, 1, 3}, {32, 64, 40}, {33, 65, 9}, {100, 129, 70}, {257, 96, 12}, {70, 2047, 40}, {33, 4200, 70}, {2, 16500, 3}, {2, 65536, 5}}) {
         Floats w = uneven(random, s.outputs, s.inputs), x = normals(random, s.rows * s.inputs);
         for (int64_t k = 0; k < s.inputs; ++k) x[k] = w[k] > 0 ? 1.0f : -1.0f;  // one row and one output with the largest sum
-        const Sides sides{normals(random, s.outputs), normals(random, s.rows * (s.outputs + 1)), normals(random, s.rows * (s.outputs + 2))};
-        check_products(kernels, PackedInt4(w.get(), s.outputs, s.inputs), x, s.rows, &sides);
+        const Operands operands{normals(random, s.outputs), normals(random, s.rows * (s.outputs + 1)), normals(random, s.rows * (s.outputs + 2))};
+        check_products(kernels, PackedInt4(w.get(), s.outputs, s.inputs), x, s.rows, &operands);
     }
 }
 
@@ -144,16 +144,16 @@ void test_int4_output(const Kernels& kernels) {
     for (const int64_t count : {int64_t{1}, int64_t{4}, rows}) {
         std::vector<OutputRow> is(static_cast<size_t>(count)), should(is);
         std::vector<Candidate> best(is.size() * 6);
-        Floats logits(count * outputs), wanted(count * outputs);
+        Floats logits(count * outputs), expected(count * outputs);
         for (size_t r = 0; r < is.size(); ++r) {
-            const int64_t at = static_cast<int64_t>(r) * outputs;
+            const int64_t index = static_cast<int64_t>(r) * outputs;
             is[r].count = should[r].count = 3;
-            is[r].best = &best[6 * r], is[r].logits = logits.get() + at;
-            should[r].best = &best[6 * r + 3], should[r].logits = wanted.get() + at;
+            is[r].best = &best[6 * r], is[r].logits = logits.get() + index;
+            should[r].best = &best[6 * r + 3], should[r].logits = expected.get() + index;
         }
         kernels.int4_output(q.rows(), count, packed.matrix(), {bias.get()}, is.data());
         kernels.int8_output(q.rows(), count, packed.as_int8(), {bias.get()}, should.data());
-        CHECK(same_bits(logits.get(), wanted.get(), logits.size), "logits of %lld rows", static_cast<long long>(count));
+        CHECK(same_bits(logits.get(), expected.get(), logits.size), "logits of %lld rows", static_cast<long long>(count));
         for (size_t r = 0; r < is.size(); ++r) {
             CHECK(std::memcmp(is[r].best, should[r].best, 3 * sizeof(Candidate)) == 0, "candidates");
             CHECK(is[r].maximum == should[r].maximum && is[r].sum == should[r].sum, "log-sum-exp");

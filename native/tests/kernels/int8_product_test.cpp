@@ -10,37 +10,37 @@ void test_int8_product(const Kernels& kernels, int levels) {
     const int64_t sizes[][2] = {{1, 1}, {32, 64}, {33, 65}, {5, 200}, {100, 129}, {64, 512}, {257, 96}};
     int turn = 0;
     for (const auto& size : sizes) {
-        const int64_t outputs = size[0], inputs = size[1], most = 70;
-        Floats w = normals(random, outputs * inputs), x = normals(random, most * inputs);
+        const int64_t outputs = size[0], inputs = size[1], max_rows = 70;
+        Floats w = normals(random, outputs * inputs), x = normals(random, max_rows * inputs);
         PackedInt8 packed(w.get(), outputs, inputs, levels);
-        Quantised q(kernels, x.get(), most, inputs, inputs);
-        const Sides sides{normals(random, outputs), normals(random, most * (outputs + 1)), normals(random, most * (outputs + 2))};
-        Floats plain(most * outputs);
-        for (int64_t r = 0; r < most; ++r) {
+        Quantised q(kernels, x.get(), max_rows, inputs, inputs);
+        const Operands operands{normals(random, outputs), normals(random, max_rows * (outputs + 1)), normals(random, max_rows * (outputs + 2))};
+        Floats plain(max_rows * outputs);
+        for (int64_t r = 0; r < max_rows; ++r) {
             for (int64_t n = 0; n < outputs; ++n) {
                 int64_t sum = 0;
-                for (int64_t k = 0; k < inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.at(n, k);
+                for (int64_t k = 0; k < inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.value(n, k);
                 plain[r * outputs + n] = static_cast<float>(sum) * (q.scales[r] * packed.scales[n]);
             }
         }
-        Floats whole(most * outputs);
-        kernels.int8_product(q.rows(), most, packed.matrix(), Epilogue{}, whole.get(), outputs);
-        CHECK(same_bits(whole.get(), plain.get(), most * outputs), "exact integers, one rounding of each factor");
-        for (int64_t rows = 1; rows <= most; ++rows) {
-            const int64_t stride = outputs + 3, first = random.below(most - rows + 1);
+        Floats full(max_rows * outputs);
+        kernels.int8_product(q.rows(), max_rows, packed.matrix(), Epilogue{}, full.get(), outputs);
+        CHECK(same_bits(full.get(), plain.get(), max_rows * outputs), "exact integers, one rounding of each factor");
+        for (int64_t rows = 1; rows <= max_rows; ++rows) {
+            const int64_t stride = outputs + 3, first = random.below(max_rows - rows + 1);
             Floats y(rows * stride, 77.0f);
-            const Epilogue given = sides.epilogue(turn++, outputs);
-            Epilogue e = given;
+            const Epilogue epilogue = operands.epilogue(turn++, outputs);
+            Epilogue e = epilogue;
             if (e.gate) e.gate += first * e.gate_stride;
             if (e.residual) e.residual += first * e.residual_stride;
             kernels.int8_product(q.rows(first), rows, packed.matrix(), e, y.get(), stride);
-            Floats alone(outputs);
+            Floats single(outputs);
             const int64_t row = random.below(rows);
-            Epilogue one = e;
-            if (one.gate) one.gate += row * e.gate_stride;
-            if (one.residual) one.residual += row * e.residual_stride;
-            kernels.int8_product(q.rows(first + row), 1, packed.matrix(), one, alone.get(), outputs);
-            CHECK(same_bits(alone.get(), y.get() + row * stride, outputs), "row %lld of %lld alone", static_cast<long long>(row), static_cast<long long>(rows));
+            Epilogue single_epilogue = e;
+            if (single_epilogue.gate) single_epilogue.gate += row * e.gate_stride;
+            if (single_epilogue.residual) single_epilogue.residual += row * e.residual_stride;
+            kernels.int8_product(q.rows(first + row), 1, packed.matrix(), single_epilogue, single.get(), outputs);
+            CHECK(same_bits(single.get(), y.get() + row * stride, outputs), "row %lld of %lld alone", static_cast<long long>(row), static_cast<long long>(rows));
             for (int64_t r = 0; r < rows; ++r) {
                 for (int64_t n = 0; n < stride; ++n) {
                     const float is = y[r * stride + n];
@@ -64,11 +64,11 @@ void test_int8_extremes(const Kernels& kernels, int levels) {
     for (int pattern = 0; pattern < 6; ++pattern) {
         Random random(static_cast<uint64_t>(pattern) + 50);
         Floats w(outputs * inputs), x(rows * inputs);
-        const auto extreme = [&](int64_t at) {
+        const auto extreme = [&](int64_t index) {
             switch (pattern) {
                 case 0: return 1.0f;
                 case 1: return -1.0f;
-                case 2: return at % 2 ? 1.0f : -1.0f;
+                case 2: return index % 2 ? 1.0f : -1.0f;
                 default: return random.below(2) ? 1.0f : -1.0f;
             }
         };
@@ -81,7 +81,7 @@ void test_int8_extremes(const Kernels& kernels, int levels) {
         for (int64_t r = 0; r < rows; ++r) {
             for (int64_t n = 0; n < outputs; ++n) {
                 int64_t sum = 0;
-                for (int64_t k = 0; k < inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.at(n, k);
+                for (int64_t k = 0; k < inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.value(n, k);
                 CHECK(y[r * outputs + n] == static_cast<float>(sum) * (q.scales[r] * packed.scales[n]), "pattern %d", pattern);
             }
         }
@@ -109,7 +109,7 @@ void test_int8_depths(const Kernels& kernels, int levels) {
         for (int64_t r = 0; r < s.rows; ++r) {
             for (int64_t n = 0; n < s.outputs; ++n) {
                 int64_t sum = 0;
-                for (int64_t k = 0; k < s.inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.at(n, k);
+                for (int64_t k = 0; k < s.inputs; ++k) sum += (q.values[r * q.stride + k] - 128) * packed.value(n, k);
                 plain[r * s.outputs + n] = static_cast<float>(sum) * (q.scales[r] * packed.scales[n]);
             }
         }

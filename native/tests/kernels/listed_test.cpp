@@ -8,14 +8,14 @@ namespace {
 
 // (tokens, padded) from panels; `together` numbers of a token are adjacent.
 template <class T>
-Aligned<T> by_token(const T* panels, int64_t tokens, int64_t padded, int64_t together) {
-    Aligned<T> made(tokens * padded);
+Aligned<T> by_token(const T* panels, int64_t tokens, int64_t padded, int64_t group) {
+    Aligned<T> result(tokens * padded);
     for (int64_t n = 0; n < tokens; ++n) {
         for (int64_t k = 0; k < padded; ++k) {
-            made[n * padded + k] = panels[n / panel * panel * padded + k / together * together * panel + n % panel * together + k % together];
+            result[n * padded + k] = panels[n / panel * panel * padded + k / group * group * panel + n % panel * group + k % group];
         }
     }
-    return made;
+    return result;
 }
 
 }  // namespace
@@ -52,31 +52,31 @@ void test_listed(const Kernels& kernels) {
             const int64_t count = static_cast<int64_t>(tokens.size());
             const bool biased = turn % 2;
             ListedTokens listed{tokens.data(), count, inputs, int8_rows.get(), scales.data(), sums.data(), biased ? biases.data() : nullptr};
-            Epilogue whole;
-            whole.bias = biased ? bias.get() : nullptr;
-            Floats some(rows * stride), all(rows * stride), alone(stride);
-            const auto check = [&](double tolerance, const auto& of_rows) {
-                of_rows(0, rows, some.get());
+            Epilogue epilogue;
+            epilogue.bias = biased ? bias.get() : nullptr;
+            Floats subset(rows * stride), all(rows * stride), single(stride);
+            const auto check = [&](double tolerance, const auto& compute_rows) {
+                compute_rows(0, rows, subset.get());
                 for (int64_t r = 0; r < rows; ++r) {
-                    of_rows(r, 1, alone.get());
+                    compute_rows(r, 1, single.get());
                     for (int64_t i = 0; i < count; ++i) {
-                        const float is = some[r * stride + i], should = all[r * stride + tokens[static_cast<size_t>(i)]];
-                        CHECK(is == alone[i], "%g for a row alone, %g beside others", static_cast<double>(alone[i]), static_cast<double>(is));
+                        const float is = subset[r * stride + i], should = all[r * stride + tokens[static_cast<size_t>(i)]];
+                        CHECK(is == single[i], "%g for a row alone, %g beside others", static_cast<double>(single[i]), static_cast<double>(is));
                         CHECK(std::fabs(static_cast<double>(is) - should) <= tolerance, "logit %.9g for %.9g", static_cast<double>(is), static_cast<double>(should));
                     }
                 }
             };
-            kernels.int8_product(q.rows(), rows, int8.matrix(), whole, all.get(), stride);
+            kernels.int8_product(q.rows(), rows, int8.matrix(), epilogue, all.get(), stride);
             check(0, [&](int64_t r, int64_t n, float* to) {
-                const QuantisedRows here = q.rows();
-                kernels.int8_listed({here.values + r * here.stride, here.scales + r, here.stride}, n, listed, to, stride);
+                const QuantisedRows block_rows = q.rows();
+                kernels.int8_listed({block_rows.values + r * block_rows.stride, block_rows.scales + r, block_rows.stride}, n, listed, to, stride);
             });
             const double tolerance = 2e-6 * static_cast<double>(inputs);
             listed.weights = float_rows.get();
-            kernels.float_product(x.get(), rows, inputs, float32.matrix(), whole, all.get(), stride);
+            kernels.float_product(x.get(), rows, inputs, float32.matrix(), epilogue, all.get(), stride);
             check(tolerance, [&](int64_t r, int64_t n, float* to) { kernels.float_listed(x.get() + r * inputs, n, inputs, listed, to, stride); });
             listed.weights = bfloat16_rows.get();
-            kernels.bfloat16_product(x.get(), rows, inputs, bfloat16.matrix(), whole, all.get(), stride);
+            kernels.bfloat16_product(x.get(), rows, inputs, bfloat16.matrix(), epilogue, all.get(), stride);
             check(tolerance, [&](int64_t r, int64_t n, float* to) { kernels.bfloat16_listed(split.get() + r * 2 * half, n, 2 * half, listed, to, stride); });
         }
     }

@@ -5,13 +5,13 @@
 
 namespace uwaga {
 
-inline float of_float16(uint16_t h) {
+inline float from_float16(uint16_t h) {
     const int exponent = h >> 10 & 31, fraction = h & 1023;
     const float size = exponent ? std::ldexp(static_cast<float>(1024 + fraction), exponent - 25) : std::ldexp(static_cast<float>(fraction), -24);
     return h & 0x8000 ? -size : size;
 }
 
-inline float of_bfloat16(uint16_t h) {
+inline float from_bfloat16(uint16_t h) {
     const uint32_t bits = static_cast<uint32_t>(h) << 16;
     float f;
     std::memcpy(&f, &bits, 4);
@@ -21,7 +21,7 @@ inline float of_bfloat16(uint16_t h) {
 inline float rounded_to_bfloat16(float f) {  // rounds to nearest even
     uint32_t bits;
     std::memcpy(&bits, &f, 4);
-    return of_bfloat16(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+    return from_bfloat16(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
 }
 
 struct PackedInt8 {
@@ -36,7 +36,7 @@ struct PackedInt8 {
         pack_int8(w, n, k, levels, panels.get(), scales.get(), sums.get());
     }
     Int8Matrix matrix() const { return {panels.get(), scales.get(), sums.get(), outputs, inputs, levels}; }
-    int64_t at(int64_t n, int64_t k) const {
+    int64_t value(int64_t n, int64_t k) const {
         return panels[n / panel * panel * padded_inputs(inputs) + k / 4 * 4 * panel + n % panel * 4 + k % 4];
     }
 };
@@ -58,7 +58,7 @@ struct PackedInt4 {
         unpack_int4(panels.get(), padded_outputs(outputs) / panel, inputs, unpacked.get());
         for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
             sums[n] = 0;
-            for (int64_t k = 0; k < padded_inputs(inputs); ++k) sums[n] += static_cast<int32_t>(128 * at(n, k));
+            for (int64_t k = 0; k < padded_inputs(inputs); ++k) sums[n] += static_cast<int32_t>(128 * value(n, k));
         }
     }
     Int4Matrix matrix() const { return {panels.get(), scales.get(), sums.get(), outputs, inputs}; }
@@ -66,9 +66,9 @@ struct PackedInt4 {
     const uint8_t* group(int64_t n, int64_t k) const { return panels.get() + (n / panel * (padded_inputs(inputs) / int4_inputs) + k / int4_inputs) * int4_group; }
     int64_t step(int64_t n, int64_t k) const { return group(n, k)[2 * (n % panel)]; }
     int64_t middle(int64_t n, int64_t k) const { return static_cast<int8_t>(group(n, k)[2 * (n % panel) + 1]); }
-    int64_t at(int64_t n, int64_t k) const {  // read from the groups
-        const int both = group(n, k)[2 * panel + k % int4_inputs / 8 * 4 * panel + n % panel * 4 + k % 4];
-        return step(n, k) * ((k % 8 < 4 ? both & 15 : both >> 4) - 8) + middle(n, k);
+    int64_t value(int64_t n, int64_t k) const {  // read from the groups
+        const int packed = group(n, k)[2 * panel + k % int4_inputs / 8 * 4 * panel + n % panel * 4 + k % 4];
+        return step(n, k) * ((k % 8 < 4 ? packed & 15 : packed >> 4) - 8) + middle(n, k);
     }
 };
 

@@ -13,7 +13,7 @@ void test_packing() {
         for (int64_t n = 0; n < padded_outputs(37); ++n) {
             int64_t sum = 0;
             for (int64_t k = 0; k < padded_inputs(70); ++k) {
-                const int64_t q = packed.at(n, k);
+                const int64_t q = packed.value(n, k);
                 sum += q;
                 const double should = n < 37 && k < 70 ? w[n * 70 + k] : 0.0f;
                 CHECK(q >= -levels && q <= levels, "level %lld", static_cast<long long>(q));
@@ -40,7 +40,7 @@ void test_embed(const Kernels& kernels) {
             for (int64_t k = 0; k < inputs; ++k) {
                 const int64_t token = tokens[r];
                 double should = 3.5 * w[token * inputs + k];
-                if (kind == Kind::int8) should = 3.5 * static_cast<double>(int8.at(token, k)) * int8.scales[token];
+                if (kind == Kind::int8) should = 3.5 * static_cast<double>(int8.value(token, k)) * int8.scales[token];
                 if (kind == Kind::bfloat16) should = 3.5 * rounded_to_bfloat16(w[token * inputs + k]);
                 CHECK(std::fabs(y[r * stride + k] - should) <= 1e-6 * std::fabs(should), "%g for %g", static_cast<double>(y[r * stride + k]), should);
             }

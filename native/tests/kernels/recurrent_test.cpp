@@ -8,8 +8,8 @@ namespace {
 
 double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-void check_near(double expected, float found, double tolerance) {
-    CHECK(std::fabs(expected - found) < tolerance, "%g for %g", static_cast<double>(found), expected);
+void check_near(double expected, float actual, double tolerance) {
+    CHECK(std::fabs(expected - actual) < tolerance, "%g for %g", static_cast<double>(actual), expected);
 }
 
 void check_attention(const Kernels& kernels, Random& random, int64_t width, int64_t length) {
@@ -32,10 +32,10 @@ void check_attention(const Kernels& kernels, Random& random, int64_t width, int6
         check_near(sum, sums[t], off);
         total += exact[static_cast<size_t>(t)] = std::exp(sum);
     }
-    for (const bool with_gain : {false, true}) {
+    for (const bool has_gain : {false, true}) {
         std::memcpy(weights.get(), sums.get(), static_cast<size_t>(length) * sizeof(float));
-        kernels.weigh_values(weights.get(), with_gain ? gain.get() : nullptr, keys.get(), stride, length, width, context.get());
-        for (int64_t t = 0; t < length; ++t) check_near(exact[static_cast<size_t>(t)] / total * (with_gain ? gain[t] : 1.0f), weights[t], 4 * off);
+        kernels.weigh_values(weights.get(), has_gain ? gain.get() : nullptr, keys.get(), stride, length, width, context.get());
+        for (int64_t t = 0; t < length; ++t) check_near(exact[static_cast<size_t>(t)] / total * (has_gain ? gain[t] : 1.0f), weights[t], 4 * off);
         for (int64_t k = 0; k < width; ++k) {
             double sum = 0;
             for (int64_t t = 0; t < length; ++t) sum += static_cast<double>(weights[t]) * keys[t * stride + k];
@@ -71,7 +71,7 @@ void test_gates(const Kernels& kernels) {
         Floats gated(units), after(units), hidden(units);
         const float infinity = std::numeric_limits<float>::infinity();
         if (units > 8) inputs[1] = 90.0f, inputs[2] = -90.0f, inputs[3] = infinity, inputs[4] = -infinity;
-        const auto sum = [&](int64_t of, int64_t k) { return static_cast<double>(inputs[of * units + k]) + states[of * units + k]; };
+        const auto sum = [&](int64_t gate_index, int64_t k) { return static_cast<double>(inputs[gate_index * units + k]) + states[gate_index * units + k]; };
         kernels.gate(inputs.get(), states.get(), before.get(), units, gated.get());
         for (int64_t k = 0; k < units; ++k) check_near(logistic(sum(0, k)) * before[k], gated[k], 4e-6);
         kernels.gru(inputs.get(), states.get(), inputs.get() + units, states.get() + units, before.get(), units, after.get());
@@ -79,16 +79,16 @@ void test_gates(const Kernels& kernels) {
             const double z = logistic(sum(0, k)), n = std::tanh(sum(1, k));
             check_near(z * before[k] + (1 - z) * n, after[k], 8e-6);
         }
-        Floats cell = normals(random, units), same = normals(random, units);
-        std::memcpy(same.get(), cell.get(), static_cast<size_t>(units) * sizeof(float));
+        Floats cell = normals(random, units), in_place = normals(random, units);
+        std::memcpy(in_place.get(), cell.get(), static_cast<size_t>(units) * sizeof(float));
         kernels.lstm(inputs.get(), states.get(), cell.get(), units, after.get(), hidden.get());
         for (int64_t k = 0; k < units; ++k) {
             const double c = logistic(sum(1, k)) * cell[k] + logistic(sum(0, k)) * std::tanh(sum(2, k));
             check_near(c, after[k], 8e-6);
             check_near(logistic(sum(3, k)) * std::tanh(c), hidden[k], 8e-6);
         }
-        kernels.lstm(inputs.get(), states.get(), same.get(), units, same.get(), gated.get());
-        CHECK(same_bits(same.get(), after.get(), units) && same_bits(gated.get(), hidden.get(), units), "in place");
+        kernels.lstm(inputs.get(), states.get(), in_place.get(), units, in_place.get(), gated.get());
+        CHECK(same_bits(in_place.get(), after.get(), units) && same_bits(gated.get(), hidden.get(), units), "in place");
     }
 }
 

@@ -24,9 +24,9 @@ void test_quantise(const Kernels& kernels) {
     }
     const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
     for (const float bad : {nan, infinity, -infinity}) {
-        for (const int64_t at : {0, 17, 39}) {
+        for (const int64_t position : {0, 17, 39}) {
             Floats x = normals(random, 3 * 40);
-            x[40 + at] = bad;
+            x[40 + position] = bad;
             Quantised q(kernels, x.get(), 3, 40, 40);
             CHECK(std::isfinite(q.scales[0]) && std::isnan(q.scales[1]) && std::isfinite(q.scales[2]), "a bad value spoils its row alone");
         }
@@ -46,24 +46,24 @@ void test_spread(const Kernels& kernels) {
         const Spread s = spread_of(inputs);
         CHECK(s.block * s.blocks == inputs && s.blocks % 2 == 1, "%lld inputs", static_cast<long long>(inputs));
         const Floats x = normals(random, inputs);
-        Floats y(2 * inputs), back(2 * inputs), twin(2 * inputs), one(inputs);
+        Floats y(2 * inputs), restored(2 * inputs), expected(2 * inputs), single(inputs);
         kernels.spread(x.get(), s, false, y.get());
         for (int64_t n = 0; n < inputs; ++n) {
             double sum = 0;
             for (int64_t k = 0; k < inputs; ++k) {
-                const int64_t both = (n % s.block) & (k % s.block), pairs = k & (k >> 1);
+                const int64_t shared_bits = (n % s.block) & (k % s.block), pairs = k & (k >> 1);
                 const double angle = 2 * std::acos(-1.0) * static_cast<double>((n / s.block) * (k / s.block)) / static_cast<double>(s.blocks);
-                const bool negative = (__builtin_popcountll(static_cast<unsigned long long>(both)) + __builtin_popcountll(static_cast<unsigned long long>(pairs))) % 2;
+                const bool negative = (__builtin_popcountll(static_cast<unsigned long long>(shared_bits)) + __builtin_popcountll(static_cast<unsigned long long>(pairs))) % 2;
                 sum += x[k] * (std::cos(angle) + std::sin(angle)) * (negative ? -1 : 1);
             }
             CHECK(std::fabs(y[n] - sum / std::sqrt(inputs)) < 1e-5, "%g for %g", static_cast<double>(y[n]), sum / std::sqrt(inputs));
         }
-        kernels.spread(y.get(), s, true, back.get());
-        for (int64_t k = 0; k < inputs; ++k) CHECK(std::fabs(back[k] - x[k]) < 1e-5, "back to %g, not %g", static_cast<double>(back[k]), static_cast<double>(x[k]));
-        kernels_of(Isa::portable).spread(x.get(), s, false, twin.get());
-        CHECK(std::memcmp(y.get(), twin.get(), static_cast<size_t>(inputs) * sizeof(float)) == 0, "the bits of the portable kernel");
-        for (int64_t k = 0; k < inputs; ++k) one[k] = k == inputs / 3 ? 1000.0f : 0.0f;
-        kernels.spread(one.get(), s, false, y.get());
+        kernels.spread(y.get(), s, true, restored.get());
+        for (int64_t k = 0; k < inputs; ++k) CHECK(std::fabs(restored[k] - x[k]) < 1e-5, "back to %g, not %g", static_cast<double>(restored[k]), static_cast<double>(x[k]));
+        kernels_of(Isa::portable).spread(x.get(), s, false, expected.get());
+        CHECK(std::memcmp(y.get(), expected.get(), static_cast<size_t>(inputs) * sizeof(float)) == 0, "the bits of the portable kernel");
+        for (int64_t k = 0; k < inputs; ++k) single[k] = k == inputs / 3 ? 1000.0f : 0.0f;
+        kernels.spread(single.get(), s, false, y.get());
         for (int64_t n = 0; n < inputs; ++n) CHECK(std::fabs(y[n]) < 1001 * std::sqrt(2.0 / static_cast<double>(inputs)), "one large number is spread over all");
     }
 }
@@ -86,9 +86,9 @@ void test_norm(const Kernels& kernels) {
                     CHECK(std::fabs(z - y[r * width + k]) < 2e-5 * (1 + std::fabs(z)), "%g for %g", static_cast<double>(y[r * width + k]), z);
                 }
             }
-            Floats alone(width);
-            kernels.norm(x.get() + 2 * stride, 1, width, stride, gain.get(), b, 1e-5f, rms, alone.get(), width);
-            CHECK(same_bits(alone.get(), y.get() + 2 * width, width), "a row alone");
+            Floats single(width);
+            kernels.norm(x.get() + 2 * stride, 1, width, stride, gain.get(), b, 1e-5f, rms, single.get(), width);
+            CHECK(same_bits(single.get(), y.get() + 2 * width, width), "a row alone");
             kernels.norm(x.get(), rows, width, stride, gain.get(), b, 1e-5f, rms, x.get(), stride);
             CHECK(same_bits(x.get() + stride, y.get() + width, width), "in place");
         }
@@ -102,8 +102,8 @@ void test_ssru(const Kernels& kernels) {
         if (width > 8) forget[2] = 90.0f, forget[3] = -90.0f, forget[4] = std::numeric_limits<float>::infinity(), forget[5] = -std::numeric_limits<float>::infinity();
         kernels.ssru(forget.get(), input.get(), before.get(), x.get(), width, after.get(), y.get());
         for (int64_t k = 0; k < width; ++k) {
-            const double kept = 1.0 / (1.0 + std::exp(-static_cast<double>(forget[k])));
-            const double cell = kept * before[k] + (1.0 - kept) * input[k], sum = x[k] + std::fmax(cell, 0.0);
+            const double forget_gate = 1.0 / (1.0 + std::exp(-static_cast<double>(forget[k])));
+            const double cell = forget_gate * before[k] + (1.0 - forget_gate) * input[k], sum = x[k] + std::fmax(cell, 0.0);
             CHECK(std::fabs(cell - after[k]) < 2e-6 * (1 + std::fabs(before[k]) + std::fabs(input[k])), "%g for %g", static_cast<double>(after[k]), cell);
             CHECK(std::fabs(sum - y[k]) < 4e-6 * (1 + std::fabs(sum)), "%g for %g", static_cast<double>(y[k]), sum);
         }
@@ -125,17 +125,17 @@ void test_to_float16(const Kernels& kernels) {
         for (int64_t i = 100; i < n; ++i) x[i] *= std::ldexp(1.0f, static_cast<int>(random.below(44)) - 28);
         kernels.to_float16(x.get(), n, y.get());
         for (int64_t i = 0; i < n; ++i) {
-            const uint16_t found = y[i], size = found & 0x7fff;
+            const uint16_t actual = y[i], size = actual & 0x7fff;
             if (std::isnan(x[i])) {
                 CHECK(size > 0x7c00, "NaN stays");
                 continue;
             }
-            const float kept = std::fmax(-65504.0f, std::fmin(65504.0f, x[i])), off = std::fabs(of_float16(found) - kept);
-            CHECK(size < 0x7c00 && (found >> 15 != 0) == std::signbit(x[i]), "%g became %04x", static_cast<double>(x[i]), static_cast<unsigned>(found));
-            for (const int other : {size - 1, size + 1}) {
-                if (other < 0 || other >= 0x7c00) continue;
-                const float its = std::fabs(of_float16(static_cast<uint16_t>(other | (found & 0x8000))) - kept);
-                CHECK(off < its || (off == its && !(found & 1)), "%g became %g", static_cast<double>(x[i]), static_cast<double>(of_float16(found)));
+            const float clamped = std::fmax(-65504.0f, std::fmin(65504.0f, x[i])), off = std::fabs(from_float16(actual) - clamped);
+            CHECK(size < 0x7c00 && (actual >> 15 != 0) == std::signbit(x[i]), "%g became %04x", static_cast<double>(x[i]), static_cast<unsigned>(actual));
+            for (const int neighbour : {size - 1, size + 1}) {
+                if (neighbour < 0 || neighbour >= 0x7c00) continue;
+                const float its = std::fabs(from_float16(static_cast<uint16_t>(neighbour | (actual & 0x8000))) - clamped);
+                CHECK(off < its || (off == its && !(actual & 1)), "%g became %g", static_cast<double>(x[i]), static_cast<double>(from_float16(actual)));
             }
         }
     }

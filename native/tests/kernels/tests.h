@@ -8,7 +8,7 @@ namespace uwaga {
 enum class Kind { int8, float32, bfloat16 };  // number formats of weights
 
 void test_packing();
-void test_same_bits(const Kernels& kernels, const Kernels& twin);
+void test_same_bits(const Kernels& kernels, const Kernels& reference);
 
 void test_quantise(const Kernels& kernels);
 void test_spread(const Kernels& kernels);
