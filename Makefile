@@ -18,6 +18,8 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
+CXX_FILES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
+
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -32,7 +34,7 @@ help:
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make fuzz    new examples for the property tests, then hostile files and texts, COUNT of each or SECONDS long"
 	@echo "make soak    mixed calls from several threads: COUNT=100000 sentences; what is resident must stay level"
-	@echo "make lint    ruff, mypy and the import contracts"
+	@echo "make lint    ruff, clang-format, mypy and the import contracts"
 	@echo "make bench   the benchmarks that need no files; BENCHMARKS='engine step' for some of them"
 	@echo "make page    build the server's page from page/; needs node and npm"
 	@echo "make web     build the npm package's engine and JavaScript from native/ and web/; needs node, npm and emscripten"
@@ -128,12 +130,14 @@ soak: $(DEV_INSTALLED)
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(DEV_INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
 
 docs: $(DEV_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -26,7 +26,8 @@ using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::de
 template <class T>
 void check(const Array<T>& array, int64_t expected, const char* name) {
     if (static_cast<int64_t>(array.size()) != expected) {
-        refuse(std::string(name) + ": " + std::to_string(array.size()) + " numbers, expected " + std::to_string(expected));
+        refuse(std::string(name) + ": " + std::to_string(array.size()) + " numbers, expected " +
+               std::to_string(expected));
     }
 }
 
@@ -34,7 +35,8 @@ void check(const Array<T>& array, int64_t expected, const char* name) {
 template <class T>
 nb::object owned(Buffer<T> values, std::initializer_list<std::size_t> shape) {
     T* const data = values.get();
-    nb::capsule owner(new Buffer<T>(std::move(values)), [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+    nb::capsule owner(new Buffer<T>(std::move(values)),
+                      [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, T>(data, shape, owner));
 }
 

@@ -15,10 +15,15 @@ struct Handle {
     nb::dict matrices;
 };
 
-// Build a model from settings and named weights. `check_interrupt`, called often, throws if the caller should stop.
-Handle build(const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa, void (*check_interrupt)());
-// The same model with edits: of attention, (kind, layer, head, weights, table, mask, scale) each, and of positions.
-Handle edited_model(const Handle& base, const nb::list& attention, const std::vector<int32_t>& source_positions, const std::vector<int32_t>& target_positions, void (*check_interrupt)());
+// Build a model from settings and named weights. `check_interrupt`, called often, throws if the caller should
+// stop.
+Handle build(const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa,
+             void (*check_interrupt)());
+// The same model with edits: of attention, (kind, layer, head, weights, table, mask, scale) each, and of
+// positions.
+Handle edited_model(const Handle& base, const nb::list& attention,
+                    const std::vector<int32_t>& source_positions,
+                    const std::vector<int32_t>& target_positions, void (*check_interrupt)());
 
 // Tables of positions (transformer/positions.h).
 nb::object sinusoids_table(int order, int64_t width, int64_t first, int64_t count);

@@ -26,8 +26,8 @@ namespace uwaga {
 
 namespace {
 
-// Handles Ctrl-C while the GIL is released: only the main thread handles signals, and it checks for them ten times a
-// second.
+// Handles Ctrl-C while the GIL is released: only the main thread handles signals, and it checks for them ten
+// times a second.
 std::thread::id main_thread;
 
 void check_signals() {
@@ -71,12 +71,19 @@ NB_MODULE(_core, m) {
     nb::exception<InsightTooLarge>(m, "InsightTooLargeError", PyExc_ValueError);
     nb::exception<EditMismatch>(m, "EditMismatchError", PyExc_ValueError);
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
-    m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::wasm) && supported(static_cast<Isa>(isa)); }, "isa"_a);
+    m.def(
+        "supported",
+        [](int isa) {
+            return isa >= 0 && isa <= static_cast<int>(Isa::wasm) && supported(static_cast<Isa>(isa));
+        },
+        "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>()).def("take", &unwritten_bytes, "size"_a);
-    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none(), "spread"_a = false);
+    m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none(),
+          "spread"_a = false);
     m.def("pack_int4", &packed_int4, "weight"_a, "arena"_a.none() = nb::none());
-    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());
+    m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a,
+          "arena"_a.none() = nb::none());
     m.def("trim_heap", &trim_heap);
     m.def("lexical_checksum", &checksum_of_words, "words"_a);
     m.def("sinusoids", &sinusoids_table, "order"_a, "width"_a, "first"_a, "count"_a);
@@ -86,37 +93,59 @@ NB_MODULE(_core, m) {
 
     nb::class_<Packed>(m, "Matrix")
         .def_static("int4", &int4_matrix, "outputs"_a, "inputs"_a, "panels"_a, "scales"_a, "sums"_a)
-        .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a, "sums"_a, "spread"_a = false)
+        .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a,
+                    "sums"_a, "spread"_a = false)
         .def_static("bfloat16", &bfloat16_matrix, "outputs"_a, "inputs"_a, "panels"_a)
         .def_static("float32", &float_matrix, "outputs"_a, "inputs"_a, "panels"_a);
 
     nb::class_<PyMemory>(m, "Memory")
         .def_prop_ro("sentences", [](const PyMemory& self) { return self.memory.sentences.size(); })
         .def_prop_ro("lengths", &lengths_of)
-        .def_prop_ro("encoder", [](const PyMemory& self) { return self.encoder.is_valid() ? self.encoder : nb::none(); })
-        .def("used_by", [](const PyMemory& self, const std::shared_ptr<Handle>& model) {
-            return PyMemory{memory_for(model->model, self.memory), model, self.encoder};
-        }, "model"_a)
-        .def("start", [](const PyMemory& self, int64_t beams) { return PyState{start(self.memory, beams), self.handle}; }, "beams"_a);
+        .def_prop_ro("encoder",
+                     [](const PyMemory& self) { return self.encoder.is_valid() ? self.encoder : nb::none(); })
+        .def(
+            "used_by",
+            [](const PyMemory& self, const std::shared_ptr<Handle>& model) {
+                return PyMemory{memory_for(model->model, self.memory), model, self.encoder};
+            },
+            "model"_a)
+        .def(
+            "start",
+            [](const PyMemory& self, int64_t beams) {
+                return PyState{start(self.memory, beams), self.handle};
+            },
+            "beams"_a);
 
     nb::class_<PyState>(m, "State")
-        .def("reorder", [](const PyState& self, Shaped<int64_t, 1> rows) {
-            return PyState{reorder(self.state, rows.data(), static_cast<int64_t>(rows.shape(0))), self.handle};
-        }, "rows"_a)
-        .def("select", [](const PyState& self, Shaped<int64_t, 1> sentences) {
-            return PyState{select(self.state, sentences.data(), static_cast<int64_t>(sentences.shape(0))), self.handle};
-        }, "sentences"_a)
-        .def_static("join", [](const std::vector<const PyState*>& states) {
-            std::vector<const State*> parts;
-            for (const PyState* state : states) {
-                if (!state) refuse("join: None is not a state");
-                parts.push_back(&state->state);
-            }
-            State joined = join(parts);
-            return PyState{std::move(joined), states[0]->handle};
-        }, "states"_a)
-        .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false, "renormalise"_a = false,
-             "banned"_a = nb::none(), "forced"_a = nb::none(), "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
+        .def(
+            "reorder",
+            [](const PyState& self, Shaped<int64_t, 1> rows) {
+                return PyState{reorder(self.state, rows.data(), static_cast<int64_t>(rows.shape(0))),
+                               self.handle};
+            },
+            "rows"_a)
+        .def(
+            "select",
+            [](const PyState& self, Shaped<int64_t, 1> sentences) {
+                return PyState{select(self.state, sentences.data(), static_cast<int64_t>(sentences.shape(0))),
+                               self.handle};
+            },
+            "sentences"_a)
+        .def_static(
+            "join",
+            [](const std::vector<const PyState*>& states) {
+                std::vector<const State*> parts;
+                for (const PyState* state : states) {
+                    if (!state) refuse("join: None is not a state");
+                    parts.push_back(&state->state);
+                }
+                State joined = join(parts);
+                return PyState{std::move(joined), states[0]->handle};
+            },
+            "states"_a)
+        .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false,
+             "renormalise"_a = false, "banned"_a = nb::none(), "forced"_a = nb::none(),
+             "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
              "wanted"_a = nb::none(), "fed"_a = nb::none());
 
     nb::class_<PyShortlist>(m, "Shortlist");
@@ -124,44 +153,63 @@ NB_MODULE(_core, m) {
     bind_rates(m);
 
     nb::class_<Handle>(m, "Model")
-        .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {
-            new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
-        }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
-        .def("edited", [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_positions, const std::vector<int32_t>& target_positions) {
-            return edited_model(self, attention, source_positions, target_positions, &check_signals);
-        }, "attention"_a, "source_places"_a, "target_places"_a)
-        .def_prop_ro("kept_tokens", [](const Handle& self) { return self.model->prompt_cache.cached_tokens(); })
+        .def(
+            "__init__",
+            [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors,
+               int isa) { new (self) Handle(build(settings, matrices, vectors, isa, &check_signals)); },
+            "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
+        .def(
+            "edited",
+            [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_positions,
+               const std::vector<int32_t>& target_positions) {
+                return edited_model(self, attention, source_positions, target_positions, &check_signals);
+            },
+            "attention"_a, "source_places"_a, "target_places"_a)
+        .def_prop_ro("kept_tokens",
+                     [](const Handle& self) { return self.model->prompt_cache.cached_tokens(); })
         .def_prop_ro("can_verify", [](const Handle& self) { return can_verify(*self.model); })
-        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
+        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false,
+             "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("insight", &insight_of, "source"_a, "target"_a, "names"_a, "bound"_a)
         .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a)
-        .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a, "head"_a);
+        .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a,
+             "head"_a);
 
     nb::class_<PyRules>(m, "Rules")
-        .def("__init__", &make_rules, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "ends"_a, "never"_a, "min_length"_a, "stopping"_a,
-             "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a, "inside"_a);
+        .def("__init__", &make_rules, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "ends"_a,
+             "never"_a, "min_length"_a, "stopping"_a, "force_end"_a, "score_forced"_a, "renormalise"_a,
+             "divisors"_a, "inside"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "rules"_a)
         .def_prop_ro("running", &running_of)
-        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "streams"_a = false, "drafts"_a = nb::list())
+        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a,
+             "phrases"_a = nb::list(), "streams"_a = false, "drafts"_a = nb::list())
         .def("run", &run_search, "tokens"_a)
         .def("found", &hypotheses_of)
         .def("decided", &decided_of);
 
-    nb::class_<PyLane>(m, "Lane").def("__init__", [](PyLane* self, const PyRules& rules) {
-        new (self) PyLane{std::make_shared<Lane>(rules.rules), rules.handle};
-    }, "rules"_a);
+    nb::class_<PyLane>(m, "Lane").def(
+        "__init__",
+        [](PyLane* self, const PyRules& rules) {
+            new (self) PyLane{std::make_shared<Lane>(rules.rules), rules.handle};
+        },
+        "rules"_a);
     nb::class_<PyTicket>(m, "Ticket");
     nb::class_<PyRunningBatch>(m, "RunningBatch")
         .def("__init__", &make_batch, "model"_a, "shortlist"_a.none() = nb::none())
         .def("ticket", &ticket_of, "lane"_a, "streams"_a = false)
-        .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "drafts"_a = nb::list())
+        .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a,
+             "phrases"_a = nb::list(), "drafts"_a = nb::list())
         .def("take", &take_news, "ticket"_a, "seconds"_a)
-        .def("leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); }, "ticket"_a)
-        .def("serve", [](PyRunningBatch& self) { self.batch->serve(); }, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); },
+            "ticket"_a)
+        .def(
+            "serve", [](PyRunningBatch& self) { self.batch->serve(); },
+            nb::call_guard<nb::gil_scoped_release>())
         .def("close", [](PyRunningBatch& self) { self.batch->close(); })
         .def_prop_ro("counters", [](PyRunningBatch& self) {
             const Counters all = self.batch->counters();

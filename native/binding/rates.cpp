@@ -11,11 +11,14 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t max_threads = 1024, max_rows = 4096, max_outputs = int64_t{1} << 20, max_bytes = int64_t{1} << 40;
+constexpr int64_t max_threads = 1024, max_rows = 4096, max_outputs = int64_t{1} << 20,
+                  max_bytes = int64_t{1} << 40;
 constexpr double max_seconds = 3600;
 
 void check_range(const char* name, int64_t value, int64_t min, int64_t max) {
-    if (value < min || value > max) refuse(std::string(name) + ": " + std::to_string(value) + " is not from " + std::to_string(min) + " to " + std::to_string(max));
+    if (value < min || value > max)
+        refuse(std::string(name) + ": " + std::to_string(value) + " is not from " + std::to_string(min) +
+               " to " + std::to_string(max));
 }
 
 void check_seconds(double seconds) {
@@ -30,7 +33,8 @@ Numbers numbers_of(int numbers) {
 nb::tuple pair_of(const Rate& rate) { return nb::make_tuple(rate.operations, rate.bytes); }
 
 void make_rates(Rates* self, int isa, int64_t size, int64_t threads) {
-    if (isa < 0 || isa > static_cast<int>(Isa::wasm) || !supported(static_cast<Isa>(isa))) refuse("isa: not of this processor or build");
+    if (isa < 0 || isa > static_cast<int>(Isa::wasm) || !supported(static_cast<Isa>(isa)))
+        refuse("isa: not of this processor or build");
     check_range("size", size, 1, max_bytes);
     check_range("threads", threads, 1, max_threads);
     const nb::gil_scoped_release released;
@@ -53,7 +57,8 @@ double peak_rate(const Rates& self, int numbers, double seconds) {
 }
 
 template <Rate (Rates::*measure)(Numbers, int64_t, int64_t, int64_t, double) const>
-nb::tuple matrix_rate(const Rates& self, int numbers, int64_t rows, int64_t inputs, int64_t outputs, double seconds) {
+nb::tuple matrix_rate(const Rates& self, int numbers, int64_t rows, int64_t inputs, int64_t outputs,
+                      double seconds) {
     const Numbers kind = numbers_of(numbers);
     check_range("rows", rows, 1, max_rows);
     check_range("inputs", inputs, 1, max_int8_inputs);
@@ -102,8 +107,10 @@ void bind_rates(nb::module_& m) {
         .def("__init__", &make_rates, "isa"_a, "size"_a, "threads"_a)
         .def("read", &read_rate, "size"_a, "threads"_a, "seconds"_a)
         .def("peak", &peak_rate, "numbers"_a, "seconds"_a)
-        .def("product", &matrix_rate<&Rates::product>, "numbers"_a, "rows"_a, "inputs"_a, "outputs"_a, "seconds"_a)
-        .def("output", &matrix_rate<&Rates::output>, "numbers"_a, "rows"_a, "inputs"_a, "outputs"_a, "seconds"_a)
+        .def("product", &matrix_rate<&Rates::product>, "numbers"_a, "rows"_a, "inputs"_a, "outputs"_a,
+             "seconds"_a)
+        .def("output", &matrix_rate<&Rates::output>, "numbers"_a, "rows"_a, "inputs"_a, "outputs"_a,
+             "seconds"_a)
         .def("quantise", &rows_rate<&Rates::quantise>, "rows"_a, "width"_a, "seconds"_a)
         .def("norm", &rows_rate<&Rates::norm>, "rows"_a, "width"_a, "seconds"_a)
         .def("attention", &attention_rate, "rows"_a, "width"_a, "length"_a, "seconds"_a);

@@ -8,8 +8,10 @@
 
 namespace uwaga {
 
-PyRunningBatch::PyRunningBatch(std::unique_ptr<RunningBatch> running, std::shared_ptr<Handle> owner, nb::object lists)
-    : batch(std::move(running)), handle(std::move(owner)), shortlist(std::move(lists)), process(this_process()) {}
+PyRunningBatch::PyRunningBatch(std::unique_ptr<RunningBatch> running, std::shared_ptr<Handle> owner,
+                               nb::object lists)
+    : batch(std::move(running)), handle(std::move(owner)), shortlist(std::move(lists)),
+      process(this_process()) {}
 
 PyRunningBatch::~PyRunningBatch() {
     if (process != this_process()) static_cast<void>(batch.release());
@@ -18,7 +20,9 @@ PyRunningBatch::~PyRunningBatch() {
 void make_batch(PyRunningBatch* self, const std::shared_ptr<Handle>& handle, nb::object shortlist) {
     const PyShortlist* lists = shortlist.is_none() ? nullptr : nb::cast<const PyShortlist*>(shortlist);
     check_shortlist(lists, handle);
-    new (self) PyRunningBatch(std::make_unique<RunningBatch>(handle->model, lists ? &lists->shortlist : nullptr), handle, std::move(shortlist));
+    new (self)
+        PyRunningBatch(std::make_unique<RunningBatch>(handle->model, lists ? &lists->shortlist : nullptr),
+                       handle, std::move(shortlist));
 }
 
 PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams) {
@@ -27,11 +31,13 @@ PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams) {
     return {std::make_shared<Ticket>(lane.lane, streams)};
 }
 
-void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources, Shaped<int64_t, 1> limits,
-             Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced, const nb::list& phrases, const nb::list& drafts) {
+void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources,
+             Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
+             const nb::list& phrases, const nb::list& drafts) {
     const Model& model = self.batch->model();
     std::vector<std::vector<int32_t>> checked = checked_sources(model, sources);
-    std::vector<Entry> entries = checked_entries(ticket.ticket->lane->rules, model.target_vocabulary, sources.size(), limits, uncounted, forced, phrases, drafts);
+    std::vector<Entry> entries = checked_entries(ticket.ticket->lane->rules, model.target_vocabulary,
+                                                 sources.size(), limits, uncounted, forced, phrases, drafts);
     self.batch->submit(ticket.ticket, std::move(checked), std::move(entries));
 }
 
@@ -43,8 +49,10 @@ nb::tuple take_news(PyRunningBatch& self, const PyTicket& ticket, double seconds
     }
     if (results.error) std::rethrow_exception(results.error);
     nb::list finished, decided;
-    for (const FinishedSentence& sentence : results.finished) finished.append(nb::make_tuple(sentence.sentence, as_lists(sentence.hypotheses)));
-    for (const DecidedToken& token : results.decided) decided.append(nb::make_tuple(token.sentence, token.token, token.log_prob));
+    for (const FinishedSentence& sentence : results.finished)
+        finished.append(nb::make_tuple(sentence.sentence, as_lists(sentence.hypotheses)));
+    for (const DecidedToken& token : results.decided)
+        decided.append(nb::make_tuple(token.sentence, token.token, token.log_prob));
     return nb::make_tuple(std::move(finished), std::move(decided));
 }
 

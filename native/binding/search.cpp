@@ -48,7 +48,9 @@ PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
     p.tokens = table<int32_t>(tables, 3, 0, 0, vocabulary - 1);
     const std::size_t edges = p.tokens.size();
     p.first = table<int64_t>(tables, 4, 0, 0, static_cast<int64_t>(edges));
-    if (p.first.size() < 2 || p.first.front() != 0 || p.first.back() != static_cast<int64_t>(edges) || !std::is_sorted(p.first.begin(), p.first.end())) refuse("phrases: invalid offsets");
+    if (p.first.size() < 2 || p.first.front() != 0 || p.first.back() != static_cast<int64_t>(edges) ||
+        !std::is_sorted(p.first.begin(), p.first.end()))
+        refuse("phrases: invalid offsets");
     const std::size_t nodes = p.first.size() - 1;
     p.targets = table<int32_t>(tables, 5, edges, 0, static_cast<int64_t>(nodes) - 1);
     p.serves = table<uint8_t>(tables, 6, edges * count, 0, 1);
@@ -74,11 +76,13 @@ auto exclusively(PyBeamSearch& self, const Work& work) {
 
 }  // namespace
 
-void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, Shaped<int64_t, 1> ends,
-                Shaped<int64_t, 1> banned, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
+void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough,
+                int64_t nbest, int64_t start, Shaped<int64_t, 1> ends, Shaped<int64_t, 1> banned,
+                int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
-    if (beams < 1 || beams > max_beams || enough < 1 || enough > beams || nbest < 1 || nbest > enough) refuse("beams, enough or nbest: out of range");
+    if (beams < 1 || beams > max_beams || enough < 1 || enough > beams || nbest < 1 || nbest > enough)
+        refuse("beams, enough or nbest: out of range");
     if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown value");
     BeamRules rules;
     rules.beams = beams;
@@ -87,10 +91,12 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     rules.start = checked_token(start, vocabulary, "start");
     if (!ends.size()) refuse("ends: at least the end symbol is required");
     rules.end = checked_token(ends.data()[0], vocabulary, "ends");
-    for (std::size_t i = 1; i < ends.size(); ++i) rules.other_ends.push_back(checked_token(ends.data()[i], vocabulary, "ends"));
+    for (std::size_t i = 1; i < ends.size(); ++i)
+        rules.other_ends.push_back(checked_token(ends.data()[i], vocabulary, "ends"));
     for (std::size_t i = 0; i < banned.size(); ++i) {
         const int32_t token = checked_token(banned.data()[i], vocabulary, "never");
-        if (rules.ends(token) || (i && token <= rules.banned.back())) refuse("never: the tokens must be ascending and exclude the end symbols");
+        if (rules.ends(token) || (i && token <= rules.banned.back()))
+            refuse("never: the tokens must be ascending and exclude the end symbols");
         rules.banned.push_back(token);
     }
     rules.min_length = min_length;
@@ -102,7 +108,8 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     for (const double divisor : rules.divisors) {
         if (!(divisor > 0) || std::isinf(divisor)) refuse("divisors: must be positive and finite");
     }
-    if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary) refuse("inside: expected one value per token");
+    if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary)
+        refuse("inside: expected one value per token");
     rules.inside.assign(inside.data(), inside.data() + inside.size());
     new (self) PyRules{std::move(rules), handle};
 }
@@ -111,40 +118,51 @@ void make_search(PyBeamSearch* self, const PyRules& rules) {
     new (self) PyBeamSearch{std::make_unique<BeamSearch>(rules.handle->model, rules.rules), rules.handle};
 }
 
-std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences, const Shaped<int64_t, 1>& limits,
-                                   const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases, const nb::list& drafts) {
+std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences,
+                                   const Shaped<int64_t, 1>& limits, const Shaped<int64_t, 1>& uncounted,
+                                   const Shaped<int64_t, 2>& forced, const nb::list& phrases,
+                                   const nb::list& drafts) {
     const std::size_t width = forced.shape(1);
-    if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: expected one of each per sentence");
-    if (phrases.size() != 0 && phrases.size() != sentences) refuse("phrases: expected one entry per sentence, or none");
-    if (drafts.size() != 0 && drafts.size() != sentences) refuse("drafts: expected one entry per sentence, or none");
+    if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences)
+        refuse("limits, uncounted, forced: expected one of each per sentence");
+    if (phrases.size() != 0 && phrases.size() != sentences)
+        refuse("phrases: expected one entry per sentence, or none");
+    if (drafts.size() != 0 && drafts.size() != sentences)
+        refuse("drafts: expected one entry per sentence, or none");
     std::vector<Entry> entries(sentences);
     for (std::size_t i = 0; i < sentences; ++i) {
         Entry& entry = entries[i];
         entry.limit = limits.data()[i];
         entry.uncounted = uncounted.data()[i];
-        if (entry.limit < 1 || entry.limit + 2 > static_cast<int64_t>(rules.divisors.size())) refuse("limits: out of range for the given divisors");
+        if (entry.limit < 1 || entry.limit + 2 > static_cast<int64_t>(rules.divisors.size()))
+            refuse("limits: out of range for the given divisors");
         if (entry.uncounted < 0 || entry.uncounted > entry.limit) refuse("uncounted: out of range");
         entry.forced.assign(forced.data() + i * width, forced.data() + (i + 1) * width);
         for (const int64_t token : entry.forced) {
             if (token != -1) checked_token(token, vocabulary, "forced");
         }
         if (drafts.size() && !drafts[i].is_none()) {
-            const auto [tokens, bias, favoured_tokens] = nb::cast<std::tuple<std::vector<int64_t>, double, std::optional<int64_t>>>(drafts[i]);
-            for (const int64_t token : tokens) entry.draft.push_back(checked_token(token, vocabulary, "drafts"));
+            const auto [tokens, bias, favoured_tokens] =
+                nb::cast<std::tuple<std::vector<int64_t>, double, std::optional<int64_t>>>(drafts[i]);
+            for (const int64_t token : tokens)
+                entry.draft.push_back(checked_token(token, vocabulary, "drafts"));
             if (!(bias >= 0 && bias < 0.5)) refuse("drafts: the bias must be from 0 to below 0.5");
             entry.bias = bias;
             entry.favoured_tokens = favoured_tokens.value_or(static_cast<int64_t>(tokens.size()));
         }
-        if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), vocabulary);
+        if (phrases.size() && !phrases[i].is_none())
+            entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), vocabulary);
     }
     return entries;
 }
 
-void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-                  const nb::list& phrases, bool streams, const nb::list& drafts) {
+void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits,
+                  Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced, const nb::list& phrases,
+                  bool streams, const nb::list& drafts) {
     if (memory.handle->model != self.handle->model) refuse("the memory belongs to another model");
     const std::size_t sentences = memory.memory.sentences.size();
-    std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary, sentences, limits, uncounted, forced, phrases, drafts);
+    std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary,
+                                                 sentences, limits, uncounted, forced, phrases, drafts);
     for (Entry& entry : entries) entry.streams = streams;
     self.hypotheses.resize(self.hypotheses.size() + sentences);
     exclusively(self, [&](BeamSearch& search) { return search.enter(memory.memory, std::move(entries)); });
@@ -170,12 +188,18 @@ nb::object running_of(PyBeamSearch& self) {
 
 nb::list as_lists(const std::vector<Hypothesis>& nbest) {
     nb::list hypotheses;
-    for (const Hypothesis& hypothesis : nbest) hypotheses.append(nb::make_tuple(nb::cast(hypothesis.tokens), nb::cast(hypothesis.log_probs), hypothesis.score, hypothesis.truncated, nb::make_tuple(hypothesis.draft.proposed, hypothesis.draft.accepted, hypothesis.draft.passes)));
+    for (const Hypothesis& hypothesis : nbest)
+        hypotheses.append(nb::make_tuple(nb::cast(hypothesis.tokens), nb::cast(hypothesis.log_probs),
+                                         hypothesis.score, hypothesis.truncated,
+                                         nb::make_tuple(hypothesis.draft.proposed, hypothesis.draft.accepted,
+                                                        hypothesis.draft.passes)));
     return hypotheses;
 }
 
 nb::list hypotheses_of(PyBeamSearch& self) {
-    for (FinishedSentence& sentence : exclusively(self, [](BeamSearch& search) { return search.take_finished(); })) self.hypotheses[static_cast<std::size_t>(sentence.sentence)] = std::move(sentence.hypotheses);
+    for (FinishedSentence& sentence :
+         exclusively(self, [](BeamSearch& search) { return search.take_finished(); }))
+        self.hypotheses[static_cast<std::size_t>(sentence.sentence)] = std::move(sentence.hypotheses);
     nb::list sentences;
     for (const std::vector<Hypothesis>& nbest : self.hypotheses) sentences.append(as_lists(nbest));
     return sentences;
@@ -183,7 +207,9 @@ nb::list hypotheses_of(PyBeamSearch& self) {
 
 nb::list decided_of(PyBeamSearch& self) {
     nb::list tokens;
-    for (const DecidedToken& token : exclusively(self, [](BeamSearch& search) { return search.take_decided(); })) tokens.append(nb::make_tuple(token.sentence, token.token, token.log_prob));
+    for (const DecidedToken& token :
+         exclusively(self, [](BeamSearch& search) { return search.take_decided(); }))
+        tokens.append(nb::make_tuple(token.sentence, token.token, token.log_prob));
     return tokens;
 }
 

@@ -9,13 +9,15 @@ namespace uwaga {
 
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name) {
     if (token < 0 || token >= vocabulary) {
-        refuse((name ? std::string(name) + ": token " : "token ") + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
+        refuse((name ? std::string(name) + ": token " : "token ") + std::to_string(token) +
+               " is outside the vocabulary of " + std::to_string(vocabulary));
     }
     return static_cast<int32_t>(token);
 }
 
 void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle) {
-    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist belongs to another model");
+    if (shortlist && shortlist->handle->model != handle->model)
+        refuse("the shortlist belongs to another model");
 }
 
 namespace {
@@ -24,7 +26,8 @@ namespace {
 void check_rising(const int32_t* tokens, int64_t first, int64_t last, int64_t vocabulary, const char* name) {
     for (int64_t i = first; i < last; ++i) {
         checked_token(tokens[i], vocabulary);
-        if (i > first && tokens[i] <= tokens[i - 1]) refuse(std::string(name) + ": the tokens must be ascending");
+        if (i > first && tokens[i] <= tokens[i - 1])
+            refuse(std::string(name) + ": the tokens must be ascending");
     }
 }
 
@@ -38,10 +41,14 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
         checked_token(pairs[2 * i + 1], vocabulary);
         ++request.banned_first[static_cast<std::size_t>(pairs[2 * i] + 1)];
     }
-    for (int64_t row = 0; row < rows; ++row) request.banned_first[static_cast<std::size_t>(row + 1)] += request.banned_first[static_cast<std::size_t>(row)];
+    for (int64_t row = 0; row < rows; ++row)
+        request.banned_first[static_cast<std::size_t>(row + 1)] +=
+            request.banned_first[static_cast<std::size_t>(row)];
     request.banned.resize(static_cast<std::size_t>(count));
     std::vector<int32_t> next(request.banned_first.begin(), request.banned_first.end());
-    for (int64_t i = 0; i < count; ++i) request.banned[static_cast<std::size_t>(next[static_cast<std::size_t>(pairs[2 * i])]++)] = static_cast<int32_t>(pairs[2 * i + 1]);
+    for (int64_t i = 0; i < count; ++i)
+        request.banned[static_cast<std::size_t>(next[static_cast<std::size_t>(pairs[2 * i])]++)] =
+            static_cast<int32_t>(pairs[2 * i + 1]);
     int32_t unique_count = 0;  // sorted and without duplicates
     for (int64_t row = 0; row < rows; ++row) {
         auto row_begin = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
@@ -49,14 +56,17 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
         std::sort(row_begin, row_end);
         row_end = std::unique(row_begin, row_end);
         request.banned_first[static_cast<std::size_t>(row)] = unique_count;
-        unique_count = static_cast<int32_t>(std::copy(row_begin, row_end, request.banned.begin() + unique_count) - request.banned.begin());
+        unique_count = static_cast<int32_t>(std::copy(row_begin, row_end,
+                                                      request.banned.begin() + unique_count) -
+                                            request.banned.begin());
     }
     request.banned_first[static_cast<std::size_t>(rows)] = unique_count;
 }
 
 // The first row of each sentence, and the number of rows, where `fed` tokens are fed to each.
 std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& fed) {
-    if (state.beams != 1 || !can_verify(*state.model)) refuse("fed: the model takes one token at a time, and a state of several beams too");
+    if (state.beams != 1 || !can_verify(*state.model))
+        refuse("fed: the model takes one token at a time, and a state of several beams too");
     if (fed.size() != state.sentences.size()) refuse("fed: expected one number per sentence");
     std::vector<int64_t> first(1, 0);
     for (std::size_t s = 0; s < fed.size(); ++s) {
@@ -66,9 +76,11 @@ std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& fe
     return first;
 }
 
-Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool full_vocabulary, bool renormalise,
-                        const std::optional<Shaped<int64_t, 2>>& banned, const std::optional<Shaped<int64_t, 1>>& forced,
-                        const std::optional<Shaped<double, 1>>& uniform, double temperature, int64_t top_k, double top_p) {
+Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool full_vocabulary,
+                        bool renormalise, const std::optional<Shaped<int64_t, 2>>& banned,
+                        const std::optional<Shaped<int64_t, 1>>& forced,
+                        const std::optional<Shaped<double, 1>>& uniform, double temperature, int64_t top_k,
+                        double top_p) {
     Request request;
     request.count = count;
     request.full_vocabulary = full_vocabulary;
@@ -93,7 +105,8 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool fu
 }
 
 void add_requested(Request& request, const Shaped<int64_t, 2>& requested, int64_t rows, int64_t vocabulary) {
-    if (static_cast<int64_t>(requested.shape(0)) != rows) refuse("wanted: expected one row per row of the state");
+    if (static_cast<int64_t>(requested.shape(0)) != rows)
+        refuse("wanted: expected one row per row of the state");
     for (std::size_t i = 0; i < requested.size(); ++i) {
         if (requested.data()[i] != -1) checked_token(requested.data()[i], vocabulary);
     }
@@ -103,41 +116,58 @@ void add_requested(Request& request, const Shaped<int64_t, 2>& requested, int64_
 
 }  // namespace
 
-PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source, int64_t multiple) {
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common,
+                         Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source,
+                         int64_t multiple) {
     const Model& model = *handle->model;
     const int64_t sources = model.source_vocabulary;
     const int32_t *starts = first.data(), *lists = targets.data();
     if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: out of range");
-    if (copy_source && sources != model.target_vocabulary) refuse("own: source and target have different vocabularies");
+    if (copy_source && sources != model.target_vocabulary)
+        refuse("own: source and target have different vocabularies");
     if (!common.size()) refuse("common: at least the end symbol is required");
     check_rising(common.data(), 0, static_cast<int64_t>(common.size()), model.target_vocabulary, "common");
-    if (static_cast<int64_t>(first.size()) != sources + 1) refuse("first: expected one offset per source token, and the end");
-    if (starts[0] != 0 || starts[sources] != static_cast<int64_t>(targets.size())) refuse("first: must start at 0 and end at the size of targets");
+    if (static_cast<int64_t>(first.size()) != sources + 1)
+        refuse("first: expected one offset per source token, and the end");
+    if (starts[0] != 0 || starts[sources] != static_cast<int64_t>(targets.size()))
+        refuse("first: must start at 0 and end at the size of targets");
     for (int64_t s = 0; s < sources; ++s) {
         if (starts[s] > starts[s + 1]) refuse("first: the offsets must not decrease");
     }
-    for (int64_t s = 0; s < sources; ++s) check_rising(lists, starts[s], starts[s + 1], model.target_vocabulary, "targets");
-    return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, lists, copy_source, multiple), handle, first, targets};
+    for (int64_t s = 0; s < sources; ++s)
+        check_rising(lists, starts[s], starts[s + 1], model.target_vocabulary, "targets");
+    return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, lists, copy_source,
+                      multiple),
+            handle, first, targets};
 }
 
-uint64_t checksum_of_words(Shaped<uint64_t, 1> words) { return lexical_checksum({reinterpret_cast<const char*>(words.data()), words.shape(0) * sizeof(uint64_t)}); }
+uint64_t checksum_of_words(Shaped<uint64_t, 1> words) {
+    return lexical_checksum({reinterpret_cast<const char*>(words.data()), words.shape(0) * sizeof(uint64_t)});
+}
 
-std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std::vector<std::vector<int64_t>>& sources) {
+std::vector<std::vector<int32_t>> checked_sources(const Model& model,
+                                                  const std::vector<std::vector<int64_t>>& sources) {
     const bool encoded = model.has_source();
-    const std::string kind = encoded ? "sentence " : "prompt ", vocabulary = encoded ? " is outside the source vocabulary of " : " is outside the vocabulary of ";
+    const std::string kind = encoded ? "sentence " : "prompt ",
+                      vocabulary = encoded ? " is outside the source vocabulary of "
+                                           : " is outside the vocabulary of ";
     const int64_t size = encoded ? model.source_vocabulary : model.target_vocabulary;
     std::vector<std::vector<int32_t>> checked;
     checked.reserve(sources.size());
     for (std::size_t s = 0; s < sources.size(); ++s) {
         const std::string prefix = kind + std::to_string(s + 1) + ": ";
-        if (sources[s].empty()) refuse(prefix + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds at least one"));
+        if (sources[s].empty())
+            refuse(prefix + (encoded ? "no tokens; a source holds at least its end symbol"
+                                     : "no tokens; a prompt holds at least one"));
         if (static_cast<int64_t>(sources[s].size()) > model.shape.max_length) {
-            throw TooLong(prefix + std::to_string(sources[s].size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
+            throw TooLong(prefix + std::to_string(sources[s].size()) +
+                          " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
         }
         std::vector<int32_t> tokens;
         tokens.reserve(sources[s].size());
         for (const int64_t token : sources[s]) {
-            if (token < 0 || token >= size) refuse(prefix + "token " + std::to_string(token) + vocabulary + std::to_string(size));
+            if (token < 0 || token >= size)
+                refuse(prefix + "token " + std::to_string(token) + vocabulary + std::to_string(size));
             tokens.push_back(static_cast<int32_t>(token));
         }
         checked.push_back(std::move(tokens));
@@ -145,7 +175,8 @@ std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std:
     return checked;
 }
 
-PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
+PyMemory encode_sources(const std::shared_ptr<Handle>& handle,
+                        const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
     check_shortlist(shortlist, handle);
     const bool encoded = handle->model->has_source();
     const std::vector<std::vector<int32_t>> checked = checked_sources(*handle->model, sources);
@@ -160,24 +191,29 @@ nb::object lengths_of(const PyMemory& self) {
     int64_t* const lengths = buffer.get();
     const auto& [model, sentences, prompts] = self.memory;
     for (std::size_t i = 0; i < sentences.size(); ++i) {
-        lengths[i] = model->has_source() ? sentences[i].length : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
+        lengths[i] = model->has_source() ? sentences[i].length
+                                         : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
     }
     return owned(std::move(buffer), {self.memory.sentences.size()});
 }
 
-nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool full_vocabulary, bool attention, bool renormalise,
-                     std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
-                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
+nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool full_vocabulary,
+                     bool attention, bool renormalise, std::optional<Shaped<int64_t, 2>> banned,
+                     std::optional<Shaped<int64_t, 1>> forced, std::optional<Shaped<double, 1>> uniform,
+                     double temperature, int64_t top_k, double top_p,
                      std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed) {
     const State& state = self.state;
     const Model& model = *state.model;
     const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
     const int64_t rows = fed ? first.back() : state.rows(), vocabulary = model.target_vocabulary;
-    if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: expected one per row of the state, or as many as are fed");
+    if (static_cast<int64_t>(tokens.shape(0)) != rows)
+        refuse("tokens: expected one per row of the state, or as many as are fed");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
-    for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
+    for (int64_t row = 0; row < rows; ++row)
+        checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
     if (!model.has_source()) feed_last_prompt_tokens(state, checked.data(), fed ? first.data() : nullptr);
-    Request request = checked_request(rows, vocabulary, count, full_vocabulary, renormalise, banned, forced, uniform, temperature, top_k, top_p);
+    Request request = checked_request(rows, vocabulary, count, full_vocabulary, renormalise, banned, forced,
+                                      uniform, temperature, top_k, top_p);
     if (requested) add_requested(request, *requested, rows, vocabulary);
     Answer answer;
     answer.k = full_vocabulary ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);
@@ -191,13 +227,15 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     if (!full_vocabulary) tokens_array = array(answer.tokens, answer.k + answer.requested);
     const nb::object log_probs = array(answer.log_probs, answer.k + answer.requested);
     if (attention && model.cross_layers()) {
-        for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
+        for (const State::Sentence& sentence : state.sentences)
+            answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         weights = array(answer.attention, answer.attention_width);
     }
     PyState next{{}, self.handle};
     {
         const nb::gil_scoped_release free;
-        next.state = fed ? verify(state, first, checked.data(), request, answer) : step(state, checked.data(), request, answer);
+        next.state = fed ? verify(state, first, checked.data(), request, answer)
+                         : step(state, checked.data(), request, answer);
     }
     return nb::make_tuple(tokens_array, log_probs, nb::cast(std::move(next)), weights);
 }

@@ -25,16 +25,21 @@ struct PyShortlist {
     Shaped<int32_t, 1> first, targets;  // read by the shortlist; several MB, not copied
 };
 
-PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source, int64_t multiple);
+PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common,
+                         Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source,
+                         int64_t multiple);
 uint64_t checksum_of_words(Shaped<uint64_t, 1> words);  // of a Marian binary shortlist
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name = nullptr);
 void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle);
-std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std::vector<std::vector<int64_t>>& sources);
-PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);
+std::vector<std::vector<int32_t>> checked_sources(const Model& model,
+                                                  const std::vector<std::vector<int64_t>>& sources);
+PyMemory encode_sources(const std::shared_ptr<Handle>& handle,
+                        const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);
 nb::object lengths_of(const PyMemory& self);
-nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool full_vocabulary, bool attention, bool renormalise,
-                     std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
-                     std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
+nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool full_vocabulary,
+                     bool attention, bool renormalise, std::optional<Shaped<int64_t, 2>> banned,
+                     std::optional<Shaped<int64_t, 1>> forced, std::optional<Shaped<double, 1>> uniform,
+                     double temperature, int64_t top_k, double top_p,
                      std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed);
 
 }  // namespace uwaga

@@ -7,7 +7,8 @@ namespace uwaga {
 namespace {
 
 void check_sizes(int64_t outputs, int64_t inputs) {
-    if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31) refuse("invalid matrix size");
+    if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31)
+        refuse("invalid matrix size");
 }
 
 void check_aligned(const void* data) {
@@ -30,7 +31,8 @@ struct Unwritten {
             return;
         }
         data = static_cast<T*>(arena->take(bytes));
-        nb::capsule owner(new WeightArenaPtr(arena), [](void* p) noexcept { delete static_cast<WeightArenaPtr*>(p); });
+        nb::capsule owner(new WeightArenaPtr(arena),
+                          [](void* p) noexcept { delete static_cast<WeightArenaPtr*>(p); });
         array = nb::cast(nb::ndarray<nb::numpy, T>(data, {size}, owner));
     }
 };
@@ -43,7 +45,8 @@ void* WeightArena::take(int64_t bytes) {
     const int64_t size = rounded(bytes, alignment);
     const auto has_room = [&](const Slab& slab) { return slab.used + size <= slab.memory.size(); };
     auto slab = std::find_if(slabs_.begin(), slabs_.end(), has_room);
-    if (slab == slabs_.end()) slab = slabs_.insert(slab, Slab{Buffer<uint8_t>(std::max(size, slab_pages * huge_page))});
+    if (slab == slabs_.end())
+        slab = slabs_.insert(slab, Slab{Buffer<uint8_t>(std::max(size, slab_pages * huge_page))});
     void* data = slab->memory.get() + slab->used;
     slab->used += size;
     return data;
@@ -54,7 +57,8 @@ nb::object unwritten_bytes(const WeightArenaPtr& arena, int64_t size) {
     return Unwritten<uint8_t>(size, arena).array;
 }
 
-Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums, bool spread) {
+Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales,
+                   Array<int32_t> sums, bool spread) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
@@ -73,7 +77,8 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     return packed;
 }
 
-Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums) {
+Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales,
+                   Array<int32_t> sums) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     check(panels, int4_panels_size(outputs, inputs), "panels");
@@ -116,7 +121,8 @@ namespace {
 
 // Allocate a matrix's panels, scales and sums, and call `fill` with the GIL released.
 template <class Number, class Fill>
-nb::tuple filled_quantised(int64_t outputs, int64_t inputs, int64_t (*size)(int64_t, int64_t), const WeightArenaPtr& arena, const Fill& fill) {
+nb::tuple filled_quantised(int64_t outputs, int64_t inputs, int64_t (*size)(int64_t, int64_t),
+                           const WeightArenaPtr& arena, const Fill& fill) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     const Unwritten<Number> panels(size(outputs, inputs), arena);
@@ -134,19 +140,31 @@ nb::tuple filled_quantised(int64_t outputs, int64_t inputs, int64_t (*size)(int6
 nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena, bool spread) {
     if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums, spread ? spread_of(inputs) : Spread{}); });
+    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena,
+                                    [&](int8_t* panels, float* scales, int32_t* sums) {
+                                        pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums,
+                                                  spread ? spread_of(inputs) : Spread{});
+                                    });
 }
 
-nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> row_scales, int64_t outputs, const WeightArenaPtr& arena) {
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> row_scales, int64_t outputs,
+                              const WeightArenaPtr& arena) {
     const int64_t rows = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     if (static_cast<int64_t>(row_scales.shape(0)) != rows) refuse("scales: expected one per output");
     if (outputs < rows) refuse("outputs: fewer than the given rows");
-    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), row_scales.data(), rows, outputs, inputs, panels, scales, sums); });
+    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena,
+                                    [&](int8_t* panels, float* scales, int32_t* sums) {
+                                        pack_int8_numbers(w.data(), row_scales.data(), rows, outputs, inputs,
+                                                          panels, scales, sums);
+                                    });
 }
 
 nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena) {
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena, [&](uint8_t* panels, float* scales, int32_t* sums) { pack_int4(w.data(), outputs, inputs, panels, scales, sums); });
+    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena,
+                                     [&](uint8_t* panels, float* scales, int32_t* sums) {
+                                         pack_int4(w.data(), outputs, inputs, panels, scales, sums);
+                                     });
 }
 
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena) {

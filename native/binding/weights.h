@@ -9,8 +9,8 @@
 
 namespace uwaga {
 
-// Memory for weights: packed side by side on huge pages, in the order of packing. With pages of its own, a matrix of 2.1 MB
-// would take 4.
+// Memory for weights: packed side by side on huge pages, in the order of packing. With pages of its own, a
+// matrix of 2.1 MB would take 4.
 class WeightArena {
   public:
     WeightArena() = default;
@@ -37,15 +37,20 @@ struct Packed {
 };
 
 // spread: the weights are spread, if their inputs can be (kernels/kernels.h).
-Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums, bool spread);
-Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums);
+Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales,
+                   Array<int32_t> sums, bool spread);
+Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales,
+                   Array<int32_t> sums);
 Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels);
 Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels);
 
 // Packed into the arena if there is one, otherwise into memory of their own.
-nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena, bool spread);  // panels, scales, sums
+nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena, bool spread);  // panels,
+                                                                                                  // scales,
+                                                                                                  // sums
 // Outputs without given rows are zero.
-nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> row_scales, int64_t outputs, const WeightArenaPtr& arena);
+nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> row_scales, int64_t outputs,
+                              const WeightArenaPtr& arena);
 nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena);  // panels, scales, sums
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena);
 nb::object packed_float(Shaped<float, 2> w, const WeightArenaPtr& arena);

@@ -10,10 +10,12 @@ namespace {
 
 constexpr int64_t max_rows = 1 << 20;  // of a table, and of anything that is counted
 
-// Reads a table: an array of rows, or an array of these for each head. An item is a number, or a truth value in a mask.
+// Reads a table: an array of rows, or an array of these for each head. An item is a number, or a truth value
+// in a mask.
 class TableReader {
   public:
-    TableReader(const Fields& fields, const char* name, bool mask) : fields_(fields), name_(name), mask_(mask) {}
+    TableReader(const Fields& fields, const char* name, bool mask)
+        : fields_(fields), name_(name), mask_(mask) {}
 
     EditTable read(const Json& value) {
         const std::vector<Json>& outer = rows_of(value);
@@ -55,7 +57,10 @@ class TableReader {
     }
     [[noreturn]] void refuse() const {
         const std::string items = mask_ ? "true and false" : "numbers";
-        fields_.refuse(name_, (mask_ ? std::string("must be") : std::string("must be silent, alone, uniform, diagonal or")) + " a table of " + items + ": an array of rows of equal length, or one of these for each head");
+        fields_.refuse(name_, (mask_ ? std::string("must be")
+                                     : std::string("must be silent, alone, uniform, diagonal or")) +
+                                  " a table of " + items +
+                                  ": an array of rows of equal length, or one of these for each head");
     }
 
     const Fields& fields_;
@@ -65,14 +70,17 @@ class TableReader {
 };
 
 AttentionEdit attention_edit(Fields& fields) {
-    static constexpr AttentionKind kinds[] = {AttentionKind::cross, AttentionKind::encoder, AttentionKind::decoder};
+    static constexpr AttentionKind kinds[] = {AttentionKind::cross, AttentionKind::encoder,
+                                              AttentionKind::decoder};
     AttentionEdit edit{kinds[fields.choice("kind", {"cross", "encoder", "decoder"})]};
     if (fields.has("layer")) edit.layer = fields.integer("layer", 1, max_rows) - 1;
     if (fields.has("head")) edit.head = fields.integer("head", 1, max_rows) - 1;
     if (fields.has("weights")) {
         const Json& weights = fields.value("weights");
         if (weights.string()) {
-            edit.weights = static_cast<AttentionEdit::Weights>(1 + fields.choice("weights", {"silent", "alone", "uniform", "diagonal"}));
+            edit.weights = static_cast<AttentionEdit::Weights>(1 + fields.choice("weights",
+                                                                                 {"silent", "alone",
+                                                                                  "uniform", "diagonal"}));
         } else {
             edit.weights = AttentionEdit::Weights::table;
             edit.table = TableReader(fields, "weights", false).read(weights);
@@ -90,7 +98,8 @@ std::vector<int32_t> positions_of(Fields& fields) {
     std::vector<int32_t> positions;
     for (const Json& item : *value) {
         const int64_t* const position = item.integer();
-        if (!position || *position < 0 || *position > max_rows) fields.refuse("places", "must be an array of positions, counted from 0");
+        if (!position || *position < 0 || *position > max_rows)
+            fields.refuse("places", "must be an array of positions, counted from 0");
         positions.push_back(static_cast<int32_t>(*position));
     }
     return positions;

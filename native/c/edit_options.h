@@ -6,8 +6,8 @@
 
 namespace uwaga {
 
-// Read an array of edits for a model; the numbers of layers and heads count from 1. Throws Failure, whose message names
-// the edit and the key.
+// Read an array of edits for a model; the numbers of layers and heads count from 1. Throws Failure, whose
+// message names the edit and the key.
 Edits read_edits(const Json& value, const Model& model);
 
 }  // namespace uwaga

@@ -20,7 +20,9 @@ constexpr std::size_t min_divisors = 512;
 void check_text(std::string_view text, const char* kind, std::size_t number) {
     for (std::size_t position = 0; position < text.size();) {
         const std::size_t length = well_formed(text.substr(position));
-        if (!length) throw Failure(Fault::text, std::string(kind) + " " + std::to_string(number + 1) + ": byte " + std::to_string(position + 1) + " is not UTF-8");
+        if (!length)
+            throw Failure(Fault::text, std::string(kind) + " " + std::to_string(number + 1) + ": byte " +
+                                           std::to_string(position + 1) + " is not UTF-8");
         position += length;
     }
 }
@@ -29,7 +31,9 @@ void check_text(std::string_view text, const char* kind, std::size_t number) {
 class Reservation {
   public:
     Reservation(Budget& budget, int64_t bytes, int64_t bound) : budget_(budget), bytes_(bytes) {
-        const std::string needs = "the call may need " + std::to_string(bytes) + " bytes, more than the bound of memory leaves: translate fewer texts at once, or without attention";
+        const std::string needs =
+            "the call may need " + std::to_string(bytes) +
+            " bytes, more than the bound of memory leaves: translate fewer texts at once, or without attention";
         if ((bound && bytes > bound) || !budget.take(bytes)) throw Failure(Fault::memory, needs);
     }
     ~Reservation() { budget_.give(bytes_); }
@@ -44,11 +48,16 @@ class Reservation {
 class Translation {
   public:
     Translation(const OpenedModel& opened, const TranslateRequest& request, const Hooks& hooks)
-        : opened_(opened), pointer_(request.edits.empty() ? opened.model : edited(opened.model, request.edits, nullptr)), model_(*pointer_), request_(request), hooks_(hooks) {}
+        : opened_(opened),
+          pointer_(request.edits.empty() ? opened.model : edited(opened.model, request.edits, nullptr)),
+          model_(*pointer_), request_(request), hooks_(hooks) {}
 
     std::vector<TextResult> run(const std::vector<std::string_view>& texts, Budget& budget, int64_t bound) {
-        if (request_.targets && request_.targets->size() != texts.size()) throw Failure(Fault::argument, "targets: there are " + std::to_string(request_.targets->size()) + " for " + std::to_string(texts.size()) + " texts");
-        if (request_.alignment && !model_.cross_layers()) throw Failure(Fault::argument, "alignment: the model has no attention to a source");
+        if (request_.targets && request_.targets->size() != texts.size())
+            throw Failure(Fault::argument, "targets: there are " + std::to_string(request_.targets->size()) +
+                                               " for " + std::to_string(texts.size()) + " texts");
+        if (request_.alignment && !model_.cross_layers())
+            throw Failure(Fault::argument, "alignment: the model has no attention to a source");
         std::vector<TextResult> results(texts.size());
         for (std::size_t i = 0; i < texts.size(); ++i) {
             check_text(texts[i], "text", i);
@@ -88,7 +97,10 @@ class Translation {
     static int64_t length(const TextResult& text) { return static_cast<int64_t>(text.source.size()); }
 
     Failure too_long(const char* kind, std::size_t number, int64_t tokens) const {
-        return Failure(Fault::too_long, std::string(kind) + " " + std::to_string(number + 1) + ": " + std::to_string(tokens) + " tokens, but the model accepts at most " + std::to_string(model_.shape.max_length));
+        return Failure(Fault::too_long, std::string(kind) + " " + std::to_string(number + 1) + ": " +
+                                            std::to_string(tokens) +
+                                            " tokens, but the model accepts at most " +
+                                            std::to_string(model_.shape.max_length));
     }
 
     // The tokens of a given target, from the one that the model forces first to the end symbol.
@@ -98,11 +110,16 @@ class Translation {
         std::vector<int64_t> tokens;
         if (forced() >= 0) tokens.push_back(forced());
         for (const int32_t token : target.tokens ? *target.tokens : opened_.target->encode(target.text, "")) {
-            if (token < 0 || token >= opened_.target->size()) throw Failure(Fault::argument, "targets: target " + std::to_string(number + 1) + " has the token " + std::to_string(token) + ", and the vocabulary has " + std::to_string(opened_.target->size()));
+            if (token < 0 || token >= opened_.target->size())
+                throw Failure(Fault::argument, "targets: target " + std::to_string(number + 1) +
+                                                   " has the token " + std::to_string(token) +
+                                                   ", and the vocabulary has " +
+                                                   std::to_string(opened_.target->size()));
             tokens.push_back(token);
         }
         tokens.push_back(opened_.symbols.end);
-        if (static_cast<int64_t>(tokens.size()) > model_.shape.max_length) throw too_long("target", number, static_cast<int64_t>(tokens.size()));
+        if (static_cast<int64_t>(tokens.size()) > model_.shape.max_length)
+            throw too_long("target", number, static_cast<int64_t>(tokens.size()));
         return tokens;
     }
 
@@ -115,41 +132,57 @@ class Translation {
         if (d.max_length) limit = std::min(limit, d.max_length);
         if (model_.shape.max_length < unlimited) limit = std::min(limit, model_.shape.max_length);
         const int64_t prefix = forced() < 0 ? 0 : 1;
-        if (limit <= prefix) throw Failure(Fault::argument, "max_length: leaves no room after the first token, which the model forces");
+        if (limit <= prefix)
+            throw Failure(Fault::argument,
+                          "max_length: leaves no room after the first token, which the model forces");
         const double ratio = std::floor(d.max_ratio * static_cast<double>(source));
-        if (ratio < 1e9) limit = std::min(limit, std::max(std::max(d.min_length, prefix) + 1, static_cast<int64_t>(ratio) + d.max_extra));
-        if (limit == unlimited) throw Failure(Fault::argument, "max_length: the model has no limit of length, so max_length or max_ratio must set one");
+        if (ratio < 1e9)
+            limit = std::min(limit, std::max(std::max(d.min_length, prefix) + 1,
+                                             static_cast<int64_t>(ratio) + d.max_extra));
+        if (limit == unlimited)
+            throw Failure(
+                Fault::argument,
+                "max_length: the model has no limit of length, so max_length or max_ratio must set one");
         return limit;
     }
     int32_t forced() const { return request_.decoding.first; }
-    int32_t start() const { return request_.decoding.start < 0 ? opened_.symbols.start : request_.decoding.start; }
+    int32_t start() const {
+        return request_.decoding.start < 0 ? opened_.symbols.start : request_.decoding.start;
+    }
 
     // An upper bound of the bytes that a call takes.
     int64_t required_bytes(const std::vector<TextResult>& texts) const {
         const Shape& shape = model_.shape;
         const int64_t layers = model_.cross_layers(), beams = request_.decoding.beam;
         const Network* const net = model_.network.get();
-        const int64_t key_value = net ? net->entry() * 4 : model_.key_value_width() * layers * model_.cache_element_size();
+        const int64_t key_value = net ? net->entry() * 4
+                                      : model_.key_value_width() * layers * model_.cache_element_size();
         const int64_t state = 8 * model_.cells_width() + (net ? 4 * net->initial_width : 0);  // of a row
         int64_t group = 0, widest = 0, matrices = 0, insight = 0;
         for (std::size_t number = 0; number < texts.size(); ++number) {
-            const int64_t source = length(texts[number]), steps = source ? limit(number, source) : 0, ranks = request_.decoding.nbest;
-            const int64_t working = source * (key_value + 64 * shape.width) + beams * steps * (key_value + 64) + beams * (shape.width * 64 + state);
+            const int64_t source = length(texts[number]), steps = source ? limit(number, source) : 0,
+                          ranks = request_.decoding.nbest;
+            const int64_t working = source * (key_value + 64 * shape.width) +
+                                    beams * steps * (key_value + 64) + beams * (shape.width * 64 + state);
             group = std::max(group, working);
             widest = std::max(widest, beams * source);
             if (request_.attention) {
-                matrices += static_cast<int64_t>(model_.encoder.size()) * shape.encoder.count * source * source;
+                matrices += static_cast<int64_t>(model_.encoder.size()) * shape.encoder.count * source *
+                            source;
                 matrices += ranks * layers * shape.decoder.count * steps * (steps + source);
             }
             if (request_.alignment) matrices += ranks * (steps + 1) * source * (shape.decoder.count + 1);
             if (request_.insight && source) insight += insight_bytes(source, steps);
         }
-        const int64_t concurrent = widest ? std::min<int64_t>(static_cast<int64_t>(texts.size()), std::max<int64_t>(batch_tokens / widest, 1)) : 0;
+        const int64_t concurrent = widest ? std::min<int64_t>(static_cast<int64_t>(texts.size()),
+                                                              std::max<int64_t>(batch_tokens / widest, 1))
+                                          : 0;
         return group * std::max<int64_t>(concurrent, 1) + 4 * matrices + insight;
     }
     int64_t insight_bytes(int64_t source, int64_t steps) const {
         int64_t bytes = 0;
-        for (const NamedArray& array : insight_arrays(model_, source, steps, *request_.insight)) bytes += 4 * array.size();
+        for (const NamedArray& array : insight_arrays(model_, source, steps, *request_.insight))
+            bytes += 4 * array.size();
         return std::min(bytes, max_insight_bytes);
     }
 
@@ -180,12 +213,16 @@ class Translation {
         rules.renormalise = d.renormalise;
         std::size_t longest = min_divisors;
         for (std::size_t number = 0; number < texts.size(); ++number) {
-            if (!texts[number].source.empty()) longest = std::max(longest, static_cast<std::size_t>(limit(number, length(texts[number]))));
+            if (!texts[number].source.empty())
+                longest = std::max(longest, static_cast<std::size_t>(limit(number, length(texts[number]))));
         }
         for (std::size_t n = 0; n < longest + 2; ++n) {
             const double counted = static_cast<double>(std::max<std::size_t>(n, 1));
-            rules.divisors.push_back(d.length_formula == 0 ? std::pow(counted, d.length_penalty) : d.length_formula == 1 ? std::pow((5 + counted) / 6, d.length_penalty) : 1.0);
-            if (!(rules.divisors.back() > 0) || std::isinf(rules.divisors.back())) throw Failure(Fault::argument, "length_penalty: too large for such long translations");
+            rules.divisors.push_back(d.length_formula == 0   ? std::pow(counted, d.length_penalty)
+                                     : d.length_formula == 1 ? std::pow((5 + counted) / 6, d.length_penalty)
+                                                             : 1.0);
+            if (!(rules.divisors.back() > 0) || std::isinf(rules.divisors.back()))
+                throw Failure(Fault::argument, "length_penalty: too large for such long translations");
         }
         return rules;
     }
@@ -194,7 +231,8 @@ class Translation {
         if (hooks_.cancelled && hooks_.cancelled()) throw Failure(Fault::cancelled, "the call was cancelled");
     }
 
-    void translate_group(std::vector<TextResult>& texts, const std::vector<std::size_t>& group, const BeamRules& rules) const {
+    void translate_group(std::vector<TextResult>& texts, const std::vector<std::size_t>& group,
+                         const BeamRules& rules) const {
         check_cancelled();
         std::vector<std::vector<int32_t>> sources;
         std::vector<float*> to;
@@ -202,7 +240,11 @@ class Translation {
         for (const std::size_t index : group) {
             TextResult& text = texts[index];
             sources.push_back(text.source);
-            if (request_.attention) to.push_back(model_.network ? nullptr : add(text.arrays, "attention.encoder", {static_cast<int64_t>(model_.encoder.size()), model_.shape.encoder.count, length(text), length(text)}));
+            if (request_.attention)
+                to.push_back(model_.network ? nullptr
+                                            : add(text.arrays, "attention.encoder",
+                                                  {static_cast<int64_t>(model_.encoder.size()),
+                                                   model_.shape.encoder.count, length(text), length(text)}));
             Entry entry;
             entry.source = length(text);
             entry.limit = limit(index, entry.source);
@@ -214,7 +256,8 @@ class Translation {
             entry.streams = request_.streams;
             entries.push_back(std::move(entry));
         }
-        Memory memory = request_.attention ? encode_recorded(pointer_, sources, to) : encode(pointer_, sources);
+        Memory memory = request_.attention ? encode_recorded(pointer_, sources, to)
+                                           : encode(pointer_, sources);
         if (opened_.shortlist) restrict_to(*opened_.shortlist, sources, memory);
         BeamSearch search(pointer_, rules);
         search.enter(memory, std::move(entries));
@@ -225,7 +268,10 @@ class Translation {
             for (const DecidedToken& token : search.take_decided()) {
                 const std::size_t index = static_cast<std::size_t>(token.sentence);
                 prefixes[index].push_back(token.token);
-                if (hooks_.on_token && !hooks_.on_token(group[index], token.token, static_cast<double>(token.log_prob), opened_.target->decode(prefixes[index]))) throw Failure(Fault::cancelled, "the call was cancelled by its callback");
+                if (hooks_.on_token &&
+                    !hooks_.on_token(group[index], token.token, static_cast<double>(token.log_prob),
+                                     opened_.target->decode(prefixes[index])))
+                    throw Failure(Fault::cancelled, "the call was cancelled by its callback");
             }
         }
         for (FinishedSentence& finished : search.take_finished()) {
@@ -238,7 +284,8 @@ class Translation {
                     *to++ = node.log_prob;
                 }
             }
-            for (Hypothesis& hypothesis : finished.hypotheses) text.translations.push_back(translation_of(std::move(hypothesis)));
+            for (Hypothesis& hypothesis : finished.hypotheses)
+                text.translations.push_back(translation_of(std::move(hypothesis)));
         }
         if (request_.alignment || request_.attention) record_all(texts, group, memory);
         if (request_.insight) compute_insights(texts, group);
@@ -247,7 +294,8 @@ class Translation {
     TextTranslation translation_of(Hypothesis hypothesis) const {
         TextTranslation translation;
         translation.tokens = std::move(hypothesis.tokens);
-        if (!translation.tokens.empty() && translation.tokens.back() == opened_.symbols.end) translation.tokens.pop_back();
+        if (!translation.tokens.empty() && translation.tokens.back() == opened_.symbols.end)
+            translation.tokens.pop_back();
         translation.log_probs = std::move(hypothesis.log_probs);
         if (hypothesis.truncated) translation.log_probs.resize(translation.tokens.size());
         translation.score = hypothesis.score;
@@ -270,18 +318,25 @@ class Translation {
         return tokens;
     }
 
-    void record_all(std::vector<TextResult>& texts, const std::vector<std::size_t>& group, const Memory& memory) const {
+    void record_all(std::vector<TextResult>& texts, const std::vector<std::size_t>& group,
+                    const Memory& memory) const {
         const int64_t layers = model_.cross_layers(), heads = model_.shape.decoder.count;
         for (std::size_t index = 0; index < group.size(); ++index) {
             const EncodedSentence* const source = &memory.sentences[index];
             for (TextTranslation& translation : texts[group[index]].translations) {
                 check_cancelled();
                 if (request_.attention) {
-                    const DecoderInput input{source, decoder_input(translation, std::max<std::size_t>(translation.log_probs.size(), 1))};
+                    const DecoderInput input{
+                        source,
+                        decoder_input(translation, std::max<std::size_t>(translation.log_probs.size(), 1))};
                     const int64_t steps = static_cast<int64_t>(input.target.size());
                     Matrices to;
-                    if (!model_.shape.recurrent) to.decoder = add(translation.arrays, "attention.decoder", {layers, heads, steps, steps});
-                    if (layers) to.cross = add(translation.arrays, "attention.cross", {layers, heads, steps, source->length});
+                    if (!model_.shape.recurrent)
+                        to.decoder = add(translation.arrays, "attention.decoder",
+                                         {layers, heads, steps, steps});
+                    if (layers)
+                        to.cross = add(translation.arrays, "attention.cross",
+                                       {layers, heads, steps, source->length});
                     record(model_, {input}, {to});
                 }
                 if (request_.alignment) align(translation, source);
@@ -294,7 +349,10 @@ class Translation {
         for (const std::size_t number : group) {
             check_cancelled();
             TextTranslation& best = texts[number].translations[0];
-            std::vector<NamedArray> arrays = compute_insight(pointer_, texts[number].source, decoder_input(best, std::max<std::size_t>(best.log_probs.size(), 1)), *request_.insight, max_insight_bytes);
+            std::vector<NamedArray> arrays =
+                compute_insight(pointer_, texts[number].source,
+                                decoder_input(best, std::max<std::size_t>(best.log_probs.size(), 1)),
+                                *request_.insight, max_insight_bytes);
             std::move(arrays.begin(), arrays.end(), std::back_inserter(best.arrays));
         }
     }
@@ -303,18 +361,23 @@ class Translation {
     void align(TextTranslation& translation, const EncodedSentence* source) const {
         const AlignmentHead& head = opened_.head;
         const std::size_t tokens = translation.tokens.size();
-        const DecoderInput input{source, decoder_input(translation, head.reads_token ? tokens + 1 : std::max<std::size_t>(tokens, 1))};
+        const DecoderInput input{
+            source,
+            decoder_input(translation, head.reads_token ? tokens + 1 : std::max<std::size_t>(tokens, 1))};
         const int64_t steps = static_cast<int64_t>(input.target.size()), keys = source->length;
         const int64_t heads = head.head < 0 ? model_.shape.decoder.count : 1;
         std::vector<float> weights(static_cast<std::size_t>(heads * steps * keys));
         record_cross(model_, {input}, {weights.data()}, {head.layer, head.head});
         float* const to = add(translation.arrays, "alignment", {static_cast<int64_t>(tokens), keys});
         for (std::size_t t = 0; t < tokens; ++t) {
-            const int64_t step = std::min<int64_t>(static_cast<int64_t>(t) + (head.reads_token ? 1 : 0), steps - 1);
+            const int64_t step = std::min<int64_t>(static_cast<int64_t>(t) + (head.reads_token ? 1 : 0),
+                                                   steps - 1);
             for (int64_t k = 0; k < keys; ++k) {
                 float sum = 0;
-                for (int64_t h = 0; h < heads; ++h) sum += weights[static_cast<std::size_t>((h * steps + step) * keys + k)];
-                to[static_cast<int64_t>(t) * keys + k] = head.head < 0 ? sum / static_cast<float>(heads) : sum;
+                for (int64_t h = 0; h < heads; ++h)
+                    sum += weights[static_cast<std::size_t>((h * steps + step) * keys + k)];
+                to[static_cast<int64_t>(t) * keys + k] = head.head < 0 ? sum / static_cast<float>(heads)
+                                                                       : sum;
             }
         }
     }
@@ -324,12 +387,15 @@ class Translation {
     const Model& model_;
     const TranslateRequest& request_;
     const Hooks& hooks_;
-    std::vector<std::vector<int64_t>> targets_ = {};  // tokens that the decoder is forced along, if targets are given
+    std::vector<std::vector<int64_t>> targets_ = {};  // tokens that the decoder is forced along, if targets
+                                                      // are given
 };
 
 }  // namespace
 
-std::vector<TextResult> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts, const TranslateRequest& request, Budget& budget, int64_t bound, const Hooks& hooks) {
+std::vector<TextResult> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts,
+                                  const TranslateRequest& request, Budget& budget, int64_t bound,
+                                  const Hooks& hooks) {
     try {
         return Translation(opened, request, hooks).run(texts, budget, bound);
     } catch (const NotNumbers& error) {

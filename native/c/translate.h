@@ -25,8 +25,10 @@ struct TranslateRequest {
     std::string tag;  // of the target language, put before texts without one; "" for none
     bool alignment = false, attention = false, tree = false, streams = false;
     Edits edits = {};
-    std::optional<std::vector<std::string>> insight = {};  // names of arrays of the best translations; none: all of them
-    std::optional<std::vector<Target>> targets = {};  // targets that the decoder is forced along, one for each text
+    std::optional<std::vector<std::string>> insight = {};  // names of arrays of the best translations; none:
+                                                           // all of them
+    std::optional<std::vector<Target>> targets = {};  // targets that the decoder is forced along, one for
+                                                      // each text
 };
 
 struct TextTranslation {
@@ -61,10 +63,13 @@ class Budget {
 
 struct Hooks {
     std::function<bool()> cancelled;
-    std::function<bool(std::size_t text, int32_t token, double log_prob, const std::string& translation)> on_token;  // false: cancel
+    std::function<bool(std::size_t text, int32_t token, double log_prob, const std::string& translation)>
+        on_token;  // false: cancel
 };
 
 // Throws Failure. `bound` in bytes is of this call, 0 for none.
-std::vector<TextResult> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts, const TranslateRequest& request, Budget& budget, int64_t bound, const Hooks& hooks);
+std::vector<TextResult> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts,
+                                  const TranslateRequest& request, Budget& budget, int64_t bound,
+                                  const Hooks& hooks);
 
 }  // namespace uwaga

@@ -47,7 +47,9 @@ int failed(uwaga_error* error, int code, const char* message) {
     if (error) {
         error->code = code;
         std::size_t size = std::min(std::strlen(message), sizeof error->message - 1);
-        while (size && size == sizeof error->message - 1 && (static_cast<unsigned char>(message[size]) & 0xc0) == 0x80) --size;  // whole characters
+        while (size && size == sizeof error->message - 1 &&
+               (static_cast<unsigned char>(message[size]) & 0xc0) == 0x80)
+            --size;  // whole characters
         std::memcpy(error->message, message, size);
         error->message[size] = 0;
     }
@@ -86,17 +88,20 @@ void require(bool present, const char* name) {
 
 Isa isa_of(Fields& fields) {
     if (!fields.has("isa")) return best_isa();
-    const Isa isa = static_cast<Isa>(fields.choice("isa", {"portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm"}));
+    const Isa isa = static_cast<Isa>(fields.choice("isa", {"portable", "neon", "avx2", "avxvnni",
+                                                           "avx512vnni", "amx", "wasm"}));
     if (!supported(isa)) fields.refuse("isa", "is not supported by this processor");
     return isa;
 }
 
-[[noreturn]] void refuse_language(const char* option, const std::string& requested, const std::string& supported_languages) {
-    throw Failure(Fault::language, std::string(option) + " is '" + requested.substr(0, 60) + "', and the model translates " + supported_languages);
+[[noreturn]] void refuse_language(const char* option, const std::string& requested,
+                                  const std::string& supported_languages) {
+    throw Failure(Fault::language, std::string(option) + " is '" + requested.substr(0, 60) +
+                                       "', and the model translates " + supported_languages);
 }
 
-// The tag of the target language that the options ask for, `fallback` if they ask for none. Other languages than the
-// model's are refused.
+// The tag of the target language that the options ask for, `fallback` if they ask for none. Other languages
+// than the model's are refused.
 std::string target_tag(Fields& fields, const OpenedModel& opened, const std::string& fallback) {
     const std::string pair = "from " + opened.source_language + " to " + opened.target_language;
     if (fields.has("source_language")) {
@@ -139,7 +144,8 @@ std::vector<Target> targets_of(Fields& fields) {
             target.tokens.emplace();
             for (const Json& token : *item.array()) {
                 const int64_t* const number = token.integer();
-                if (!number || *number < 0 || *number > 1 << 30) fields.refuse("targets", "must be an array of strings or of arrays of tokens");
+                if (!number || *number < 0 || *number > 1 << 30)
+                    fields.refuse("targets", "must be an array of strings or of arrays of tokens");
                 target.tokens->push_back(static_cast<int32_t>(*number));
             }
         } else {
@@ -169,15 +175,26 @@ std::string info_of(const OpenedModel& opened) {
     const Decoding& d = opened.decoding;
     const auto number = [](int64_t value) { return std::to_string(value); };
     std::string languages;
-    for (const auto& language : opened.source->languages()) languages += (languages.empty() ? "" : ", ") + quoted(language.first);
-    return "{\"source_language\": " + quoted(opened.source_language) + ", \"target_language\": " + quoted(opened.target_language) + ", \"target_languages\": [" + languages + "], \"shortlist\": " + (opened.shortlist ? "true" : "false") + ", \"precision\": " + quoted(opened.precision) +
-           ", \"isa\": " + quoted(model.kernels->name) + ", \"bytes\": " + number(opened.bytes) + ", \"source_vocabulary\": " + number(opened.source->size()) +
-           ", \"target_vocabulary\": " + number(opened.target->size()) + ", \"width\": " + number(model.shape.width) + ", \"encoder_layers\": " + number(opened.settings.encoder_layers) +
-           ", \"encoder_heads\": " + number(opened.settings.encoder_heads) + ", \"decoder_layers\": " + number(opened.settings.decoder_layers) + ", \"decoder_heads\": " + number(opened.settings.decoder_heads) +
-           ", \"max_source\": " + (opened.settings.positions == PositionKind::relative ? "null" : number(model.shape.max_length)) + ", \"beam\": " + number(d.beam) + ", \"nbest\": " + number(d.nbest) + "}";
+    for (const auto& language : opened.source->languages())
+        languages += (languages.empty() ? "" : ", ") + quoted(language.first);
+    return "{\"source_language\": " + quoted(opened.source_language) +
+           ", \"target_language\": " + quoted(opened.target_language) + ", \"target_languages\": [" +
+           languages + "], \"shortlist\": " + (opened.shortlist ? "true" : "false") +
+           ", \"precision\": " + quoted(opened.precision) + ", \"isa\": " + quoted(model.kernels->name) +
+           ", \"bytes\": " + number(opened.bytes) +
+           ", \"source_vocabulary\": " + number(opened.source->size()) +
+           ", \"target_vocabulary\": " + number(opened.target->size()) +
+           ", \"width\": " + number(model.shape.width) +
+           ", \"encoder_layers\": " + number(opened.settings.encoder_layers) +
+           ", \"encoder_heads\": " + number(opened.settings.encoder_heads) +
+           ", \"decoder_layers\": " + number(opened.settings.decoder_layers) +
+           ", \"decoder_heads\": " + number(opened.settings.decoder_heads) + ", \"max_source\": " +
+           (opened.settings.positions == PositionKind::relative ? "null" : number(model.shape.max_length)) +
+           ", \"beam\": " + number(d.beam) + ", \"nbest\": " + number(d.nbest) + "}";
 }
 
-void open_into(const std::string& location, const ModelFiles& files, const char* options, uwaga_model** model) {
+void open_into(const std::string& location, const ModelFiles& files, const char* options,
+               uwaga_model** model) {
     require(model, "model");
     *model = nullptr;
     const Json options_json = options_of(options);
@@ -202,37 +219,48 @@ void open_into(const std::string& location, const ModelFiles& files, const char*
 constexpr std::size_t max_files = 10'000;  // of a folder
 
 // The content of a file of a folder. A weight file is read once, and kept only until the model is open.
-bool read_file(const std::filesystem::path& path, std::size_t max_file_bytes, int64_t bound, std::deque<std::string>& contents, std::string_view& content) {
+bool read_file(const std::filesystem::path& path, std::size_t max_file_bytes, int64_t bound,
+               std::deque<std::string>& contents, std::string_view& content) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return false;
-    if (!std::filesystem::is_regular_file(path, error)) throw Failure(Fault::file, path.string() + ": is not a file");
+    if (!std::filesystem::is_regular_file(path, error))
+        throw Failure(Fault::file, path.string() + ": is not a file");
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) throw Failure(Fault::file, path.string() + ": cannot be read: " + error.message());
     if (size > max_file_bytes) throw Failure(Fault::model, path.string() + ": is too large");
-    if (bound && size > static_cast<std::uintmax_t>(bound)) throw Failure(Fault::memory, path.string() + ": has " + std::to_string(size) + " bytes, and the bound is " + std::to_string(bound));
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.string().c_str(), "rb"), &std::fclose);
+    if (bound && size > static_cast<std::uintmax_t>(bound))
+        throw Failure(Fault::memory, path.string() + ": has " + std::to_string(size) +
+                                         " bytes, and the bound is " + std::to_string(bound));
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.string().c_str(), "rb"),
+                                                               &std::fclose);
     if (!file) throw Failure(Fault::file, path.string() + ": cannot be read");
     contents.emplace_back(static_cast<std::size_t>(size), '\0');
-    if (std::fread(&contents.back()[0], 1, contents.back().size(), file.get()) != contents.back().size()) throw Failure(Fault::file, path.string() + ": cannot be read");
+    if (std::fread(&contents.back()[0], 1, contents.back().size(), file.get()) != contents.back().size())
+        throw Failure(Fault::file, path.string() + ": cannot be read");
     content = contents.back();
     return true;
 }
 #endif
 
-const TextResult* text_of(const uwaga_result* result, std::size_t text) { return result && text < result->texts.size() ? &result->texts[text] : nullptr; }
+const TextResult* text_of(const uwaga_result* result, std::size_t text) {
+    return result && text < result->texts.size() ? &result->texts[text] : nullptr;
+}
 
 const TextTranslation* translation_of(const uwaga_result* result, std::size_t text, std::size_t rank) {
     const TextResult* const text_result = text_of(result, text);
-    return text_result && rank < text_result->translations.size() ? &text_result->translations[rank] : nullptr;
+    return text_result && rank < text_result->translations.size() ? &text_result->translations[rank]
+                                                                  : nullptr;
 }
 
 // The array of a translation with this number; those of its text come first.
-const NamedArray* array_of(const uwaga_result* result, std::size_t text, std::size_t rank, std::size_t index) {
+const NamedArray* array_of(const uwaga_result* result, std::size_t text, std::size_t rank,
+                           std::size_t index) {
     const TextTranslation* const translation = translation_of(result, text, rank);
     if (!translation) return nullptr;
     const std::vector<NamedArray>& shared = result->texts[text].arrays;
     if (index < shared.size()) return &shared[index];
-    return index - shared.size() < translation->arrays.size() ? &translation->arrays[index - shared.size()] : nullptr;
+    return index - shared.size() < translation->arrays.size() ? &translation->arrays[index - shared.size()]
+                                                              : nullptr;
 }
 
 }  // namespace
@@ -252,27 +280,37 @@ int uwaga_open_folder(const char* folder, const char* options, uwaga_model** mod
         std::deque<std::string> contents;  // views of its strings stay valid
         ModelFiles files;
         std::error_code iteration_error;  // a folder without a file that can be opened is refused below
-        for (std::filesystem::directory_iterator entry(location, iteration_error), end; !iteration_error && entry != end && files.names.size() < max_files; entry.increment(iteration_error)) {
+        for (std::filesystem::directory_iterator entry(location, iteration_error), end;
+             !iteration_error && entry != end && files.names.size() < max_files;
+             entry.increment(iteration_error)) {
             files.names.push_back(entry->path().filename().u8string());
         }
         std::sort(files.names.begin(), files.names.end());
-        files.read = [&](const std::string& name, std::size_t max_file_bytes, std::string_view& content) { return read_file(location / std::filesystem::u8path(name), max_file_bytes, bound, contents, content); };
+        files.read = [&](const std::string& name, std::size_t max_file_bytes, std::string_view& content) {
+            return read_file(location / std::filesystem::u8path(name), max_file_bytes, bound, contents,
+                             content);
+        };
         open_into(folder, files, options, model);
     });
 }
 #endif
 
-int uwaga_open_files(const char* const* names, const void* const* contents, const size_t* sizes, size_t count, const char* options, uwaga_model** model, uwaga_error* error) {
+int uwaga_open_files(const char* const* names, const void* const* contents, const size_t* sizes, size_t count,
+                     const char* options, uwaga_model** model, uwaga_error* error) {
     return guarded(error, [&] {
         require(names && contents && sizes, "names, contents, sizes");
-        for (std::size_t i = 0; i < count; ++i) require(names[i] && (contents[i] || !sizes[i]), "names, contents");
+        for (std::size_t i = 0; i < count; ++i)
+            require(names[i] && (contents[i] || !sizes[i]), "names, contents");
         ModelFiles files;
         files.names.assign(names, names + count);
         files.read = [&](const std::string& name, std::size_t max_file_bytes, std::string_view& content) {
-            const std::size_t i = static_cast<std::size_t>(std::find(files.names.begin(), files.names.end(), name) - files.names.begin());
+            const std::size_t i = static_cast<std::size_t>(std::find(files.names.begin(), files.names.end(),
+                                                                     name) -
+                                                           files.names.begin());
             if (i == count) return false;
             if (sizes[i] > max_file_bytes) throw Failure(Fault::model, name + ": is too large");
-            content = sizes[i] ? std::string_view(static_cast<const char*>(contents[i]), sizes[i]) : std::string_view();
+            content = sizes[i] ? std::string_view(static_cast<const char*>(contents[i]), sizes[i])
+                               : std::string_view();
             return true;
         };
         open_into("", files, options, model);
@@ -289,7 +327,9 @@ const char* uwaga_model_piece(const uwaga_model* model, int side, int32_t token)
     return token >= 0 && token < words.size() ? words.piece(token).data() : nullptr;
 }
 
-uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user) { return new (std::nothrow) uwaga_call{on_token, user}; }
+uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user) {
+    return new (std::nothrow) uwaga_call{on_token, user};
+}
 
 void uwaga_cancel(uwaga_call* call) {
     if (call) call->cancelled = true;
@@ -297,7 +337,8 @@ void uwaga_cancel(uwaga_call* call) {
 
 void uwaga_call_free(uwaga_call* call) { delete call; }
 
-int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths, size_t count, const char* options, uwaga_call* call, uwaga_result** result, uwaga_error* error) {
+int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths, size_t count,
+                    const char* options, uwaga_call* call, uwaga_result** result, uwaga_error* error) {
     const int code = guarded(error, [&] {
         require(model && result && (texts || !count), "model, texts or result");
         *result = nullptr;
@@ -316,13 +357,16 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         if (fields.has("insight")) {
             const std::vector<std::string_view> names = texts_of(fields, "insight");
             request.insight.emplace(names.begin(), names.end());
-            if (model->opened->model->network) fields.refuse("insight", "is for Transformers, and the model is recurrent");
+            if (model->opened->model->network)
+                fields.refuse("insight", "is for Transformers, and the model is recurrent");
         }
         const int64_t bound = fields.integer("memory", 0, max_bytes, 0);
         request.tag = target_tag(fields, *model->opened, model->tag);
         fields.check_all_used();
-        if (request.streams && request.decoding.beam != 1) fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
-        if (request.targets && request.decoding.beam != 1) fields.refuse("beam", "must be 1 with targets, which leave nothing to search");
+        if (request.streams && request.decoding.beam != 1)
+            fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
+        if (request.targets && request.decoding.beam != 1)
+            fields.refuse("beam", "must be 1 with targets, which leave nothing to search");
         std::vector<std::string_view> views;
         for (std::size_t i = 0; i < count; ++i) {
             require(texts[i], "texts");
@@ -331,7 +375,10 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         Hooks hooks;
         if (call) hooks.cancelled = [&] { return call->cancelled.load(); };
         if (request.streams) {
-            hooks.on_token = [&](std::size_t text, int32_t token, double log_prob, const std::string& translation) { return call->on_token(call->user, text, token, log_prob, translation.c_str()) == 0; };
+            hooks.on_token = [&](std::size_t text, int32_t token, double log_prob,
+                                 const std::string& translation) {
+                return call->on_token(call->user, text, token, log_prob, translation.c_str()) == 0;
+            };
         }
         auto translated = std::make_unique<uwaga_result>();
         translated->texts = translate(*model->opened, views, request, model->budget, bound, hooks);
@@ -362,15 +409,19 @@ int uwaga_result_truncated(const uwaga_result* result, size_t text, size_t rank)
     return translation && translation->truncated;
 }
 
-size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side, const int32_t** tokens) {
+size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side,
+                           const int32_t** tokens) {
     const TextResult* const text_result = text_of(result, text);
     const TextTranslation* const translation = translation_of(result, text, rank);
-    const std::vector<int32_t>* const row = side == 0 ? (text_result ? &text_result->source : nullptr) : side == 1 && translation ? &translation->tokens : nullptr;
+    const std::vector<int32_t>* const row = side == 0 ? (text_result ? &text_result->source : nullptr)
+                                            : side == 1 && translation ? &translation->tokens
+                                                                       : nullptr;
     if (tokens) *tokens = row ? row->data() : nullptr;
     return row ? row->size() : 0;
 }
 
-size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs) {
+size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank,
+                              const double** log_probs) {
     const TextTranslation* const translation = translation_of(result, text, rank);
     if (log_probs) *log_probs = translation ? translation->log_probs.data() : nullptr;
     return translation ? translation->log_probs.size() : 0;
@@ -381,7 +432,8 @@ const char* uwaga_result_array_name(const uwaga_result* result, size_t text, siz
     return array ? array->name.c_str() : nullptr;
 }
 
-const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank, const char* name, size_t shape[4], size_t* axes) {
+const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank, const char* name,
+                                size_t shape[4], size_t* axes) {
     if (axes) *axes = 0;
     for (std::size_t index = 0; name; ++index) {
         const NamedArray* const array = array_of(result, text, rank, index);

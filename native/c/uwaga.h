@@ -10,11 +10,13 @@
  *     uwaga_result_free(result);
  *     uwaga_close(model);
  *
- * Threads may share a model. A result and a call belong to one thread at a time; only uwaga_cancel may be called from
- * another one. Nothing is global. Texts are UTF-8. A text is translated as one sentence: sentence splitting, lower-casing
- * of capitals, markup and glossaries are those of the Python package. Tokens and numbers equal Python's, bit for bit.
+ * Threads may share a model. A result and a call belong to one thread at a time; only uwaga_cancel may be
+ * called from another one. Nothing is global. Texts are UTF-8. A text is translated as one sentence: sentence
+ * splitting, lower-casing of capitals, markup and glossaries are those of the Python package. Tokens and
+ * numbers equal Python's, bit for bit.
  *
- * Options are JSON objects, so that later versions can add some; NULL or "" is {}. Unknown ones are errors. */
+ * Options are JSON objects, so that later versions can add some; NULL or "" is {}. Unknown ones are errors.
+ */
 #ifndef UWAGA_H
 #define UWAGA_H
 
@@ -39,13 +41,13 @@ typedef struct uwaga_call uwaga_call;
 
 enum {
     UWAGA_OK = 0,
-    UWAGA_ERROR_ARGUMENT = 1,  /* a null pointer, or an option that is unknown or out of range */
-    UWAGA_ERROR_FILE = 2,      /* a file is missing or cannot be read */
-    UWAGA_ERROR_MODEL = 3,     /* a file is damaged, or the model is of a kind that the library cannot run */
-    UWAGA_ERROR_TEXT = 4,      /* a text is not UTF-8 */
-    UWAGA_ERROR_TOO_LONG = 5,  /* a text has more tokens than the model accepts */
-    UWAGA_ERROR_LANGUAGE = 6,  /* the model translates between other languages */
-    UWAGA_ERROR_MEMORY = 7,    /* the bound of memory or the memory of the system is too small */
+    UWAGA_ERROR_ARGUMENT = 1, /* a null pointer, or an option that is unknown or out of range */
+    UWAGA_ERROR_FILE = 2,     /* a file is missing or cannot be read */
+    UWAGA_ERROR_MODEL = 3,    /* a file is damaged, or the model is of a kind that the library cannot run */
+    UWAGA_ERROR_TEXT = 4,     /* a text is not UTF-8 */
+    UWAGA_ERROR_TOO_LONG = 5, /* a text has more tokens than the model accepts */
+    UWAGA_ERROR_LANGUAGE = 6, /* the model translates between other languages */
+    UWAGA_ERROR_MEMORY = 7,   /* the bound of memory or the memory of the system is too small */
     UWAGA_ERROR_CANCELLED = 8,
     UWAGA_ERROR_INTERNAL = 9
 };
@@ -56,10 +58,11 @@ typedef struct {
     char message[508]; /* UTF-8, ends with a zero */
 } uwaga_error;
 
-/* Called for each token as it is decided, in streams: the number of the text, the token, its log-probability, and the
- * translation so far, which later tokens may change at its end. Anything but 0 cancels the call. It must not call
- * uwaga_call_free. */
-typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log_prob, const char* translation);
+/* Called for each token as it is decided, in streams: the number of the text, the token, its log-probability,
+ * and the translation so far, which later tokens may change at its end. Anything but 0 cancels the call. It
+ * must not call uwaga_call_free. */
+typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log_prob,
+                              const char* translation);
 
 UWAGA_API const char* uwaga_version(void);
 
@@ -72,26 +75,29 @@ UWAGA_API const char* uwaga_version(void);
  *   "memory": bound in bytes of the model and of all calls together; default: none
  *   "source_language": refuse a model of another language
  *   "target_language": of a multilingual model; of any other, refuse a model of another language */
-UWAGA_API int uwaga_open_folder(const char* folder, const char* options, uwaga_model** model, uwaga_error* error);
+UWAGA_API int uwaga_open_folder(const char* folder, const char* options, uwaga_model** model,
+                                uwaga_error* error);
 
 /* The same from files in memory, which are copied: names as in the folder, contents, and sizes in bytes. */
-UWAGA_API int uwaga_open_files(const char* const* names, const void* const* contents, const size_t* sizes, size_t count,
-                               const char* options, uwaga_model** model, uwaga_error* error);
+UWAGA_API int uwaga_open_files(const char* const* names, const void* const* contents, const size_t* sizes,
+                               size_t count, const char* options, uwaga_model** model, uwaga_error* error);
 
 /* Close a model, which no call may be using. Results stay valid. NULL is allowed. */
 UWAGA_API void uwaga_close(uwaga_model* model);
 
-/* A JSON object that describes the model: languages, sizes, default options, bytes. It lives as long as the model. */
+/* A JSON object that describes the model: languages, sizes, default options, bytes. It lives as long as the
+ * model. */
 UWAGA_API const char* uwaga_model_info(const uwaga_model* model);
 
-/* The piece of a token of the source's vocabulary (side 0) or the target's (1), with U+2581 for spaces; NULL beyond it. It
- * lives as long as the model. */
+/* The piece of a token of the source's vocabulary (side 0) or the target's (1), with U+2581 for spaces; NULL
+ * beyond it. It lives as long as the model. */
 UWAGA_API const char* uwaga_model_piece(const uwaga_model* model, int side, int32_t token);
 
 /* Make an object that cancels a call or streams its tokens; `on_token` may be NULL. NULL: out of memory. */
 UWAGA_API uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user);
 
-/* Cancel the call that has this object, or the next one; from any thread. The call returns before its next step. */
+/* Cancel the call that has this object, or the next one; from any thread. The call returns before its next
+ * step. */
 UWAGA_API void uwaga_cancel(uwaga_call* call);
 UWAGA_API void uwaga_call_free(uwaga_call* call);
 
@@ -115,11 +121,12 @@ UWAGA_API void uwaga_call_free(uwaga_call* call);
  *   "source_language", "target_language": as above
  *   "memory": bound in bytes of this call
  * A call with on_token streams: its beam must be 1, the default then. Without one, `call` may be NULL. */
-UWAGA_API int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths, size_t count,
-                              const char* options, uwaga_call* call, uwaga_result** result, uwaga_error* error);
+UWAGA_API int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths,
+                              size_t count, const char* options, uwaga_call* call, uwaga_result** result,
+                              uwaga_error* error);
 
-/* Below, `text` counts texts and `rank` their translations, the best first. Numbers out of range give NULL, 0 or NaN.
- * What is returned lives as long as the result. */
+/* Below, `text` counts texts and `rank` their translations, the best first. Numbers out of range give NULL, 0
+ * or NaN. What is returned lives as long as the result. */
 
 /* Number of translations of a text; 0 for a text without any. */
 UWAGA_API size_t uwaga_result_count(const uwaga_result* result, size_t text);
@@ -131,11 +138,15 @@ UWAGA_API const char* uwaga_result_text(const uwaga_result* result, size_t text,
 UWAGA_API double uwaga_result_score(const uwaga_result* result, size_t text, size_t rank);
 UWAGA_API int uwaga_result_truncated(const uwaga_result* result, size_t text, size_t rank);
 
-/* The tokens: of the source with its end symbol if `side` is 0, else of the target without. Returns their number. */
-UWAGA_API size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side, const int32_t** tokens);
+/* The tokens: of the source with its end symbol if `side` is 0, else of the target without. Returns their
+ * number. */
+UWAGA_API size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side,
+                                     const int32_t** tokens);
 
-/* Log-probabilities of the target's tokens and, unless it was truncated, of the end symbol. Returns their number. */
-UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs);
+/* Log-probabilities of the target's tokens and, unless it was truncated, of the end symbol. Returns their
+ * number. */
+UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank,
+                                        const double** log_probs);
 
 /* The name of an array that was requested, counted from 0; NULL after the last. There are
  *   alignment                  (target tokens, source tokens)
@@ -146,12 +157,13 @@ UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text,
  *                              log-probability; each step keeps twice as many candidates as there are
  *                              beams, the best first
  * and the names of "insight". What the model lacks is missing. */
-UWAGA_API const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t at);
+UWAGA_API const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank,
+                                              size_t at);
 
-/* The array with a name, row by row, with the sizes of its axes and their number (1 to 4), unless NULL; NULL if there is
- * none. */
-UWAGA_API const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank, const char* name,
-                                          size_t shape[4], size_t* axes);
+/* The array with a name, row by row, with the sizes of its axes and their number (1 to 4), unless NULL; NULL
+ * if there is none. */
+UWAGA_API const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank,
+                                          const char* name, size_t shape[4], size_t* axes);
 
 UWAGA_API void uwaga_result_free(uwaga_result* result);
 

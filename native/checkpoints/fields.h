@@ -17,7 +17,8 @@ namespace uwaga {
 class Fields {
   public:
     // `location` begins messages: a file, or a file and the key of the object with a dot.
-    Fields(const Json& value, std::string location, Fault fault) : value_(value), location_(std::move(location)), fault_(fault) {
+    Fields(const Json& value, std::string location, Fault fault)
+        : value_(value), location_(std::move(location)), fault_(fault) {
         if (!value.object()) refuse("", "must be an object");
     }
 
@@ -39,14 +40,16 @@ class Fields {
         const Json* const member = find(name);
         if (!member && fallback) return *fallback;
         const int64_t* const number = value(name).integer();
-        if (!number || *number < min || *number > max) refuse(name, "must be a whole number from " + std::to_string(min) + " to " + std::to_string(max));
+        if (!number || *number < min || *number > max)
+            refuse(name, "must be a whole number from " + std::to_string(min) + " to " + std::to_string(max));
         return *number;
     }
     double number(std::string_view name, double min, double max, std::optional<double> fallback = {}) {
         const Json* const member = find(name);
         if (!member && fallback) return *fallback;
         double number = 0;
-        if (!value(name).number(number) || !(number >= min && number <= max)) refuse(name, "must be a number from " + bound(min) + " to " + bound(max));
+        if (!value(name).number(number) || !(number >= min && number <= max))
+            refuse(name, "must be a number from " + bound(min) + " to " + bound(max));
         return number;
     }
     bool boolean(std::string_view name, std::optional<bool> fallback = {}) {
@@ -82,7 +85,8 @@ class Fields {
         }
     }
     [[noreturn]] void refuse(std::string_view name, const std::string& message) const {
-        throw Failure(fault_, location_ + std::string(name.substr(0, 60)) + (name.empty() && location_.empty() ? "the options " : " ") + message);
+        throw Failure(fault_, location_ + std::string(name.substr(0, 60)) +
+                                  (name.empty() && location_.empty() ? "the options " : " ") + message);
     }
 
   private:

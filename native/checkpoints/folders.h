@@ -15,12 +15,18 @@ class Folder {
 
     const std::string& location() const { return location_; }
     const std::vector<std::string>& names() const { return files_.names; }
-    std::string path(const std::string& name) const { return location_.empty() ? name : location_ + "/" + name; }
-    bool has(const std::string& name, std::size_t max_bytes, std::string_view& content) const { return files_.read(name, max_bytes, content); }
+    std::string path(const std::string& name) const {
+        return location_.empty() ? name : location_ + "/" + name;
+    }
+    bool has(const std::string& name, std::size_t max_bytes, std::string_view& content) const {
+        return files_.read(name, max_bytes, content);
+    }
     // Throws Failure if there is no such file.
-    std::string_view file(const std::string& name, std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) const {
+    std::string_view file(const std::string& name,
+                          std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) const {
         std::string_view content;
-        if (!has(name, max_bytes, content)) throw Failure(Fault::file, path(name) + ": no such file, so this is not a complete model");
+        if (!has(name, max_bytes, content))
+            throw Failure(Fault::file, path(name) + ": no such file, so this is not a complete model");
         return content;
     }
 
@@ -38,7 +44,9 @@ void read_alignment_head(const Folder& folder, OpenedModel& opened);
 bool is_marian_weights(const std::string& name);  // model*.bin
 
 // Both throw Failure.
-std::unique_ptr<OpenedModel> open_uwaga(const Folder& folder, const OpenOptions& options);    // of uwaga, float and int8
-std::unique_ptr<OpenedModel> open_marian(const Folder& folder, const OpenOptions& options);  // of Marian and Firefox
+std::unique_ptr<OpenedModel> open_uwaga(const Folder& folder, const OpenOptions& options);  // of uwaga, float
+                                                                                            // and int8
+std::unique_ptr<OpenedModel> open_marian(const Folder& folder, const OpenOptions& options);  // of Marian and
+                                                                                             // Firefox
 
 }  // namespace uwaga

@@ -15,16 +15,20 @@ bool finite(const float* values, int64_t count) {
     return true;
 }
 
-std::vector<int64_t> stored_shape(const Product& product, int64_t outputs) { return product.shape.empty() ? std::vector<int64_t>{outputs, product.inputs} : product.shape; }
+std::vector<int64_t> stored_shape(const Product& product, int64_t outputs) {
+    return product.shape.empty() ? std::vector<int64_t>{outputs, product.inputs} : product.shape;
+}
 
-// Read a weight, or, if its product has a shape, the block of (outputs, inputs) from its first output and input; of a
-// bias, with one input, its outputs.
-void read_block(const StoredWeights& weights, const std::string& name, const std::vector<int64_t>& stored, const Product& product, int64_t column, int64_t outputs, int64_t inputs, float* to) {
+// Read a weight, or, if its product has a shape, the block of (outputs, inputs) from its first output and
+// input; of a bias, with one input, its outputs.
+void read_block(const StoredWeights& weights, const std::string& name, const std::vector<int64_t>& stored,
+                const Product& product, int64_t column, int64_t outputs, int64_t inputs, float* to) {
     if (product.shape.empty()) return weights.read(name, stored, to);
     const int64_t stride = size_of(stored) / stored[0];
     Buffer<float> stored_values(size_of(stored));
     weights.read(name, stored, stored_values.get());
-    for (int64_t row = 0; row < outputs; ++row) std::copy_n(stored_values.get() + (product.first + row) * stride + column, inputs, to + row * inputs);
+    for (int64_t row = 0; row < outputs; ++row)
+        std::copy_n(stored_values.get() + (product.first + row) * stride + column, inputs, to + row * inputs);
 }
 
 }  // namespace
@@ -36,7 +40,8 @@ int64_t size_of(const std::vector<int64_t>& shape) {
 }
 
 float from_half(uint16_t half) {
-    const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = (half >> 10) & 31u, fraction = half & 0x3ffu;
+    const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = (half >> 10) & 31u,
+                   fraction = half & 0x3ffu;
     if (exponent == 0) {
         const float small = std::ldexp(static_cast<float>(fraction), -24);
         return sign ? -small : small;
@@ -52,7 +57,8 @@ void Packer::pack(StoredWeights& weights, bool int8) {
     const auto shapes = vectors(opened_.settings, target_);
     int64_t bytes = 0, largest = 0;
     for (const Product& product : matrices) {
-        bytes += matrix_bytes(int8 ? Matrix::Kind::int8 : Matrix::Kind::float32, product.outputs(), product.inputs);
+        bytes += matrix_bytes(int8 ? Matrix::Kind::int8 : Matrix::Kind::float32, product.outputs(),
+                              product.inputs);
         largest = std::max(largest, product.outputs() * product.inputs * 4);
     }
     reserve(bytes, largest);
@@ -69,17 +75,21 @@ void Packer::pack(StoredWeights& weights, bool int8) {
             Buffer<float> weights_buffer(product.outputs() * product.inputs);
             int64_t row = 0;
             for (const auto& [part, outputs] : product.parts) {
-                read_block(weights, weight_name(part), stored_shape(product, outputs), product, product.column, outputs, product.inputs, weights_buffer.get() + row * product.inputs);
+                read_block(weights, weight_name(part), stored_shape(product, outputs), product,
+                           product.column, outputs, product.inputs,
+                           weights_buffer.get() + row * product.inputs);
                 row += outputs;
             }
             check_finite(weights.file(), product.name, weights_buffer.get(), row * product.inputs);
-            parts.matrices[product.name] = int8 ? packed_int8(product, weights_buffer.get()) : packed_float(product, weights_buffer.get());
+            parts.matrices[product.name] = int8 ? packed_int8(product, weights_buffer.get())
+                                                : packed_float(product, weights_buffer.get());
         }
         if (!product.bias) continue;
         Buffer<float> bias(product.outputs());
         int64_t row = 0;
         for (const auto& [part, outputs] : product.parts) {
-            read_block(weights, bias_name(part), {stored_shape(product, outputs)[0]}, product, 0, outputs, 1, bias.get() + row);
+            read_block(weights, bias_name(part), {stored_shape(product, outputs)[0]}, product, 0, outputs, 1,
+                       bias.get() + row);
             row += outputs;
         }
         add_vector(weights.file(), product.name + ".bias", std::move(bias), row);
@@ -119,12 +129,18 @@ void Packer::reserve(int64_t bytes, int64_t extra) {
     if (opened_.settings.positions == PositionKind::relative) positions = 0;
     opened_.bytes += bytes + positions;
     if (options_.memory && opened_.bytes + extra > options_.memory) {
-        throw Failure(Fault::memory, (location_.empty() ? std::string("the model") : location_) + ": needs " + std::to_string(opened_.bytes + extra) + " bytes to open, and the bound is " + std::to_string(options_.memory));
+        throw Failure(Fault::memory, (location_.empty() ? std::string("the model") : location_) + ": needs " +
+                                         std::to_string(opened_.bytes + extra) +
+                                         " bytes to open, and the bound is " +
+                                         std::to_string(options_.memory));
     }
 }
 
-void Packer::check_finite(const std::string& file, const std::string& name, const float* values, int64_t count) {
-    if (!finite(values, count)) throw Failure(Fault::model, file + ": '" + name + "' holds numbers that are not finite; the file is damaged");
+void Packer::check_finite(const std::string& file, const std::string& name, const float* values,
+                          int64_t count) {
+    if (!finite(values, count))
+        throw Failure(Fault::model,
+                      file + ": '" + name + "' holds numbers that are not finite; the file is damaged");
 }
 
 uint8_t* Packer::allocate(int64_t bytes) {
@@ -133,7 +149,9 @@ uint8_t* Packer::allocate(int64_t bytes) {
 }
 
 Matrix Packer::packed_float(const Product& product, const float* values) {
-    auto* const panels = reinterpret_cast<float*>(allocate(float_panels_size(product.outputs(), product.inputs) * 4));
+    auto* const panels = reinterpret_cast<float*>(allocate(float_panels_size(product.outputs(),
+                                                                             product.inputs) *
+                                                           4));
     pack_float(values, product.outputs(), product.inputs, panels);
     Matrix matrix;
     matrix.kind = Matrix::Kind::float32;
@@ -145,7 +163,8 @@ Matrix Packer::packed_float(const Product& product, const float* values) {
 template <class Fill>
 static Matrix filled_int8(Packer& packer, const Product& product, const Fill& fill) {
     check_int8_inputs(product.inputs);
-    auto* const panels = reinterpret_cast<int8_t*>(packer.allocate(int8_panels_size(product.outputs(), product.inputs)));
+    auto* const panels = reinterpret_cast<int8_t*>(packer.allocate(int8_panels_size(product.outputs(),
+                                                                                    product.inputs)));
     auto* const scales = reinterpret_cast<float*>(packer.allocate(padded_outputs(product.outputs()) * 4));
     auto* const sums = reinterpret_cast<int32_t*>(packer.allocate(padded_outputs(product.outputs()) * 4));
     fill(panels, scales, sums);
@@ -156,16 +175,20 @@ static Matrix filled_int8(Packer& packer, const Product& product, const Fill& fi
 }
 
 Matrix Packer::packed_int8(const Product& product, const float* values) {
-    return filled_int8(*this, product, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(values, product.outputs(), product.inputs, 127, panels, scales, sums); });
+    return filled_int8(*this, product, [&](int8_t* panels, float* scales, int32_t* sums) {
+        pack_int8(values, product.outputs(), product.inputs, 127, panels, scales, sums);
+    });
 }
 
 Matrix Packer::packed_integers(const Product& product, const Int8Weights& integers) {
     return filled_int8(*this, product, [&](int8_t* panels, float* scales, int32_t* sums) {
-        pack_int8_numbers(integers.values.data(), integers.scales.data(), integers.rows(), product.outputs(), product.inputs, panels, scales, sums);
+        pack_int8_numbers(integers.values.data(), integers.scales.data(), integers.rows(), product.outputs(),
+                          product.inputs, panels, scales, sums);
     });
 }
 
-void Packer::add_vector(const std::string& file, const std::string& name, Buffer<float> values, int64_t size) {
+void Packer::add_vector(const std::string& file, const std::string& name, Buffer<float> values,
+                        int64_t size) {
     check_finite(file, name, values.get(), size);
     parts.vectors[name == "output_bias" ? "output.bias" : name] = {values.get(), size};
     values_.push_back(std::move(values));
@@ -179,25 +202,29 @@ void Packer::add_position_tables() {
         const std::string side = source ? "source" : "target";
         if (s.positions == PositionKind::sinusoidal) {
             if (source) tables_.push_back(sinusoids(s.sinusoids, s.width, s.position_offset, s.max_length));
-            parts.vectors[side + "_positions"] = {tables_.back().data(), static_cast<int64_t>(tables_.back().size())};
+            parts.vectors[side + "_positions"] = {tables_.back().data(),
+                                                  static_cast<int64_t>(tables_.back().size())};
             continue;
         }
         const auto entry = parts.vectors.find(side + "_positions.weight");
         const Vector stored = entry->second;
         parts.vectors.erase(entry);
         if (s.positions == PositionKind::learned) {
-            parts.vectors[side + "_positions"] = {stored.data + s.position_offset * s.width, s.max_length * s.width};
+            parts.vectors[side + "_positions"] = {stored.data + s.position_offset * s.width,
+                                                  s.max_length * s.width};
         } else {
             const int64_t heads = source ? s.encoder_heads : s.decoder_heads;
             tables_.push_back(distances(stored.data, s.relative_buckets, heads, s.relative_distance, source));
-            parts.vectors[side + "_relative_bias"] = {tables_.back().data(), static_cast<int64_t>(tables_.back().size())};
+            parts.vectors[side + "_relative_bias"] = {tables_.back().data(),
+                                                      static_cast<int64_t>(tables_.back().size())};
         }
     }
 }
 
 void Packer::build(const std::string& file) {
     add_position_tables();
-    if (opened_.settings.tie == Tie::embeddings) parts.matrices["target_embedding"] = parts.matrices["source_embedding"];
+    if (opened_.settings.tie == Tie::embeddings)
+        parts.matrices["target_embedding"] = parts.matrices["source_embedding"];
     parts.settings = model_settings(opened_.settings, opened_.precision != "float32");
     parts.settings["source_vocabulary"] = static_cast<double>(source_);
     parts.settings["target_vocabulary"] = static_cast<double>(target_);

@@ -12,7 +12,8 @@
 
 namespace uwaga {
 
-// The integers (rows, inputs) of a matrix and the scale of each row; rows that are missing at its end are zero.
+// The integers (rows, inputs) of a matrix and the scale of each row; rows that are missing at its end are
+// zero.
 struct Int8Weights {
     std::vector<int8_t> values;
     std::vector<float> scales;
@@ -30,12 +31,17 @@ class StoredWeights {
     virtual void check_used() const = 0;
     virtual void read(const std::string& name, const std::vector<int64_t>& shape, float* to) const = 0;
     // Append the integers of a weight; false if it is not stored as integers.
-    virtual bool integers(const std::string&, const std::vector<int64_t>&, Int8Weights&) const { return false; }
+    virtual bool integers(const std::string&, const std::vector<int64_t>&, Int8Weights&) const {
+        return false;
+    }
 };
 
 class Packer {
   public:
-    Packer(OpenedModel& opened, std::string location, const OpenOptions& options, int64_t source, int64_t target) : opened_(opened), location_(std::move(location)), options_(options), source_(source), target_(target) {}
+    Packer(OpenedModel& opened, std::string location, const OpenOptions& options, int64_t source,
+           int64_t target)
+        : opened_(opened), location_(std::move(location)), options_(options), source_(source),
+          target_(target) {}
 
     // Every function throws Failure, which names the file.
     void pack(StoredWeights& weights, bool int8);
@@ -46,7 +52,8 @@ class Packer {
     void add_vector(const std::string& file, const std::string& name, Buffer<float> values, int64_t size);
     void build(const std::string& file);
     static int64_t matrix_bytes(Matrix::Kind kind, int64_t outputs, int64_t inputs);
-    static void check_finite(const std::string& file, const std::string& name, const float* values, int64_t count);
+    static void check_finite(const std::string& file, const std::string& name, const float* values,
+                             int64_t count);
 
     Parts parts;
 
@@ -60,7 +67,7 @@ class Packer {
     OpenedModel& opened_;
     const std::string location_;
     const OpenOptions& options_;
-    const int64_t source_, target_;  // vocabularies
+    const int64_t source_, target_;           // vocabularies
     std::vector<Buffer<float>> values_;       // of vectors, until build_model() has copied them
     std::vector<std::vector<float>> tables_;  // of positions, the same
 };

@@ -15,11 +15,13 @@ struct RecurrentSettings {
     enum class ScoreName { additive, additive_joint, concat, general, location, dot, scaled_dot };
 
     Family family = Family::cho;
-    bool paper_gru = false, reverse = false, bidirectional = false, conditional = false, input_feeding = false;
+    bool paper_gru = false, reverse = false, bidirectional = false, conditional = false,
+         input_feeding = false;
     bool attends = false;
     ScoreName score = ScoreName::additive;
     Locality locality = Locality::global;
-    int64_t window = 0, embedding = 0, hidden = 0, features = 0, max_length = 0, encoder_layers = 1, decoder_layers = 1;
+    int64_t window = 0, embedding = 0, hidden = 0, features = 0, max_length = 0, encoder_layers = 1,
+            decoder_layers = 1;
     Tie tie = Tie::none;
 
     int64_t annotations() const { return family == Family::bahdanau ? 2 * hidden : hidden; }
@@ -29,7 +31,8 @@ bool is_recurrent(const std::string& family);
 // Read the members of an object "model" of a recurrent family. Throws Failure.
 RecurrentSettings read_recurrent(Fields& fields, const std::string& family);
 std::vector<Product> recurrent_products(const RecurrentSettings& settings, int64_t source, int64_t target);
-std::map<std::string, std::vector<int64_t>> recurrent_vectors(const RecurrentSettings& settings, int64_t target);
+std::map<std::string, std::vector<int64_t>> recurrent_vectors(const RecurrentSettings& settings,
+                                                              int64_t target);
 std::map<std::string, double> recurrent_model_settings(const RecurrentSettings& settings);
 
 }  // namespace uwaga

@@ -14,19 +14,25 @@ constexpr int64_t max_layers = 4096;
 void read_transformer(Fields& fields, Settings& s) {
     s.encoder_layers = fields.integer("encoder_layers", 1, max_layers, 6);
     s.decoder_layers = fields.integer("decoder_layers", 1, max_layers, 6);
-    s.positions = static_cast<PositionKind>(fields.choice("positions", {"sinusoidal", "learned", "relative"}));
-    s.sinusoids = static_cast<Sinusoids>(fields.choice("sinusoids", {"interleaved", "halves", "tensor2tensor"}));
+    s.positions = static_cast<PositionKind>(fields.choice("positions",
+                                                          {"sinusoidal", "learned", "relative"}));
+    s.sinusoids = static_cast<Sinusoids>(fields.choice("sinusoids",
+                                                       {"interleaved", "halves", "tensor2tensor"}));
     s.relative_buckets = fields.integer("relative_buckets", 4, max_size, 32);
     s.relative_distance = fields.integer("relative_distance", 4, max_size, 128);
     s.ssru = fields.choice("self_attention", {"attention", "ssru"}) == 1;
     fields.ignore({"aan_layers", "aan_feed_forward", "aan_activation", "aan_gate"});
     if (fields.has("decoder_heads")) s.decoder_heads = fields.integer("decoder_heads", 1, max_size);
-    if (fields.has("decoder_feed_forward")) s.decoder_feed_forward = fields.integer("decoder_feed_forward", 1, max_size);
+    if (fields.has("decoder_feed_forward"))
+        s.decoder_feed_forward = fields.integer("decoder_feed_forward", 1, max_size);
     s.output_scale = fields.boolean("output_scale", false);
     s.tie = static_cast<Tie>(fields.choice("tie", {"all", "none", "embeddings", "decoder"}));
-    if (s.positions == PositionKind::sinusoidal && s.width % 2) fields.refuse("width", "must be even with sinusoidal positions");
-    if (s.positions == PositionKind::relative && s.relative_distance <= s.relative_buckets / 2) fields.refuse("relative_distance", "must be more than half of relative_buckets");
-    if (s.positions == PositionKind::relative && s.ssru) fields.refuse("positions", "relative positions need self_attention: attention");
+    if (s.positions == PositionKind::sinusoidal && s.width % 2)
+        fields.refuse("width", "must be even with sinusoidal positions");
+    if (s.positions == PositionKind::relative && s.relative_distance <= s.relative_buckets / 2)
+        fields.refuse("relative_distance", "must be more than half of relative_buckets");
+    if (s.positions == PositionKind::relative && s.ssru)
+        fields.refuse("positions", "relative positions need self_attention: attention");
 }
 
 int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
@@ -34,14 +40,21 @@ int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
     return width / heads;
 }
 
-bool ends_with(std::string_view name, std::string_view suffix) { return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix; }
+bool ends_with(std::string_view name, std::string_view suffix) {
+    return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
+}
 
 using Names = std::vector<Product>;
 
-void add(Names& products, const std::string& name, int64_t outputs, int64_t inputs, bool bias) { products.push_back({name, {{name, outputs}}, inputs, bias}); }
+void add(Names& products, const std::string& name, int64_t outputs, int64_t inputs, bool bias) {
+    products.push_back({name, {{name, outputs}}, inputs, bias});
+}
 
 void add_attention(Names& products, const std::string& name, int64_t width, int64_t inner, bool bias) {
-    products.push_back({name + ".query_key_value", {{name + ".query", inner}, {name + ".key_value", 2 * inner}}, width, bias});
+    products.push_back({name + ".query_key_value",
+                        {{name + ".query", inner}, {name + ".key_value", 2 * inner}},
+                        width,
+                        bias});
     add(products, name + ".output", width, inner, bias);
 }
 
@@ -76,7 +89,9 @@ Settings read_settings(const Json& model, const std::string& location) {
         return s;
     }
     if (family == "decoder-only") fields.refuse("family", "decoder-only models run in the Python package");
-    if (family != "transformer") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers and recurrent models can");
+    if (family != "transformer")
+        fields.refuse("family", "'" + family.substr(0, 60) +
+                                    "' cannot run here; Transformers and recurrent models can");
     s.width = fields.integer("width", 1, max_size, 512);
     s.encoder_heads = fields.integer("heads", 1, max_size, 8);
     s.feed_forward = fields.integer("feed_forward", 1, max_size, 2048);
@@ -101,11 +116,15 @@ Settings read_settings(const Json& model, const std::string& location) {
     if (!s.decoder_feed_forward) s.decoder_feed_forward = s.feed_forward;
     s.encoder_head_width = head_width ? head_width : width_of_heads(fields, s.width, s.encoder_heads);
     s.decoder_head_width = head_width ? head_width : width_of_heads(fields, s.width, s.decoder_heads);
-    for (const int64_t inner : {s.encoder_heads * s.encoder_head_width, s.decoder_heads * s.decoder_head_width}) {
+    for (const int64_t inner :
+         {s.encoder_heads * s.encoder_head_width, s.decoder_heads * s.decoder_head_width}) {
         if (inner > max_size) fields.refuse("heads", "are too many for their width");
     }
-    if (s.positions == PositionKind::relative && s.relative_distance > max_positions / (2 * std::max(s.encoder_heads, s.decoder_heads) + 1)) fields.refuse("relative_distance", "needs too large a table of positions");
-    if (s.positions != PositionKind::relative && (s.max_length + s.position_offset) > max_positions / s.width) fields.refuse("max_length", "needs too large a table of positions");
+    if (s.positions == PositionKind::relative &&
+        s.relative_distance > max_positions / (2 * std::max(s.encoder_heads, s.decoder_heads) + 1))
+        fields.refuse("relative_distance", "needs too large a table of positions");
+    if (s.positions != PositionKind::relative && (s.max_length + s.position_offset) > max_positions / s.width)
+        fields.refuse("max_length", "needs too large a table of positions");
     return s;
 }
 
@@ -135,7 +154,8 @@ std::vector<Product> products(const Settings& s, int64_t source, int64_t target)
     products.push_back({"output", {{"output_weight", target}}, s.width, false});
     if (s.tie != Tie::all) {
         products.push_back({"source_embedding", {{"source_embedding.weight", source}}, s.width, false});
-        if (s.tie == Tie::none) products.push_back({"target_embedding", {{"target_embedding.weight", target}}, s.width, false});
+        if (s.tie == Tie::none)
+            products.push_back({"target_embedding", {{"target_embedding.weight", target}}, s.width, false});
     }
     return products;
 }
@@ -148,21 +168,25 @@ std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t t
         if (!s.rms) vectors[name + ".bias"] = {s.width};
     };
     for (int64_t l = 0; l < s.encoder_layers; ++l) {
-        for (const char* block : {".attention_norm", ".feed_forward_norm"}) add_norm("encoder." + std::to_string(l) + block);
+        for (const char* block : {".attention_norm", ".feed_forward_norm"})
+            add_norm("encoder." + std::to_string(l) + block);
     }
     for (int64_t l = 0; l < s.decoder_layers; ++l) {
         const std::string prefix = "decoder." + std::to_string(l);
-        for (const char* block : {".self_attention_norm", ".cross_attention_norm", ".feed_forward_norm"}) add_norm(prefix + block);
+        for (const char* block : {".self_attention_norm", ".cross_attention_norm", ".feed_forward_norm"})
+            add_norm(prefix + block);
     }
     if (s.pre_norm) {
         add_norm("encoder_norm");
         add_norm("decoder_norm");
     }
     const int64_t rows = s.max_length + s.position_offset;
-    for (const auto& [side, heads] : {std::pair<std::string, int64_t>("source", s.encoder_heads), {"target", s.decoder_heads}}) {
+    for (const auto& [side, heads] :
+         {std::pair<std::string, int64_t>("source", s.encoder_heads), {"target", s.decoder_heads}}) {
         if (s.embedding_norm) add_norm(side + "_norm");
         if (s.positions == PositionKind::learned) vectors[side + "_positions.weight"] = {rows, s.width};
-        if (s.positions == PositionKind::relative) vectors[side + "_positions.weight"] = {s.relative_buckets, heads};
+        if (s.positions == PositionKind::relative)
+            vectors[side + "_positions.weight"] = {s.relative_buckets, heads};
     }
     if (s.output_bias) vectors["output_bias"] = {target};
     return vectors;

@@ -1,4 +1,5 @@
-// Settings of a model with a source, and the names and shapes of its weights: the twin of src/uwaga/engine/layout.py.
+// Settings of a model with a source, and the names and shapes of its weights: the twin of
+// src/uwaga/engine/layout.py.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ enum class PositionKind { sinusoidal, learned, relative };
 struct RecurrentSettings;  // checkpoints/recurrent_settings.h
 
 struct Settings {
-    std::shared_ptr<const RecurrentSettings> recurrent;  // of a recurrent model, which has few of the others; otherwise null
+    std::shared_ptr<const RecurrentSettings> recurrent;  // of a recurrent model, which has few of the others;
+                                                         // otherwise null
     bool gated = false, pre_norm = false, rms = false, ssru = false;
     int64_t width = 0, feed_forward = 0, decoder_feed_forward = 0;
     int64_t encoder_layers = 0, encoder_heads = 0, encoder_head_width = 0;
@@ -27,21 +29,24 @@ struct Settings {
     int64_t max_length = 0, position_offset = 0, relative_buckets = 0, relative_distance = 0;
     int activation = 1;
     double norm_epsilon = 0;
-    bool embedding_scale = true, embedding_norm = false, attention_bias = true, feed_forward_bias = true, attention_scale = true;
+    bool embedding_scale = true, embedding_norm = false, attention_bias = true, feed_forward_bias = true,
+         attention_scale = true;
     bool output_bias = false, output_scale = false;
     Tie tie = Tie::all;
     PositionKind positions = PositionKind::sinusoidal;
     Sinusoids sinusoids = Sinusoids::interleaved;
 };
 
-// A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs. `parts` are their names without
+// A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs. `parts` are their names
+// without
 // ".weight", unless they end with it or "_l0", and their outputs.
 struct Product {
     std::string name;
     std::vector<std::pair<std::string, int64_t>> parts;
     int64_t inputs;
     bool bias;
-    std::vector<int64_t> shape = {};  // of the stored weight, of which this is a block; empty: it is the whole weight
+    std::vector<int64_t> shape = {};  // of the stored weight, of which this is a block; empty: it is the
+                                      // whole weight
     int64_t first = 0, column = 0;    // the block's first output and input
 
     int64_t outputs() const {

@@ -18,7 +18,8 @@ std::string_view leading_tag(std::string_view text) {
     const std::size_t first = marian ? 2 : 1, close_start = text.find_first_of("<> \t\n\v\f\r", first);
     if (close_start == std::string_view::npos || close_start == first) return {};
     const std::string_view end = marian ? "<<" : ">";
-    return text.substr(close_start, end.size()) == end ? text.substr(0, close_start + end.size()) : std::string_view();
+    return text.substr(close_start, end.size()) == end ? text.substr(0, close_start + end.size())
+                                                       : std::string_view();
 }
 
 // The language of a tag >>de<< or <2de>, empty for other tags.
@@ -27,15 +28,19 @@ std::string_view tag_language(std::string_view tag) {
     return tag.substr(0, 2) == "<2" && tag.size() > 3 ? tag.substr(2, tag.size() - 3) : std::string_view();
 }
 
-// Of models that uwaga trained: text that spells a special symbol is ordinary text, and U+2581 is encoded as bytes.
+// Of models that uwaga trained: text that spells a special symbol is ordinary text, and U+2581 is encoded as
+// bytes.
 class TrainedSubwords final : public Subwords {
   public:
     explicit TrainedSubwords(std::string_view model) : pieces_(model) {
         symbols_ = {pieces_.start(), pieces_.end(), pieces_.pad(), pieces_.unknown()};
-        if (symbols_.unknown < 0 || symbols_.start < 0 || symbols_.end < 0 || symbols_.pad < 0) throw std::invalid_argument("the tokeniser lacks a special symbol");
+        if (symbols_.unknown < 0 || symbols_.start < 0 || symbols_.end < 0 || symbols_.pad < 0)
+            throw std::invalid_argument("the tokeniser lacks a special symbol");
         for (int32_t id = 0; id < pieces_.size(); ++id) {
             const std::string_view piece = pieces_.piece(id);
-            if (id == symbols_.start || id == symbols_.end || id == symbols_.pad || id == symbols_.unknown || leading_tag(piece).size() != piece.size() || piece.empty()) continue;
+            if (id == symbols_.start || id == symbols_.end || id == symbols_.pad || id == symbols_.unknown ||
+                leading_tag(piece).size() != piece.size() || piece.empty())
+                continue;
             const std::string_view language = tag_language(piece);
             if (!language.empty()) languages_[std::string(language)] = piece;
             if (!language.empty() || pieces_.control(id)) tags_.emplace(piece, id);
@@ -79,7 +84,8 @@ class TrainedSubwords final : public Subwords {
     std::string decode(const std::vector<int32_t>& tokens) const override {
         std::vector<int32_t> text_tokens;
         for (const int32_t token : tokens) {
-            if (token != symbols_.start && token != symbols_.end && token != symbols_.pad) text_tokens.push_back(token);
+            if (token != symbols_.start && token != symbols_.end && token != symbols_.pad)
+                text_tokens.push_back(token);
         }
         return text_tokens.empty() ? std::string() : pieces_.decode(text_tokens);
     }
@@ -94,7 +100,7 @@ class TrainedSubwords final : public Subwords {
     }
 
     SentencePiece pieces_;
-    std::vector<int32_t> mark_ids_;             // ids of U+2581 in a text
+    std::vector<int32_t> mark_ids_;        // ids of U+2581 in a text
     std::map<std::string, int32_t> tags_;  // that a text may begin with
 };
 
@@ -107,11 +113,16 @@ std::size_t space_bytes(std::string_view text) {
         if (text.substr(0, 2) == space) return 2;
     }
     const std::string_view first_three = text.substr(0, 3);
-    for (const std::string_view space : {"\xe1\x9a\x80", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"}) {
+    for (const std::string_view space :
+         {"\xe1\x9a\x80", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"}) {
         if (first_three == space) return 3;
     }
-    const bool general_punctuation = first_three.size() == 3 && first_three.substr(0, 2) == "\xe2\x80";  // U+2000 to U+200A
-    return general_punctuation && static_cast<unsigned char>(first_three[2]) >= 0x80 && static_cast<unsigned char>(first_three[2]) <= 0x8a ? 3 : 0;
+    const bool general_punctuation = first_three.size() == 3 &&
+                                     first_three.substr(0, 2) == "\xe2\x80";  // U+2000 to U+200A
+    return general_punctuation && static_cast<unsigned char>(first_three[2]) >= 0x80 &&
+                   static_cast<unsigned char>(first_three[2]) <= 0x8a
+               ? 3
+               : 0;
 }
 
 std::string stripped(std::string_view text) {
@@ -128,13 +139,19 @@ std::string stripped(std::string_view text) {
 
 class MarianSubwords final : public Subwords {
   public:
-    MarianSubwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols) : pieces_(std::move(model)), ids_(std::move(ids)), texts_(ids_.size()) {
+    MarianSubwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids,
+                   const SymbolIds& symbols)
+        : pieces_(std::move(model)), ids_(std::move(ids)), texts_(ids_.size()) {
         symbols_ = symbols;
         for (const auto& [piece, id] : ids_) texts_[static_cast<std::size_t>(id)] = piece;
         find_languages();
     }
-    MarianSubwords(std::shared_ptr<const SentencePiece> model, int32_t pad) : pieces_(std::move(model)), texts_(static_cast<std::size_t>(pad) + 1) {
-        for (int32_t id = 0; id < pad; ++id) texts_[static_cast<std::size_t>(id)] = id < pieces_->size() ? std::string(pieces_->piece(id)) : "<unused" + std::to_string(id) + ">";
+    MarianSubwords(std::shared_ptr<const SentencePiece> model, int32_t pad)
+        : pieces_(std::move(model)), texts_(static_cast<std::size_t>(pad) + 1) {
+        for (int32_t id = 0; id < pad; ++id)
+            texts_[static_cast<std::size_t>(id)] = id < pieces_->size()
+                                                       ? std::string(pieces_->piece(id))
+                                                       : "<unused" + std::to_string(id) + ">";
         texts_.back() = pad_piece;
         symbols_ = {pad, required_piece(end_piece), pad, required_piece(unknown_piece)};
         find_languages();
@@ -169,10 +186,13 @@ class MarianSubwords final : public Subwords {
     std::string decode(const std::vector<int32_t>& tokens) const override {
         std::vector<std::string_view> text_pieces;
         for (const int32_t token : tokens) {
-            if (token != symbols_.end && token != symbols_.pad && token != symbols_.unknown) text_pieces.push_back(piece(token));
+            if (token != symbols_.end && token != symbols_.pad && token != symbols_.unknown)
+                text_pieces.push_back(piece(token));
         }
         std::string text = pieces_->join(text_pieces);
-        for (std::size_t position = 0; (position = text.find(space_mark_piece, position)) != std::string::npos;) text.replace(position, space_mark_piece.size(), " ");
+        for (std::size_t position = 0;
+             (position = text.find(space_mark_piece, position)) != std::string::npos;)
+            text.replace(position, space_mark_piece.size(), " ");
         return stripped(text);
     }
 
@@ -182,19 +202,22 @@ class MarianSubwords final : public Subwords {
   private:
     int32_t required_piece(const char* piece) const {
         const int32_t id = pieces_->id_of(piece);
-        if (pieces_->piece(id) != piece) throw std::invalid_argument(std::string("the vocabulary lacks ") + piece);
+        if (pieces_->piece(id) != piece)
+            throw std::invalid_argument(std::string("the vocabulary lacks ") + piece);
         return id;
     }
     void find_languages() {
         for (const std::string& piece : texts_) {
-            if (piece.size() >= 4 && piece.substr(0, 2) == ">>" && piece.substr(piece.size() - 2) == "<<") languages_[piece.substr(2, piece.size() - 4)] = piece;
+            if (piece.size() >= 4 && piece.substr(0, 2) == ">>" && piece.substr(piece.size() - 2) == "<<")
+                languages_[piece.substr(2, piece.size() - 4)] = piece;
         }
     }
 
     std::shared_ptr<const SentencePiece> pieces_;
     std::unordered_map<std::string, int32_t> ids_;
     std::vector<std::string> texts_;  // pieces by id
-    bool uses_piece_ids_ = false;             // the ids of texts are those of the SentencePiece model, and no tag leads them
+    bool uses_piece_ids_ = false;  // the ids of texts are those of the SentencePiece model, and no tag leads
+                                   // them
 };
 
 }  // namespace
@@ -203,14 +226,21 @@ void Subwords::check_language(std::string_view tag) const {
     if (languages_.empty()) return;
     std::string codes;
     for (const auto& language : languages_) codes += (codes.size() < 200 ? " " + language.first : "");
-    throw WrongLanguage(std::string(tag.substr(0, 60)) + ": the model has no such target language; it has" + codes);
+    throw WrongLanguage(std::string(tag.substr(0, 60)) + ": the model has no such target language; it has" +
+                        codes);
 }
 
-std::shared_ptr<const Subwords> uwaga_subwords(std::string_view model) { return std::make_shared<const TrainedSubwords>(model); }
+std::shared_ptr<const Subwords> uwaga_subwords(std::string_view model) {
+    return std::make_shared<const TrainedSubwords>(model);
+}
 
-std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols) {
+std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model,
+                                                std::unordered_map<std::string, int32_t> ids,
+                                                const SymbolIds& symbols) {
     return std::make_shared<const MarianSubwords>(std::move(model), std::move(ids), symbols);
 }
-std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad) { return std::make_shared<const MarianSubwords>(std::move(model), pad); }
+std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad) {
+    return std::make_shared<const MarianSubwords>(std::move(model), pad);
+}
 
 }  // namespace uwaga

@@ -16,7 +16,9 @@ namespace uwaga {
 
 struct SymbolIds {
     int32_t start = 0, end = 0, pad = 0, unknown = 0;
-    bool operator==(const SymbolIds& other) const { return start == other.start && end == other.end && pad == other.pad && unknown == other.unknown; }
+    bool operator==(const SymbolIds& other) const {
+        return start == other.start && end == other.end && pad == other.pad && unknown == other.unknown;
+    }
 };
 
 // A text that begins with the tag of a language that the model does not have.
@@ -28,7 +30,8 @@ class Subwords {
   public:
     virtual ~Subwords() = default;
 
-    // The ids of a text without the end symbol. `tag` is put before a text without one; "" for none. Throws WrongLanguage.
+    // The ids of a text without the end symbol. `tag` is put before a text without one; "" for none. Throws
+    // WrongLanguage.
     virtual std::vector<int32_t> encode(std::string_view text, const std::string& tag) const = 0;
     virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
     virtual std::string_view piece(int32_t id) const = 0;  // a zero byte follows its data
@@ -45,13 +48,16 @@ class Subwords {
     std::map<std::string, std::string> languages_;
 };
 
-// Of models that uwaga trained. Throws std::invalid_argument if the bytes are damaged or lack a special symbol.
+// Of models that uwaga trained. Throws std::invalid_argument if the bytes are damaged or lack a special
+// symbol.
 std::shared_ptr<const Subwords> uwaga_subwords(std::string_view model);
 
 // Of models of Marian, whose pieces `ids` number from 0.
-std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols);
-// The same with the numbers of the SentencePiece model, which lacks a padding symbol: `pad`, the start symbol too.
-// Throws std::invalid_argument if another special symbol is missing.
+std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model,
+                                                std::unordered_map<std::string, int32_t> ids,
+                                                const SymbolIds& symbols);
+// The same with the numbers of the SentencePiece model, which lacks a padding symbol: `pad`, the start symbol
+// too. Throws std::invalid_argument if another special symbol is missing.
 std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad);
 
 }  // namespace uwaga

@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t max_banned = int64_t{1} << 16;
 constexpr const char* config_name = "config.json";
 
-// Write a tensor's numbers as float32; the file is little-endian, and so is every processor that there are kernels for.
+// Write a tensor's numbers as float32; the file is little-endian, and so is every processor that there are
+// kernels for.
 void copy_floats(const Tensor& tensor, float* to) {
     const std::size_t count = tensor.bytes.size() / dtype_bytes(tensor.dtype);
     if (tensor.dtype == Dtype::f32) {
@@ -36,13 +37,15 @@ void copy_floats(const Tensor& tensor, float* to) {
     }
 }
 
-const Tensor& tensor(const Safetensors& tensors, const std::string& file, const std::string& name, Dtype dtype, const std::vector<int64_t>& shape, std::set<std::string>& used) {
+const Tensor& tensor(const Safetensors& tensors, const std::string& file, const std::string& name,
+                     Dtype dtype, const std::vector<int64_t>& shape, std::set<std::string>& used) {
     const Tensor* const stored = tensors.find(name);
     if (!stored) throw Failure(Fault::model, file + ": '" + name + "' is missing");
     if (stored->dtype != dtype || stored->shape != shape) {
         std::string expected(dtype_name(dtype));
         for (const int64_t axis : shape) expected += " " + std::to_string(axis);
-        throw Failure(Fault::model, file + ": '" + name + "' is not of the format and shape that " + config_name + " asks for: " + expected);
+        throw Failure(Fault::model, file + ": '" + name + "' is not of the format and shape that " +
+                                        config_name + " asks for: " + expected);
     }
     used.insert(name);
     return *stored;
@@ -50,14 +53,19 @@ const Tensor& tensor(const Safetensors& tensors, const std::string& file, const 
 
 void check_used(const Safetensors& tensors, const std::string& file, const std::set<std::string>& used) {
     for (const auto& name : tensors.tensors()) {
-        if (!used.count(name.first)) throw Failure(Fault::model, file + ": '" + name.first.substr(0, 200) + "' is not part of the model");
+        if (!used.count(name.first))
+            throw Failure(Fault::model,
+                          file + ": '" + name.first.substr(0, 200) + "' is not part of the model");
     }
 }
 
-// The weights of a model that was trained. In int8, those with two axes are integers with a factor of each row.
+// The weights of a model that was trained. In int8, those with two axes are integers with a factor of each
+// row.
 class TrainedWeights final : public StoredWeights {
   public:
-    TrainedWeights(std::string file, std::string_view content, Dtype stored) : file_(std::move(file)), tensors_(named(file_, [&] { return Safetensors(content); })), stored_(stored) {}
+    TrainedWeights(std::string file, std::string_view content, Dtype stored)
+        : file_(std::move(file)), tensors_(named(file_, [&] { return Safetensors(content); })),
+          stored_(stored) {}
 
     const std::string& file() const override { return file_; }
     void check(const std::string& name, const std::vector<int64_t>& shape) override {
@@ -79,10 +87,12 @@ class TrainedWeights final : public StoredWeights {
         Int8Weights quantised;
         if (!integers(name, shape, quantised)) return copy_floats(*tensors_.find(name), to);
         const std::size_t width = static_cast<std::size_t>(shape[1]);
-        for (std::size_t i = 0; i < quantised.values.size(); ++i) to[i] = static_cast<float>(quantised.values[i]) * quantised.scales[i / width];
+        for (std::size_t i = 0; i < quantised.values.size(); ++i)
+            to[i] = static_cast<float>(quantised.values[i]) * quantised.scales[i / width];
     }
 
-    bool integers(const std::string& name, const std::vector<int64_t>&, Int8Weights& quantised) const override {
+    bool integers(const std::string& name, const std::vector<int64_t>&,
+                  Int8Weights& quantised) const override {
         const Tensor& stored = *tensors_.find(name);
         if (stored.dtype != Dtype::i8) return false;
         const auto* const source = reinterpret_cast<const int8_t*>(stored.bytes.data());
@@ -103,13 +113,17 @@ class TrainedWeights final : public StoredWeights {
 
 class UwagaFolder {
   public:
-    UwagaFolder(const Folder& folder, const OpenOptions& options) : folder_(folder), options_(options), opened_(std::make_unique<OpenedModel>()) {}
+    UwagaFolder(const Folder& folder, const OpenOptions& options)
+        : folder_(folder), options_(options), opened_(std::make_unique<OpenedModel>()) {}
 
     std::unique_ptr<OpenedModel> open() {
         const std::string config_file = folder_.path(config_name);
-        const Json config = named(config_file, [&] { return Json::read(folder_.file(config_name, max_config_bytes)); });
+        const Json config = named(config_file,
+                                  [&] { return Json::read(folder_.file(config_name, max_config_bytes)); });
         Fields fields(config, config_file + ": ", Fault::model);
-        const std::string format = config.object() && config.find("format") && config.find("format")->string() ? *config.find("format")->string() : "";
+        const std::string format = config.object() && config.find("format") && config.find("format")->string()
+                                       ? *config.find("format")->string()
+                                       : "";
         fields.ignore({"format", "version", "usual_score", "normalisation"});
         if (format == "uwaga model") {
             fields.integer("version", 1, 3);
@@ -121,14 +135,19 @@ class UwagaFolder {
             fields.integer("version", 1, 1);
             open_quantised(fields, Matrix::Kind::int4);
         } else {
-            throw Failure(Fault::model, config_file + ": not the configuration of a model of uwaga; `uwaga train` and `uwaga convert --int8` write them");
+            throw Failure(
+                Fault::model,
+                config_file +
+                    ": not the configuration of a model of uwaga; `uwaga train` and `uwaga convert --int8` write them");
         }
         return std::move(opened_);
     }
 
   private:
     void open_float(Fields& fields) {
-        const Dtype stored = std::array<Dtype, 4>{Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i8}[static_cast<std::size_t>(fields.choice("weights", {"float32", "float16", "bfloat16", "int8"}))];
+        const Dtype stored = std::array<Dtype, 4>{Dtype::f32, Dtype::f16, Dtype::bf16,
+                                                  Dtype::i8}[static_cast<std::size_t>(
+            fields.choice("weights", {"float32", "float16", "bfloat16", "int8"}))];
         const std::string hash = fields.has("sha256") ? fields.text("sha256") : "";
         read_common(fields, "uwaga");
         read_decoding(fields.value("decoding"), "decoding.");
@@ -143,10 +162,13 @@ class UwagaFolder {
 
     void open_quantised(Fields& fields, Matrix::Kind kind) {
         const bool int8 = kind == Matrix::Kind::int8;
-        if (int8 && options_.int8 == false) fields.refuse("format", "is that of an int8 model; float32 needs the model that it was made of");
-        if (!int8 && options_.int8) fields.refuse("format", "is that of an int4 model; a dtype needs the model that it was made of");
+        if (int8 && options_.int8 == false)
+            fields.refuse("format", "is that of an int8 model; float32 needs the model that it was made of");
+        if (!int8 && options_.int8)
+            fields.refuse("format", "is that of an int4 model; a dtype needs the model that it was made of");
         const std::string tokenisers = fields.text("tokenisers");
-        if (tokenisers != "uwaga" && tokenisers != "marian") fields.refuse("tokenisers", "must be uwaga or marian; others run in the Python package");
+        if (tokenisers != "uwaga" && tokenisers != "marian")
+            fields.refuse("tokenisers", "must be uwaga or marian; others run in the Python package");
         fields.ignore({"frame", "text"});
         read_common(fields, tokenisers);
         if (fields.has("decoding")) {
@@ -169,13 +191,18 @@ class UwagaFolder {
         fields.check_all_used();
         const std::vector<Product> matrices = products(opened_->settings, source_size_, target_size_);
         int64_t bytes = 0;
-        const auto format_of = [&](const Product& product) { return !unpacked.count(product.name) ? kind : int8 ? Matrix::Kind::bfloat16 : Matrix::Kind::int8; };
-        for (const Product& product : matrices) bytes += Packer::matrix_bytes(format_of(product), product.outputs(), product.inputs);
+        const auto format_of = [&](const Product& product) {
+            return !unpacked.count(product.name) ? kind : int8 ? Matrix::Kind::bfloat16 : Matrix::Kind::int8;
+        };
+        for (const Product& product : matrices)
+            bytes += Packer::matrix_bytes(format_of(product), product.outputs(), product.inputs);
         Packer packer(*opened_, folder_.location(), options_, source_size_, target_size_);
         packer.reserve(bytes, 0);
         const std::string name = folder_.path("engine.safetensors");
         const std::string_view content = folder_.file("engine.safetensors");
-        if (static_cast<int64_t>(content.size()) != size) throw Failure(Fault::model, name + ": has " + std::to_string(content.size()) + " bytes, " + config_name + " asks for " + std::to_string(size));
+        if (static_cast<int64_t>(content.size()) != size)
+            throw Failure(Fault::model, name + ": has " + std::to_string(content.size()) + " bytes, " +
+                                            config_name + " asks for " + std::to_string(size));
         check_hash(name, content, hash);
         const Safetensors tensors = named(name, [&] { return Safetensors(content); });
         std::set<std::string> used;
@@ -185,7 +212,8 @@ class UwagaFolder {
             std::memcpy(panels, source.bytes.data(), source.bytes.size());
             return panels;
         };
-        const auto add_vector = [&](const std::string& stored, const std::string& name_in_model, const std::vector<int64_t>& shape) {
+        const auto add_vector = [&](const std::string& stored, const std::string& name_in_model,
+                                    const std::vector<int64_t>& shape) {
             Buffer<float> values(size_of(shape));
             copy_floats(tensor(tensors, name, stored, Dtype::f32, shape, used), values.get());
             packer.add_vector(name, name_in_model, std::move(values), size_of(shape));
@@ -196,18 +224,30 @@ class UwagaFolder {
             matrix.kind = format_of(product);
             if (matrix.kind == Matrix::Kind::bfloat16) {
                 const int64_t count = bfloat16_panels_size(product.outputs(), product.inputs);
-                matrix.bfloat16 = {reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, product.name + ":panels", Dtype::u16, {count}, used))), product.outputs(), product.inputs};
+                matrix.bfloat16 = {
+                    reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, product.name + ":panels",
+                                                                    Dtype::u16, {count}, used))),
+                    product.outputs(), product.inputs};
             } else {
                 const bool bytes8 = matrix.kind == Matrix::Kind::int8;
-                const int64_t count = bytes8 ? int8_panels_size(product.outputs(), product.inputs) : int4_panels_size(product.outputs(), product.inputs);
-                const uint8_t* const panels = copied(tensor(tensors, name, product.name + ":panels", bytes8 ? Dtype::i8 : Dtype::u8, {count}, used));
-                const auto* const scales = reinterpret_cast<const float*>(copied(tensor(tensors, name, product.name + ":scales", Dtype::f32, {outputs}, used)));
-                const auto* const sums = reinterpret_cast<const int32_t*>(copied(tensor(tensors, name, product.name + ":sums", Dtype::i32, {outputs}, used)));
+                const int64_t count = bytes8 ? int8_panels_size(product.outputs(), product.inputs)
+                                             : int4_panels_size(product.outputs(), product.inputs);
+                const uint8_t* const panels = copied(tensor(tensors, name, product.name + ":panels",
+                                                            bytes8 ? Dtype::i8 : Dtype::u8, {count}, used));
+                const auto* const scales = reinterpret_cast<const float*>(
+                    copied(tensor(tensors, name, product.name + ":scales", Dtype::f32, {outputs}, used)));
+                const auto* const sums = reinterpret_cast<const int32_t*>(
+                    copied(tensor(tensors, name, product.name + ":sums", Dtype::i32, {outputs}, used)));
                 Packer::check_finite(name, product.name + ":scales", scales, outputs);
                 named(name + ": " + product.name, [&] {
                     check_int8_inputs(product.inputs);
                     if (bytes8) {
-                        matrix.int8 = Int8Matrix{reinterpret_cast<const int8_t*>(panels), scales, sums, product.outputs(), product.inputs, levels};
+                        matrix.int8 = Int8Matrix{reinterpret_cast<const int8_t*>(panels),
+                                                 scales,
+                                                 sums,
+                                                 product.outputs(),
+                                                 product.inputs,
+                                                 levels};
                         check_int8(matrix.int8);
                     } else {
                         matrix.int4 = Int4Matrix{panels, scales, sums, product.outputs(), product.inputs};
@@ -228,7 +268,8 @@ class UwagaFolder {
 
     void read_common(Fields& fields, const std::string& tokenisers) {
         const std::vector<Json>* const languages = fields.value("languages").array();
-        if (!languages || languages->size() != 2 || !(*languages)[0].string() || !(*languages)[1].string()) fields.refuse("languages", "must be two codes");
+        if (!languages || languages->size() != 2 || !(*languages)[0].string() || !(*languages)[1].string())
+            fields.refuse("languages", "must be two codes");
         opened_->source_language = *(*languages)[0].string();
         opened_->target_language = *(*languages)[1].string();
         Fields sizes(fields.value("vocabulary"), folder_.path(config_name) + ": vocabulary.", Fault::model);
@@ -237,15 +278,21 @@ class UwagaFolder {
         const bool joint = sizes.boolean("joint");
         sizes.check_all_used();
         Fields symbols(fields.value("symbols"), folder_.path(config_name) + ": symbols.", Fault::model);
-        const auto symbol = [&](std::string_view name) { return static_cast<int32_t>(symbols.integer(name, 0, target_size_ - 1)); };
+        const auto symbol = [&](std::string_view name) {
+            return static_cast<int32_t>(symbols.integer(name, 0, target_size_ - 1));
+        };
         opened_->symbols = {symbol("start"), symbol("end"), symbol("pad"), symbol("unknown")};
         symbols.check_all_used();
         opened_->settings = read_settings(fields.value("model"), folder_.path(config_name));
         if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
-        if (opened_->settings.tie == Tie::all && source_size_ != target_size_) fields.refuse("model.tie", "all needs vocabularies of one size");
+        if (opened_->settings.tie == Tie::all && source_size_ != target_size_)
+            fields.refuse("model.tie", "all needs vocabularies of one size");
         const bool marian = tokenisers == "marian";
-        opened_->source = marian ? marian_tokeniser("source", source_size_) : tokeniser("source.spm", source_size_);
-        opened_->target = joint ? opened_->source : marian ? marian_tokeniser("target", target_size_) : tokeniser("target.spm", target_size_);
+        opened_->source = marian ? marian_tokeniser("source", source_size_)
+                                 : tokeniser("source.spm", source_size_);
+        opened_->target = joint    ? opened_->source
+                          : marian ? marian_tokeniser("target", target_size_)
+                                   : tokeniser("target.spm", target_size_);
         opened_->head.layer = std::max<int64_t>(opened_->settings.decoder_layers - 2, 0);
         read_alignment_head(folder_, *opened_);
     }
@@ -253,47 +300,65 @@ class UwagaFolder {
     std::shared_ptr<const Subwords> tokeniser(const std::string& name, int64_t size) const {
         const std::string_view content = folder_.file(name, max_tokeniser_bytes);
         const auto result = named(folder_.path(name), [&] { return uwaga_subwords(content); });
-        if (result->size() != size || !(result->symbols() == opened_->symbols)) throw Failure(Fault::model, folder_.path(name) + ": its pieces and symbols are not those of " + config_name + "; the tokeniser belongs to another model");
+        if (result->size() != size || !(result->symbols() == opened_->symbols))
+            throw Failure(Fault::model, folder_.path(name) + ": its pieces and symbols are not those of " +
+                                            config_name + "; the tokeniser belongs to another model");
         return result;
     }
 
     std::shared_ptr<const Subwords> marian_tokeniser(const std::string& side, int64_t size) const {
         const std::string name = side + ".vocab.json", path = folder_.path(name);
         const Json names = named(path, [&] { return Json::read(folder_.file(name, max_tokeniser_bytes)); });
-        const auto refuse = [&](const std::string& message) -> void { throw Failure(Fault::model, path + ": " + message); };
+        const auto refuse = [&](const std::string& message) -> void {
+            throw Failure(Fault::model, path + ": " + message);
+        };
         if (!names.object()) refuse("not a mapping from pieces to numbers");
         std::unordered_map<std::string, int32_t> ids;
         std::vector<bool> used_ids(static_cast<std::size_t>(size));
         for (const Json::Member& member : *names.object()) {
             const int64_t* const id = member.value.integer();
-            if (!id || *id < 0 || *id >= size || used_ids[static_cast<std::size_t>(*id)]) refuse("'" + member.key.substr(0, 60) + "' has no number of its own below " + std::to_string(size));
+            if (!id || *id < 0 || *id >= size || used_ids[static_cast<std::size_t>(*id)])
+                refuse("'" + member.key.substr(0, 60) + "' has no number of its own below " +
+                       std::to_string(size));
             used_ids[static_cast<std::size_t>(*id)] = true;
             ids.emplace(member.key, static_cast<int32_t>(*id));
         }
-        if (static_cast<int64_t>(ids.size()) != size) refuse("has " + std::to_string(ids.size()) + " pieces, " + config_name + " asks for " + std::to_string(size));
+        if (static_cast<int64_t>(ids.size()) != size)
+            refuse("has " + std::to_string(ids.size()) + " pieces, " + config_name + " asks for " +
+                   std::to_string(size));
         const std::string model = side + ".spm";
         const std::string_view content = folder_.file(model, max_tokeniser_bytes);
-        return named(folder_.path(model), [&] { return marian_subwords(std::make_shared<const SentencePiece>(content), std::move(ids), opened_->symbols); });
+        return named(folder_.path(model), [&] {
+            return marian_subwords(std::make_shared<const SentencePiece>(content), std::move(ids),
+                                   opened_->symbols);
+        });
     }
 
     void read_decoding(const Json& value, const std::string& group) {
         Fields fields(value, folder_.path(config_name) + ": " + group, Fault::model);
         Decoding& d = opened_->decoding;
         read_options(fields, d);
-        fields.ignore({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy", "alignment", "coverage", "mbr"});
-        if (fields.integer("no_repeat_ngram", 0, max_tokens, 0)) fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
-        if (fields.boolean("sample", false)) fields.refuse("sample", "is supported by the Python package alone");
+        fields.ignore({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy",
+                       "alignment", "coverage", "mbr"});
+        if (fields.integer("no_repeat_ngram", 0, max_tokens, 0))
+            fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
+        if (fields.boolean("sample", false))
+            fields.refuse("sample", "is supported by the Python package alone");
         d.score_forced = fields.boolean("score_forced", true);
         d.force_end = fields.boolean("force_end", false);
         d.unknown = fields.boolean("unknown", true);
         d.renormalise = fields.boolean("renormalise", false);
-        const auto token = [&](std::string_view name) { return fields.has(name) ? static_cast<int32_t>(fields.integer(name, 0, target_size_ - 1)) : -1; };
+        const auto token = [&](std::string_view name) {
+            return fields.has(name) ? static_cast<int32_t>(fields.integer(name, 0, target_size_ - 1)) : -1;
+        };
         d.start = token("start");
         d.first = token("first");
         if (const Json* const banned = fields.find("banned")) {
-            if (!banned->array() || static_cast<int64_t>(banned->array()->size()) > max_banned) fields.refuse("banned", "must be a list of tokens");
+            if (!banned->array() || static_cast<int64_t>(banned->array()->size()) > max_banned)
+                fields.refuse("banned", "must be a list of tokens");
             for (const Json& item : *banned->array()) {
-                if (!item.integer() || *item.integer() < 0 || *item.integer() >= target_size_) fields.refuse("banned", "holds what is no token");
+                if (!item.integer() || *item.integer() < 0 || *item.integer() >= target_size_)
+                    fields.refuse("banned", "holds what is no token");
                 d.banned.push_back(static_cast<int32_t>(*item.integer()));
             }
         }
@@ -301,7 +366,9 @@ class UwagaFolder {
     }
 
     static void check_hash(const std::string& name, std::string_view content, const std::string& expected) {
-        if (!expected.empty() && Sha256::of(content) != expected) throw Failure(Fault::model, name + ": damaged, its checksum is not the one that " + config_name + " states; fetch or save the model again");
+        if (!expected.empty() && Sha256::of(content) != expected)
+            throw Failure(Fault::model, name + ": damaged, its checksum is not the one that " + config_name +
+                                            " states; fetch or save the model again");
     }
 
     const Folder& folder_;
@@ -312,6 +379,8 @@ class UwagaFolder {
 
 }  // namespace
 
-std::unique_ptr<OpenedModel> open_uwaga(const Folder& folder, const OpenOptions& options) { return UwagaFolder(folder, options).open(); }
+std::unique_ptr<OpenedModel> open_uwaga(const Folder& folder, const OpenOptions& options) {
+    return UwagaFolder(folder, options).open();
+}
 
 }  // namespace uwaga

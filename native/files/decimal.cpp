@@ -8,16 +8,17 @@ namespace uwaga {
 
 namespace {
 
-constexpr int max_shift = 59;  // so that ten times a shifted digit fits in 64 bits
+constexpr int max_shift = 59;                            // so that ten times a shifted digit fits in 64 bits
 constexpr int mantissa_bits = 53, min_exponent = -1021;  // of a float64 from 0.5 to 1 times a power of two
 
-// The number 0.d1 d2 d3 ... * 10^point, without zeros at either end. The numbers halfway between two float64 have fewer
-// than 800 digits; of more digits it matters only that they are there.
+// The number 0.d1 d2 d3 ... * 10^point, without zeros at either end. The numbers halfway between two float64
+// have fewer than 800 digits; of more digits it matters only that they are there.
 class Decimal {
   public:
     explicit Decimal(std::string_view text) {
         std::size_t position = 0;
-        for (bool integer_part = true; position < text.size() && (is_digit(text[position]) || text[position] == '.'); ++position) {
+        for (bool integer_part = true;
+             position < text.size() && (is_digit(text[position]) || text[position] == '.'); ++position) {
             if (text[position] == '.') {
                 integer_part = false;
                 continue;
@@ -44,7 +45,8 @@ class Decimal {
             multiply(bits);
             divided_bits -= bits;
         }
-        if (divided_bits < min_exponent) divide_by(min_exponent - divided_bits);  // a subnormal number has fewer bits
+        if (divided_bits < min_exponent)
+            divide_by(min_exponent - divided_bits);  // a subnormal number has fewer bits
         multiply(mantissa_bits);
         return std::ldexp(static_cast<double>(rounded()), divided_bits - mantissa_bits);
     }
@@ -56,7 +58,8 @@ class Decimal {
         constexpr int64_t limit = int64_t{1} << 56;  // any text's length
         const bool negative = text[0] == '-';
         int64_t value = 0;
-        for (const char byte : text.substr(is_digit(text[0]) ? 0 : 1)) value = std::min(10 * value + (byte - '0'), limit);
+        for (const char byte : text.substr(is_digit(text[0]) ? 0 : 1))
+            value = std::min(10 * value + (byte - '0'), limit);
         return negative ? -value : value;
     }
 
@@ -93,10 +96,12 @@ class Decimal {
         }
         int64_t extra_digits = 0;
         for (uint64_t remaining = carry; remaining; remaining /= 10) ++extra_digits;
-        for (int64_t i = std::max<int64_t>(0, max_digits - extra_digits); i < count_; ++i) truncated_ = truncated_ || digits_[i];
+        for (int64_t i = std::max<int64_t>(0, max_digits - extra_digits); i < count_; ++i)
+            truncated_ = truncated_ || digits_[i];
         count_ = std::min(max_digits, count_ + extra_digits);
         std::copy_backward(digits_, digits_ + count_ - extra_digits, digits_ + count_);
-        for (int64_t i = extra_digits - 1; i >= 0; --i, carry /= 10) digits_[i] = static_cast<uint8_t>(carry % 10);
+        for (int64_t i = extra_digits - 1; i >= 0; --i, carry /= 10)
+            digits_[i] = static_cast<uint8_t>(carry % 10);
         point_ += extra_digits;
         trim();
     }

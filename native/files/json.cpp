@@ -55,7 +55,8 @@ class JsonReader {
                 ++column;
             }
         }
-        throw std::invalid_argument("not valid JSON: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + problem);
+        throw std::invalid_argument("not valid JSON: line " + std::to_string(line) + ", column " +
+                                    std::to_string(column) + ": " + problem);
     }
 
     char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
@@ -68,7 +69,9 @@ class JsonReader {
         if (!take(expected)) fail(std::string("'") + expected + "' is missing");
     }
     void skip_spaces() {
-        while (position_ < text_.size() && std::string_view(" \t\n\r").find(text_[position_]) != std::string_view::npos) ++position_;
+        while (position_ < text_.size() &&
+               std::string_view(" \t\n\r").find(text_[position_]) != std::string_view::npos)
+            ++position_;
     }
     bool take_word(std::string_view word) {
         if (text_.substr(position_, word.size()) != word) return false;
@@ -80,7 +83,8 @@ class JsonReader {
         skip_spaces();
         Json result;
         const char first = peek();
-        if (depth > Json::max_depth) fail("nested more than " + std::to_string(Json::max_depth) + " levels deep");
+        if (depth > Json::max_depth)
+            fail("nested more than " + std::to_string(Json::max_depth) + " levels deep");
         if (first == '{') result.value_ = object(depth);
         else if (first == '[') result.value_ = array(depth);
         else if (first == '"') result.value_ = string();
@@ -106,8 +110,12 @@ class JsonReader {
             skip_spaces();
         } while (take(','));
         require('}');
-        std::sort(members.begin(), members.end(), [](const Json::Member& a, const Json::Member& b) { return a.key < b.key; });
-        const auto duplicate = std::adjacent_find(members.begin(), members.end(), [](const Json::Member& a, const Json::Member& b) { return a.key == b.key; });
+        std::sort(members.begin(), members.end(),
+                  [](const Json::Member& a, const Json::Member& b) { return a.key < b.key; });
+        const auto duplicate = std::adjacent_find(members.begin(), members.end(),
+                                                  [](const Json::Member& a, const Json::Member& b) {
+                                                      return a.key == b.key;
+                                                  });
         if (duplicate != members.end()) {
             position_ = start;
             fail("the object has the key \"" + duplicate->key + "\" twice");
@@ -133,7 +141,8 @@ class JsonReader {
         std::string result;
         while (!take('"')) {
             if (position_ == text_.size()) fail("the string does not end");
-            if (static_cast<unsigned char>(text_[position_]) < 0x20) fail("a control character is not escaped");
+            if (static_cast<unsigned char>(text_[position_]) < 0x20)
+                fail("a control character is not escaped");
             if (take('\\')) {
                 escape(result);
                 continue;
@@ -158,7 +167,8 @@ class JsonReader {
             if (point >= 0xd800 && point <= 0xdfff) fail("half of a surrogate pair");
             return append_utf8(result, point);
         }
-        const std::size_t letter = position_ < text_.size() ? letters.find(text_[position_]) : std::string_view::npos;
+        const std::size_t letter = position_ < text_.size() ? letters.find(text_[position_])
+                                                            : std::string_view::npos;
         if (letter == std::string_view::npos) fail("no such escape sequence");
         result.push_back(meanings[letter]);
         ++position_;
@@ -170,7 +180,8 @@ class JsonReader {
             const char byte = peek();
             const char lower = static_cast<char>(byte | 0x20);
             if (is_digit(byte)) value = value * 16 + static_cast<uint32_t>(byte - '0');
-            else if (lower >= 'a' && lower <= 'f') value = value * 16 + static_cast<uint32_t>(lower - 'a' + 10);
+            else if (lower >= 'a' && lower <= 'f')
+                value = value * 16 + static_cast<uint32_t>(lower - 'a' + 10);
             else fail("\\u needs four hexadecimal digits");
         }
         return value;
@@ -194,7 +205,8 @@ class JsonReader {
         const std::string_view literal = text_.substr(start, position_ - start);
         if (position_ == end) {
             int64_t integer_value = 0;
-            if (std::from_chars(literal.data(), literal.data() + literal.size(), integer_value).ec == std::errc()) {
+            if (std::from_chars(literal.data(), literal.data() + literal.size(), integer_value).ec ==
+                std::errc()) {
                 result.value_ = integer_value;
                 return;
             }
@@ -223,7 +235,10 @@ bool Json::number(double& result) const {
 const Json* Json::find(std::string_view key) const {
     const auto* members = object();
     if (!members) return nullptr;
-    const auto match = std::lower_bound(members->begin(), members->end(), key, [](const Member& member, std::string_view expected) { return member.key < expected; });
+    const auto match = std::lower_bound(members->begin(), members->end(), key,
+                                        [](const Member& member, std::string_view expected) {
+                                            return member.key < expected;
+                                        });
     return match == members->end() || match->key != key ? nullptr : &match->value;
 }
 

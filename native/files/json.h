@@ -16,8 +16,9 @@ class Json {
     struct Member;
 
     Json() = default;
-    // Throws std::invalid_argument, with the line and column, if the text is not JSON in UTF-8, if a key is in an object
-    // twice, if a string holds half of a surrogate pair, if a number is beyond float64, or if it is nested too deeply.
+    // Throws std::invalid_argument, with the line and column, if the text is not JSON in UTF-8, if a key is
+    // in an object twice, if a string holds half of a surrogate pair, if a number is beyond float64, or if it
+    // is nested too deeply.
     static Json read(std::string_view text);
 
     // Each returns nullptr if the value is of another type.
@@ -37,7 +38,8 @@ class Json {
 
   private:
     friend class JsonReader;
-    std::variant<std::nullptr_t, bool, int64_t, double, std::string, std::vector<Json>, std::vector<Member>> value_ = nullptr;
+    std::variant<std::nullptr_t, bool, int64_t, double, std::string, std::vector<Json>, std::vector<Member>>
+        value_ = nullptr;
 };
 
 struct Json::Member {

@@ -16,10 +16,13 @@ struct Format {
     std::size_t bytes;
 };
 // In the order of Dtype.
-constexpr Format formats[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"U16", 2}, {"I16", 2},  {"U32", 4}, {"I32", 4},
-                              {"U64", 8},  {"I64", 8}, {"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}};
+constexpr Format formats[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"U16", 2}, {"I16", 2},
+                              {"U32", 4},  {"I32", 4}, {"U64", 8}, {"I64", 8}, {"F16", 2},
+                              {"BF16", 2}, {"F32", 4}, {"F64", 8}};
 
-[[noreturn]] void refuse(const std::string& problem) { throw std::invalid_argument("damaged or not a safetensors file: " + problem); }
+[[noreturn]] void refuse(const std::string& problem) {
+    throw std::invalid_argument("damaged or not a safetensors file: " + problem);
+}
 
 std::size_t size_of(const Json& value, const std::string& name) {
     const int64_t* size = value.integer();
@@ -30,18 +33,25 @@ std::size_t size_of(const Json& value, const std::string& name) {
 struct Range {
     std::size_t start, end;
     const std::string* name;
-    bool operator<(const Range& other) const { return std::tie(start, end) < std::tie(other.start, other.end); }
+    bool operator<(const Range& other) const {
+        return std::tie(start, end) < std::tie(other.start, other.end);
+    }
 };
 
 // A tensor without its bytes, and the range of its bytes.
 Tensor described(const std::string& name, const Json& entry, Range& range) {
-    const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"), *offsets = entry.find("data_offsets");
-    if (!dtype || !dtype->string() || !shape || !shape->array() || !offsets || !offsets->array() || offsets->array()->size() != 2) {
+    const Json *dtype = entry.find("dtype"), *shape = entry.find("shape"),
+               *offsets = entry.find("data_offsets");
+    if (!dtype || !dtype->string() || !shape || !shape->array() || !offsets || !offsets->array() ||
+        offsets->array()->size() != 2) {
         refuse("\"" + name + "\" lacks its dtype, shape or data_offsets");
     }
     Tensor tensor;
-    const auto format = std::find_if(std::begin(formats), std::end(formats), [&](const Format& candidate) { return candidate.name == *dtype->string(); });
-    if (format == std::end(formats)) refuse("\"" + name + "\" is stored as " + *dtype->string() + ", which is not supported");
+    const auto format = std::find_if(std::begin(formats), std::end(formats), [&](const Format& candidate) {
+        return candidate.name == *dtype->string();
+    });
+    if (format == std::end(formats))
+        refuse("\"" + name + "\" is stored as " + *dtype->string() + ", which is not supported");
     tensor.dtype = static_cast<Dtype>(format - std::begin(formats));
     range = {size_of((*offsets->array())[0], name), size_of((*offsets->array())[1], name), &name};
     std::size_t bytes = format->bytes;
@@ -51,7 +61,8 @@ Tensor described(const std::string& name, const Json& entry, Range& range) {
         if (length && bytes > SIZE_MAX / length) refuse("\"" + name + "\" is too large");
         bytes *= length;
     }
-    if (range.end < range.start || range.end - range.start != bytes) refuse("the shape of \"" + name + "\" does not fit its data_offsets");
+    if (range.end < range.start || range.end - range.start != bytes)
+        refuse("the shape of \"" + name + "\" does not fit its data_offsets");
     return tensor;
 }
 
@@ -64,7 +75,8 @@ Safetensors::Safetensors(std::string_view file) {
     constexpr std::size_t prefix = 8;
     if (file.size() < prefix) refuse("it is shorter than 8 bytes");
     uint64_t length = 0;
-    for (std::size_t byte = prefix; byte-- > 0;) length = length << 8 | static_cast<unsigned char>(file[byte]);
+    for (std::size_t byte = prefix; byte-- > 0;)
+        length = length << 8 | static_cast<unsigned char>(file[byte]);
     if (length > max_header_bytes) refuse("its header is longer than 100 MB");
     if (length > file.size() - prefix) refuse("it ends within its header");
     const std::string_view header = file.substr(prefix, static_cast<std::size_t>(length));

@@ -18,15 +18,17 @@ std::size_t dtype_bytes(Dtype dtype);
 struct Tensor {
     Dtype dtype = Dtype::f32;
     std::vector<int64_t> shape;
-    std::string_view bytes;  // little-endian, of the file; its address is aligned only if the header's length is
+    std::string_view bytes;  // little-endian, of the file; its address is aligned only if the header's length
+                             // is
 };
 
 class Safetensors {
   public:
     static constexpr std::size_t max_header_bytes = 100'000'000;  // as in the library `safetensors`
 
-    // Reads the header. The file must outlive this. Throws std::invalid_argument unless the tensors fill the rest of the
-    // file, without a hole or an overlap, and each has a known number format and the size of its shape.
+    // Reads the header. The file must outlive this. Throws std::invalid_argument unless the tensors fill the
+    // rest of the file, without a hole or an overlap, and each has a known number format and the size of its
+    // shape.
     explicit Safetensors(std::string_view file);
 
     const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }

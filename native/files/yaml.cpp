@@ -11,7 +11,8 @@ constexpr std::string_view spaces = " \t\r";
 
 std::string_view trimmed(std::string_view text) {
     const std::size_t first = text.find_first_not_of(spaces);
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(spaces) - first + 1);
+    return first == std::string_view::npos ? std::string_view()
+                                           : text.substr(first, text.find_last_not_of(spaces) - first + 1);
 }
 
 // The text that YAML's lines are translated to: JSON, whose reader then checks it.
@@ -38,7 +39,9 @@ class FlatYaml {
             if (empty_value) json_ += "null";
             listed = false;
             const std::size_t colon = content.find(':');
-            if (colon == std::string_view::npos || (colon + 1 < content.size() && spaces.find(content[colon + 1]) == std::string_view::npos)) fail("a key without a value");
+            if (colon == std::string_view::npos ||
+                (colon + 1 < content.size() && spaces.find(content[colon + 1]) == std::string_view::npos))
+                fail("a key without a value");
             json_ += json_.empty() ? "{" : ",";
             quoted(content.substr(0, colon));
             json_ += ':';
@@ -64,7 +67,10 @@ class FlatYaml {
         ++line_number_;
         return true;
     }
-    [[noreturn]] void fail(const std::string& message) const { throw std::invalid_argument("line " + std::to_string(line_number_) + ": " + message + ", which is not read here"); }
+    [[noreturn]] void fail(const std::string& message) const {
+        throw std::invalid_argument("line " + std::to_string(line_number_) + ": " + message +
+                                    ", which is not read here");
+    }
 
     void list(std::string_view value) {
         if (value.back() != ']') fail("a list of several lines");
@@ -87,12 +93,20 @@ class FlatYaml {
         const char first = value[0];
         if (first == '"' || first == '\'') {
             const std::string_view inner = value.substr(1, value.size() - 2);
-            if (value.size() < 2 || value.back() != first || inner.find(first) != std::string_view::npos || inner.find('\\') != std::string_view::npos) fail("a quoted value with escapes");
+            if (value.size() < 2 || value.back() != first || inner.find(first) != std::string_view::npos ||
+                inner.find('\\') != std::string_view::npos)
+                fail("a quoted value with escapes");
             return quoted(inner);
         }
-        if (std::string_view("&*!|>{}[]%@`").find(first) != std::string_view::npos) fail("a value that begins with " + std::string(1, first));
+        if (std::string_view("&*!|>{}[]%@`").find(first) != std::string_view::npos)
+            fail("a value that begins with " + std::string(1, first));
         value = trimmed(value.substr(0, value.find(" #")));
-        for (const auto& [word, truth] : {std::pair<std::string_view, const char*>("true", "true"), {"yes", "true"}, {"on", "true"}, {"false", "false"}, {"no", "false"}, {"off", "false"}}) {
+        for (const auto& [word, truth] : {std::pair<std::string_view, const char*>("true", "true"),
+                                          {"yes", "true"},
+                                          {"on", "true"},
+                                          {"false", "false"},
+                                          {"no", "false"},
+                                          {"off", "false"}}) {
             if (value == word) {
                 json_ += truth;
                 return;

@@ -7,8 +7,8 @@
 
 namespace uwaga {
 
-// The mapping as a JSON object, in linear time. Throws std::invalid_argument, with the line, for anything else: a deeper
-// structure, an alias, a tag, a scalar of several lines.
+// The mapping as a JSON object, in linear time. Throws std::invalid_argument, with the line, for anything
+// else: a deeper structure, an alias, a tag, a scalar of several lines.
 Json read_flat_yaml(std::string_view text);
 
 }  // namespace uwaga

@@ -21,8 +21,8 @@ float sum(const float (&x)[group]) {
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// The numbers step * (q - 8) + middle nearest to a group's weights, which are given in units of the output's scale:
-// from -127 to 127, `count` of them, the remaining ones 0.
+// The numbers step * (q - 8) + middle nearest to a group's weights, which are given in units of the output's
+// scale: from -127 to 127, `count` of them, the remaining ones 0.
 struct Grid {
     int step = 0, middle = 0;
     uint8_t q[group] = {};
@@ -43,7 +43,9 @@ Grid nearest_grid(const float (&v)[group], int64_t count) {
     Grid best;
     for (int step = last; step >= first; --step) {
         const float step_size = static_cast<float>(step), inverse = 1.0f / step_size;
-        const float lowest = -127.0f + 8.0f * step_size, highest = 127.0f - 7.0f * step_size;  // middles whose grid fits in int8
+        const float lowest = -127.0f + 8.0f * step_size, highest = 127.0f - 7.0f * step_size;  // middles
+                                                                                               // whose grid
+                                                                                               // fits in int8
         float middle = clamp(nearest(0.5f * (min + max + step_size)), lowest, highest);
         for (int iteration = 0; iteration < 3; ++iteration) {
             float q[group], off[group], squares[group];
@@ -57,9 +59,11 @@ Grid nearest_grid(const float (&v)[group], int64_t count) {
                 best.step = step;
                 best.middle = static_cast<int>(middle);
                 best.error = error;
-                for (int64_t k = 0; k < group; ++k) best.q[k] = static_cast<uint8_t>(static_cast<int>(q[k]) + 8);
+                for (int64_t k = 0; k < group; ++k)
+                    best.q[k] = static_cast<uint8_t>(static_cast<int>(q[k]) + 8);
             }
-            const float better = clamp(nearest(middle + sum(off) / static_cast<float>(count)), lowest, highest);
+            const float better = clamp(nearest(middle + sum(off) / static_cast<float>(count)), lowest,
+                                       highest);
             if (better == middle) break;
             middle = better;
         }
@@ -83,9 +87,12 @@ int32_t put(const Grid& grid, int64_t column, uint8_t* to) {
 
 }  // namespace
 
-int64_t int4_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) / panel * (padded_inputs(inputs) / group) * int4_group; }
+int64_t int4_panels_size(int64_t outputs, int64_t inputs) {
+    return padded_outputs(outputs) / panel * (padded_inputs(inputs) / group) * int4_group;
+}
 
-void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums) {
+void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales,
+               int32_t* sums) {
     const int64_t groups = padded_inputs(inputs) / group;
     std::memset(panels, 0, static_cast<size_t>(int4_panels_size(outputs, inputs)));
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
@@ -105,7 +112,8 @@ void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels,
             const int64_t count = inputs - k < group ? inputs - k : group;
             float v[group] = {};
             for (int64_t i = 0; i < count; ++i) v[i] = row[k + i] * inverse;
-            sums[n] += 128 * put(nearest_grid(v, count), n % panel, panels + (n / panel * groups + k / group) * int4_group);
+            sums[n] += 128 * put(nearest_grid(v, count), n % panel,
+                                 panels + (n / panel * groups + k / group) * int4_group);
         }
     }
 }
@@ -117,7 +125,8 @@ void unpack_int4(const uint8_t* panels, int64_t count, int64_t inputs, int8_t* t
             const uint8_t* numbers = panels + 2 * panel + k / 8 * 4 * panel + k % 4;
             for (int64_t c = 0; c < panel; ++c) {
                 const int q = k % 8 < 4 ? numbers[4 * c] & 15 : numbers[4 * c] >> 4;
-                to[k / 4 * 4 * panel + 4 * c + k % 4] = static_cast<int8_t>(panels[2 * c] * (q - 8) + static_cast<int8_t>(panels[2 * c + 1]));
+                to[k / 4 * 4 * panel + 4 * c + k % 4] =
+                    static_cast<int8_t>(panels[2 * c] * (q - 8) + static_cast<int8_t>(panels[2 * c + 1]));
             }
         }
     }

@@ -20,9 +20,13 @@ uint16_t bfloat16_of(float f) {
 
 int64_t padded_outputs(int64_t outputs) { return rounded_up(outputs, panel); }
 int64_t padded_inputs(int64_t inputs) { return rounded_up(inputs, 64); }
-int64_t int8_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * padded_inputs(inputs); }
+int64_t int8_panels_size(int64_t outputs, int64_t inputs) {
+    return padded_outputs(outputs) * padded_inputs(inputs);
+}
 int64_t float_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * inputs; }
-int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * rounded_up(inputs, 2); }
+int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) {
+    return padded_outputs(outputs) * rounded_up(inputs, 2);
+}
 
 float largest_magnitude(const float* row, int64_t inputs) {
     float largest = 0.0f, not_finite = 0.0f;  // bad: NaN if a weight is not finite
@@ -33,7 +37,8 @@ float largest_magnitude(const float* row, int64_t inputs) {
     return std::isnan(not_finite) ? not_finite : largest;
 }
 
-void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums, const Spread& spread) {
+void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales,
+               int32_t* sums, const Spread& spread) {
     const int64_t depth = padded_inputs(inputs);
     SpreadRows rows(w, inputs, spread);
     std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
@@ -63,7 +68,8 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
     }
 }
 
-void pack_int8_numbers(const int8_t* w, const float* row_scales, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums) {
+void pack_int8_numbers(const int8_t* w, const float* row_scales, int64_t rows, int64_t outputs,
+                       int64_t inputs, int8_t* panels, float* scales, int32_t* sums) {
     const int64_t depth = padded_inputs(inputs);
     std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
@@ -98,7 +104,8 @@ void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* pa
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
         uint16_t* to = panels + n / panel * panel * depth + n % panel * 2;
         for (int64_t k = 0; k < depth; ++k) {
-            to[k / 2 * 2 * panel + k % 2] = n < outputs && k < inputs ? bfloat16_of(w[n * inputs + k]) : static_cast<uint16_t>(0);
+            to[k / 2 * 2 * panel + k % 2] = n < outputs && k < inputs ? bfloat16_of(w[n * inputs + k])
+                                                                      : static_cast<uint16_t>(0);
         }
     }
 }

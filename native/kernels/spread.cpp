@@ -39,7 +39,12 @@ Spread spread_of(int64_t inputs) {
     if (block < min_block || inputs / block > max_blocks || inputs > max_inputs) return {};
     static const Signs signs;
     static const Angles angles;
-    return {block, inputs / block, 1.0f / std::sqrt(static_cast<float>(inputs)), signs.signs, angles.cosines[inputs / block], angles.sines[inputs / block]};
+    return {block,
+            inputs / block,
+            1.0f / std::sqrt(static_cast<float>(inputs)),
+            signs.signs,
+            angles.cosines[inputs / block],
+            angles.sines[inputs / block]};
 }
 
 }  // namespace uwaga

@@ -9,7 +9,9 @@ namespace uwaga {
 
 class SpreadRows {
   public:
-    SpreadRows(const float* w, int64_t inputs, const Spread& spread) : w_(w), inputs_(inputs), spread_(spread), kernels_(kernels_of(best_isa())), scratch_(spread ? static_cast<std::size_t>(2 * inputs) : 0) {}
+    SpreadRows(const float* w, int64_t inputs, const Spread& spread)
+        : w_(w), inputs_(inputs), spread_(spread), kernels_(kernels_of(best_isa())),
+          scratch_(spread ? static_cast<std::size_t>(2 * inputs) : 0) {}
 
     const float* row_at(int64_t row) {  // valid until the next call
         const float* row_values = w_ + row * inputs_;

@@ -8,9 +8,9 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t logit_rows = 16;     // rows whose logits are held at one time
-constexpr int32_t max_single_logits = 64;    // maximum number of banned tokens whose logits are computed singly
-constexpr double min_remaining = 0.01;    // remaining probability below which bans need a new log-sum-exp
+constexpr int64_t logit_rows = 16;         // rows whose logits are held at one time
+constexpr int32_t max_single_logits = 64;  // maximum number of banned tokens whose logits are computed singly
+constexpr double min_remaining = 0.01;     // remaining probability below which bans need a new log-sum-exp
 
 // NaN if a logit is NaN or +inf.
 double log_sum_exp(const float* logits, int64_t count) {
@@ -27,23 +27,30 @@ double log_sum_exp(const float* logits, int64_t count) {
 
 class Chooser {
   public:
-    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, Workspace& ws, Workspace& shared, const ThreadSlice& slice)
-        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws), shared_(shared), slice_(slice),
-          vocabulary_(model.target_vocabulary), panels_(padded_outputs(model.target_vocabulary) / panel) {}
+    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
+            Workspace& ws, Workspace& shared, const ThreadSlice& slice)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws),
+          shared_(shared), slice_(slice), vocabulary_(model.target_vocabulary),
+          panels_(padded_outputs(model.target_vocabulary) / panel) {}
 
     void run() {
-        if (request_.full_vocabulary) return by_logits([this](int64_t row, float*) { finish_full(row); }, true);
-        if (needs_logits()) return by_logits([this](int64_t row, float* logits) { finish_logits(row, logits); }, false);
-        const int64_t rows = in_.rows, chunks = panels_ < output_chunks * min_chunk_panels ? 1 : output_chunks;
+        if (request_.full_vocabulary)
+            return by_logits([this](int64_t row, float*) { finish_full(row); }, true);
+        if (needs_logits())
+            return by_logits([this](int64_t row, float* logits) { finish_logits(row, logits); }, false);
+        const int64_t rows = in_.rows,
+                      chunks = panels_ < output_chunks * min_chunk_panels ? 1 : output_chunks;
         OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
         Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
         if (model_.output_weight.quantised()) in_.as_int8(*model_.kernels, model_.output_weight);
         for (int64_t chunk = slice_.index; chunk < chunks; chunk += slice_.count) {
-            run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
+            run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows,
+                      best + chunk * rows * answer_.k);
         }
         slice_.wait();
         merged_.resize(static_cast<std::size_t>(answer_.k));
-        for (int64_t row = slice_.first(rows); row < slice_.last(rows); ++row) finish(row, merged(out + row, chunks, rows));
+        for (int64_t row = slice_.first(rows); row < slice_.last(rows); ++row)
+            finish(row, merged(out + row, chunks, rows));
     }
 
   private:
@@ -83,7 +90,8 @@ class Chooser {
             out[row].banned_count = static_cast<int32_t>(high - low);
             for (; low < high; ++low) chunk_banned.push_back(*low - skipped);
         }
-        output(*model_.kernels, in_, panel_range(model_.output_weight, from, to), model_.logits(skipped), out);
+        output(*model_.kernels, in_, panel_range(model_.output_weight, from, to), model_.logits(skipped),
+               out);
         for (int64_t row = 0; row < in_.rows; ++row) {
             for (int64_t i = 0; i < answer_.k; ++i) {
                 if (out[row].best[i].token >= 0) out[row].best[i].token += skipped;
@@ -96,10 +104,12 @@ class Chooser {
         OutputRow merged_row = row[0];
         merged_row.best = merged_.data();
         merged_row.maximum = row[0].maximum;
-        for (int64_t c = 1; c < chunks; ++c) merged_row.maximum = std::max(merged_row.maximum, row[c * rows].maximum);
+        for (int64_t c = 1; c < chunks; ++c)
+            merged_row.maximum = std::max(merged_row.maximum, row[c * rows].maximum);
         double sum = 0;
         for (int64_t c = 0; c < chunks; ++c) {
-            sum += row[c * rows].sum * std::exp(static_cast<double>(row[c * rows].maximum) - merged_row.maximum);
+            sum += row[c * rows].sum *
+                   std::exp(static_cast<double>(row[c * rows].maximum) - merged_row.maximum);
             if (std::isnan(row[c * rows].maximum)) sum = not_a_number;
         }
         merged_row.sum = static_cast<float>(sum);
@@ -108,7 +118,10 @@ class Chooser {
             int64_t best_chunk = 0;
             for (int64_t c = 1; c < chunks; ++c) {
                 // Ties go to the lower token, of the earlier chunk.
-                if (used[best_chunk] == answer_.k || (used[c] < answer_.k && row[c * rows].best[used[c]].logit > row[best_chunk * rows].best[used[best_chunk]].logit)) best_chunk = c;
+                if (used[best_chunk] == answer_.k ||
+                    (used[c] < answer_.k &&
+                     row[c * rows].best[used[c]].logit > row[best_chunk * rows].best[used[best_chunk]].logit))
+                    best_chunk = c;
             }
             merged_[static_cast<std::size_t>(i)] = row[best_chunk * rows].best[used[best_chunk]++];
         }
@@ -127,7 +140,8 @@ class Chooser {
             for (int64_t row = 0; row < rows; ++row) {
                 out[row] = OutputRow{};
                 out[row].best = &unused;
-                out[row].logits = into_answer ? answer_.log_probs + (first_ + start + row) * vocabulary_ : scratch + row * vocabulary_;
+                out[row].logits = into_answer ? answer_.log_probs + (first_ + start + row) * vocabulary_
+                                              : scratch + row * vocabulary_;
             }
             Rows part = in_.part(start, rows);
             output(*model_.kernels, part, model_.output_weight, model_.logits(), out);
@@ -148,10 +162,12 @@ class Chooser {
         if (forced_token >= 0) return put_forced(row, forced_token, logits[forced_token], total);
         if (std::isnan(total)) return answer_.put_all(first_ + row, total);
         for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
-        const double normaliser = request_.renormalise && banned_count(row) ? log_sum_exp(logits, vocabulary_) : total;
+        const double normaliser = request_.renormalise && banned_count(row) ? log_sum_exp(logits, vocabulary_)
+                                                                            : total;
         put_requested(row, [&](int32_t token) { return static_cast<double>(logits[token]); }, normaliser);
         int32_t* order = ws_.order.ensure(vocabulary_);
-        if (request_.uniform) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
+        if (request_.uniform)
+            order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
         else sort_head(logits, vocabulary_, answer_.k, order);
         for (int64_t i = 0; i < answer_.k; ++i) put(row, i, order[i], log_prob(logits[order[i]], normaliser));
     }
@@ -160,14 +176,22 @@ class Chooser {
     void finish(int64_t row, const OutputRow& out) {
         const double total = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
         const int64_t forced_token = forced(row);
-        if (forced_token >= 0) return put_forced(row, forced_token, logit_at(in_, row, model_.output_weight, model_.logits(), forced_token), total);
+        if (forced_token >= 0)
+            return put_forced(row, forced_token,
+                              logit_at(in_, row, model_.output_weight, model_.logits(), forced_token), total);
         if (std::isnan(total)) return answer_.put_all(first_ + row, total);
-        const double normaliser = request_.renormalise && banned_count(row) ? without_banned(row, total) : total;
+        const double normaliser = request_.renormalise && banned_count(row) ? without_banned(row, total)
+                                                                            : total;
         for (int64_t i = 0; i < answer_.k; ++i) {
             const Candidate& candidate = out.best[i];
             put(row, i, std::max(candidate.token, 0), log_prob(candidate.logit, normaliser));
         }
-        put_requested(row, [&](int32_t token) { return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.logits(), token)); }, normaliser);
+        put_requested(
+            row,
+            [&](int32_t token) {
+                return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.logits(), token));
+            },
+            normaliser);
     }
 
     // After the best, the requested tokens, whatever their probability.
@@ -176,8 +200,11 @@ class Chooser {
         for (int64_t j = 0; j < answer_.requested; ++j) {
             const int64_t requested = request_.requested[(first_ + row) * answer_.requested + j];
             const int32_t token = static_cast<int32_t>(requested);
-            const bool excluded = requested < 0 || std::isinf(normaliser) || (banned_count(row) && std::binary_search(banned(row), banned(row) + banned_count(row), token));
-            put(row, answer_.k + j, std::max(token, 0), excluded ? minus_infinity : log_prob(logit_of(token), normaliser));
+            const bool excluded = requested < 0 || std::isinf(normaliser) ||
+                                  (banned_count(row) &&
+                                   std::binary_search(banned(row), banned(row) + banned_count(row), token));
+            put(row, answer_.k + j, std::max(token, 0),
+                excluded ? minus_infinity : log_prob(logit_of(token), normaliser));
         }
     }
 
@@ -186,10 +213,12 @@ class Chooser {
         if (std::isinf(total)) return total;
         double remaining = 1;
         for (int32_t i = 0; i < banned_count(row); ++i) {
-            remaining -= std::exp(logit_at(in_, row, model_.output_weight, model_.logits(), banned(row)[i]) - total);
+            remaining -= std::exp(logit_at(in_, row, model_.output_weight, model_.logits(), banned(row)[i]) -
+                                  total);
         }
         if (remaining >= min_remaining) return total + std::log(remaining);
-        float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // subtraction would leave mostly rounding error
+        float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // subtraction would leave mostly
+                                                                      // rounding error
         Candidate unused{};
         OutputRow recomputed;
         recomputed.best = &unused;
@@ -206,7 +235,9 @@ class Chooser {
         put(row, 0, static_cast<int32_t>(token), std::isinf(total) ? not_a_number : logit - total);
     }
 
-    void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) {
+        answer_.put(first_ + row, i, token, log_prob);
+    }
 
     const Model& model_;
     Rows& in_;
@@ -221,9 +252,11 @@ class Chooser {
 
 }  // namespace
 
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
+            const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
     if (state.listed()) {
-        return choose_listed(model, in, first_row, slice.first(in.rows), slice.last(in.rows), request, answer, state, ws);
+        return choose_listed(model, in, first_row, slice.first(in.rows), slice.last(in.rows), request, answer,
+                             state, ws);
     }
     Chooser(model, in, first_row, request, answer, ws, shared, slice).run();
 }

@@ -11,8 +11,8 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t block_rows = 8;      // rows whose logits are held at one time
-constexpr int64_t max_inserted = 64;  // best tokens selected by insertion; more are sorted
+constexpr int64_t block_rows = 8;                // rows whose logits are held at one time
+constexpr int64_t max_inserted = 64;             // best tokens selected by insertion; more are sorted
 constexpr int64_t parts = 4, lanes = 4 * parts;  // independent sums, the same on every processor
 
 // Four floats, vectorised by every compiler for x86-64 and Arm.
@@ -21,7 +21,9 @@ typedef int32_t Bits __attribute__((vector_size(16)));
 
 inline Four broadcast(float x) { return Four{x, x, x, x}; }
 inline Bits broadcast(int32_t x) { return Bits{x, x, x, x}; }
-inline Four blend(Bits mask, Four a, Four b) { return reinterpret_cast<Four>((mask & reinterpret_cast<Bits>(a)) | (~mask & reinterpret_cast<Bits>(b))); }
+inline Four blend(Bits mask, Four a, Four b) {
+    return reinterpret_cast<Four>((mask & reinterpret_cast<Bits>(a)) | (~mask & reinterpret_cast<Bits>(b)));
+}
 inline Four load(const float* from) {
     Four values;
     std::memcpy(&values, from, sizeof values);
@@ -76,7 +78,8 @@ double log_sum_exp(float* logits, int64_t count) {
     return top + std::log(sum);
 }
 
-// Write the positions of the `size` best logits to `order`, best first: 1 to `count`. It has room for all; none is NaN.
+// Write the positions of the `size` best logits to `order`, best first: 1 to `count`. It has room for all;
+// none is NaN.
 void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
     if (size > max_inserted) return sort_head(logits, count, size, order);
     int64_t filled = 0;
@@ -91,18 +94,22 @@ void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
 
 class ListedChooser {
   public:
-    ListedChooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws)
-        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), state_(state), ws_(ws) {}
+    ListedChooser(const Model& model, Rows& in, int64_t first_row, const Request& request,
+                  const Answer& answer, const State& state, Workspace& ws)
+        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), state_(state),
+          ws_(ws) {}
 
     // Rows of a sentence share its list.
     void run(int64_t from, int64_t to) {
         for (int64_t start = from; start < to;) {
-            const int64_t sentence = (first_ + start) / state_.beams, end = std::min({to, start + block_rows, (sentence + 1) * state_.beams - first_});
+            const int64_t sentence = (first_ + start) / state_.beams,
+                          end = std::min({to, start + block_rows, (sentence + 1) * state_.beams - first_});
             const Allowed& allowed = *state_.sentences[static_cast<std::size_t>(sentence)].memory.allowed;
             const int64_t stride = rounded(static_cast<int64_t>(allowed.tokens.size()) + 1, lanes);
             float* logits = ws_.logits.ensure(block_rows * stride);
             product(start, end - start, allowed, logits, stride);
-            for (int64_t row = start; row < end; ++row) finish(row, allowed.tokens, logits + (row - start) * stride);
+            for (int64_t row = start; row < end; ++row)
+                finish(row, allowed.tokens, logits + (row - start) * stride);
             start = end;
         }
     }
@@ -111,7 +118,8 @@ class ListedChooser {
     void product(int64_t start, int64_t rows, const Allowed& allowed, float* logits, int64_t stride) {
         const Matrix& output = model_.output_weight;
         const Kernels& kernels = *model_.kernels;
-        ListedTokens w{allowed.tokens.data(), static_cast<int64_t>(allowed.tokens.size()), output.inputs(), allowed.weights->get()};
+        ListedTokens w{allowed.tokens.data(), static_cast<int64_t>(allowed.tokens.size()), output.inputs(),
+                       allowed.weights->get()};
         w.bias = allowed.biases.empty() ? nullptr : allowed.biases.data();
         const float* x = in_.x + start * in_.stride;
         if (output.quantised()) {
@@ -142,7 +150,9 @@ class ListedChooser {
 
     void finish(int64_t row, const Tokens& list, float* logits) {
         const int64_t count = static_cast<int64_t>(list.size());
-        const int64_t forced_token = request_.forced && !request_.full_vocabulary ? request_.forced[first_ + row] : -1;
+        const int64_t forced_token = request_.forced && !request_.full_vocabulary
+                                         ? request_.forced[first_ + row]
+                                         : -1;
         if (forced_token >= 0) return put_forced(row, list, logits, static_cast<int32_t>(forced_token));
         const double total = log_sum_exp(logits, count);
         if (request_.full_vocabulary) return put_full(row, list, logits, total);
@@ -150,8 +160,10 @@ class ListedChooser {
         const bool banned_any = ban(row, list, logits);
         const double normaliser = request_.renormalise && banned_any ? log_sum_exp(logits, count) : total;
         for (int64_t j = 0; j < answer_.requested; ++j) {
-            const int32_t token = static_cast<int32_t>(request_.requested[(first_ + row) * answer_.requested + j]);
-            put(row, answer_.k + j, std::max(token, 0), requested_log_prob(row, list, logits, token, normaliser));
+            const int32_t token =
+                static_cast<int32_t>(request_.requested[(first_ + row) * answer_.requested + j]);
+            put(row, answer_.k + j, std::max(token, 0),
+                requested_log_prob(row, list, logits, token, normaliser));
         }
         int32_t* order = ws_.order.ensure(count);
         const int64_t available = std::min(answer_.k, count);  // at least 1: a list has the common tokens
@@ -159,43 +171,54 @@ class ListedChooser {
         else best_of(logits, count, available, order);
         for (int64_t i = 0; i < answer_.k; ++i) {
             if (i >= available) put(row, i, 0, minus_infinity);
-            else put(row, i, list[static_cast<std::size_t>(order[i])], log_prob(logits[order[i]], normaliser));
+            else
+                put(row, i, list[static_cast<std::size_t>(order[i])], log_prob(logits[order[i]], normaliser));
         }
     }
 
     // A forced token belongs to the row's list in this step.
     void put_forced(int64_t row, const Tokens& list, float* logits, int32_t token) {
-        int64_t count = static_cast<int64_t>(list.size()), index = std::lower_bound(list.begin(), list.end(), token) - list.begin();
+        int64_t count = static_cast<int64_t>(list.size()),
+                index = std::lower_bound(list.begin(), list.end(), token) - list.begin();
         if (index == count || list[static_cast<std::size_t>(index)] != token) {
             index = count++;
-            logits[index] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.logits(), token));
+            logits[index] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.logits(),
+                                                        token));
         }
         answer_.put_all(first_ + row, minus_infinity);
         put(row, 0, token, logits[index] - log_sum_exp(logits, count));
     }
 
-    // For a token of the list, or another token as if only it were added. `normaliser` is the list's log-sum-exp.
-    double requested_log_prob(int64_t row, const Tokens& list, const float* logits, int32_t token, double normaliser) {
+    // For a token of the list, or another token as if only it were added. `normaliser` is the list's
+    // log-sum-exp.
+    double requested_log_prob(int64_t row, const Tokens& list, const float* logits, int32_t token,
+                              double normaliser) {
         if (token < 0) return minus_infinity;
         const auto match = std::lower_bound(list.begin(), list.end(), token);
         if (match != list.end() && *match == token) return log_prob(logits[match - list.begin()], normaliser);
         if (!request_.banned_first.empty() && !request_.full_vocabulary) {
             const std::size_t row_index = static_cast<std::size_t>(first_ + row);
-            const auto first = request_.banned.begin() + request_.banned_first[row_index], last = request_.banned.begin() + request_.banned_first[row_index + 1];
+            const auto first = request_.banned.begin() + request_.banned_first[row_index],
+                       last = request_.banned.begin() + request_.banned_first[row_index + 1];
             if (std::binary_search(first, last, token)) return minus_infinity;
         }
-        const double logit = logit_at(in_, row, model_.output_weight, model_.logits(), token), top = std::max(logit, normaliser);
+        const double logit = logit_at(in_, row, model_.output_weight, model_.logits(), token),
+                     top = std::max(logit, normaliser);
         if (!(logit <= std::numeric_limits<float>::max())) return not_a_number;
-        return std::isinf(top) ? minus_infinity : logit - (top + std::log(std::exp(logit - top) + std::exp(normaliser - top)));
+        return std::isinf(top) ? minus_infinity
+                               : logit - (top + std::log(std::exp(logit - top) + std::exp(normaliser - top)));
     }
 
-    void put_full(int64_t row, const Tokens& list, const float* logits, double total) {  // answer_.requested is 0
+    void put_full(int64_t row, const Tokens& list, const float* logits, double total) {  // answer_.requested
+                                                                                         // is 0
         float* to = answer_.log_probs + (first_ + row) * answer_.k;
         std::fill(to, to + answer_.k, minus_infinity);
         for (std::size_t i = 0; i < list.size(); ++i) to[list[i]] = static_cast<float>(logits[i] - total);
         for (int64_t j = 0; j < request_.requested_count && !std::isnan(total); ++j) {
-            const int32_t token = static_cast<int32_t>(request_.requested[(first_ + row) * request_.requested_count + j]);
-            if (token >= 0) to[token] = static_cast<float>(requested_log_prob(row, list, logits, token, total));
+            const int32_t token =
+                static_cast<int32_t>(request_.requested[(first_ + row) * request_.requested_count + j]);
+            if (token >= 0)
+                to[token] = static_cast<float>(requested_log_prob(row, list, logits, token, total));
         }
     }
 
@@ -205,7 +228,8 @@ class ListedChooser {
         const std::size_t row_index = static_cast<std::size_t>(first_ + row);
         bool banned_any = false;
         auto from = list.begin();
-        for (int32_t i = request_.banned_first[row_index]; i < request_.banned_first[row_index + 1] && from != list.end(); ++i) {
+        for (int32_t i = request_.banned_first[row_index];
+             i < request_.banned_first[row_index + 1] && from != list.end(); ++i) {
             const int32_t token = request_.banned[static_cast<std::size_t>(i)];
             from = std::lower_bound(from, list.end(), token);
             if (from == list.end() || *from != token) continue;
@@ -215,7 +239,9 @@ class ListedChooser {
         return banned_any;
     }
 
-    void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }
+    void put(int64_t row, int64_t i, int32_t token, double log_prob) {
+        answer_.put(first_ + row, i, token, log_prob);
+    }
 
     const Model& model_;
     Rows& in_;
@@ -228,7 +254,8 @@ class ListedChooser {
 
 }  // namespace
 
-void choose_listed(const Model& model, Rows& in, int64_t first_row, int64_t from, int64_t to, const Request& request, const Answer& answer, const State& state, Workspace& ws) {
+void choose_listed(const Model& model, Rows& in, int64_t first_row, int64_t from, int64_t to,
+                   const Request& request, const Answer& answer, const State& state, Workspace& ws) {
     ListedChooser(model, in, first_row, request, answer, state, ws).run(from, to);
 }
 

@@ -21,7 +21,8 @@ void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* o
 namespace {
 
 // See uwaga.search.choose.pick: the index that the sample falls on; `weights` descend.
-int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform, double* cumulative) {
+int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform,
+             double* cumulative) {
     double sum = 0;
     for (int64_t i = 0; i < size; ++i) cumulative[i] = sum += weights[i];
     double total = mass;
@@ -49,7 +50,8 @@ int32_t draw(const float* logits, int64_t vocabulary, const Request& request, do
     if (std::isinf(top)) top = 0;
     double total = 0;
     if (!request.top_k) {
-        for (int64_t i = 0; i < vocabulary; ++i) total += std::exp((static_cast<double>(logits[i]) - top) / request.temperature);
+        for (int64_t i = 0; i < vocabulary; ++i)
+            total += std::exp((static_cast<double>(logits[i]) - top) / request.temperature);
     }
     int64_t size = std::min(request.top_k ? request.top_k : first_candidates, vocabulary);
     for (;; size = std::min(size * 8, vocabulary)) {

@@ -23,7 +23,7 @@ struct Answer {
     int64_t* tokens = nullptr;   // (rows, k + requested); not set if the whole vocabulary is requested
     float* log_probs = nullptr;  // (rows, k + requested)
     int64_t k = 0;
-    int64_t requested = 0;  // columns after the best
+    int64_t requested = 0;       // columns after the best
     float* attention = nullptr;  // (rows, attention_width) or null
     int64_t attention_width = 0;
 

@@ -36,7 +36,8 @@ std::shared_ptr<const Buffer<uint8_t>> by_token(const Matrix& w) {
     for (int64_t first = 0; first < tokens; first += panel) {
         const uint8_t* from = nullptr;
         if (w.kind == Matrix::Kind::int4) {  // stored as int8
-            unpack_int4(w.int4.panels + first / panel * int4_panels_size(panel, w.int4.inputs), 1, w.int4.inputs, unpacked.data());
+            unpack_int4(w.int4.panels + first / panel * int4_panels_size(panel, w.int4.inputs), 1,
+                        w.int4.inputs, unpacked.data());
             from = reinterpret_cast<const uint8_t*>(unpacked.data());
         } else {
             from = panels_of(w) + first * row;
@@ -52,7 +53,8 @@ std::shared_ptr<const Buffer<uint8_t>> by_token(const Matrix& w) {
 
 class TokenSet {
   public:
-    explicit TokenSet(int64_t vocabulary) : words_(static_cast<std::size_t>((vocabulary + bits - 1) / bits)) {}
+    explicit TokenSet(int64_t vocabulary)
+        : words_(static_cast<std::size_t>((vocabulary + bits - 1) / bits)) {}
 
     void add(int32_t token) {
         uint64_t& word = words_[static_cast<std::size_t>(token) / bits];
@@ -88,8 +90,10 @@ class TokenSet {
 
 }  // namespace
 
-Shortlist::Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool copy_source, int64_t multiple)
-    : model_(model), common_(std::move(common)), first_(first), targets_(targets), copy_source_(copy_source), multiple_(multiple), weights_(by_token(model.output_weight)) {}
+Shortlist::Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets,
+                     bool copy_source, int64_t multiple)
+    : model_(model), common_(std::move(common)), first_(first), targets_(targets), copy_source_(copy_source),
+      multiple_(multiple), weights_(by_token(model.output_weight)) {}
 
 AllowedPtr Shortlist::allowed_for(const std::vector<int32_t>& source) const {
     TokenSet set(model_.target_vocabulary);
@@ -116,8 +120,10 @@ AllowedPtr Shortlist::allowed_for(const std::vector<int32_t>& source) const {
     return list;
 }
 
-void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources, Memory& memory) {
-    for (std::size_t s = 0; s < sources.size(); ++s) memory.sentences[s].allowed = shortlist.allowed_for(sources[s]);
+void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources,
+                 Memory& memory) {
+    for (std::size_t s = 0; s < sources.size(); ++s)
+        memory.sentences[s].allowed = shortlist.allowed_for(sources[s]);
 }
 
 }  // namespace uwaga

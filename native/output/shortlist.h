@@ -1,7 +1,7 @@
 // Shortlists: sentences restricted to a part of the target vocabulary.
 //
-// Each sentence has its own list. Only the logits of its tokens are computed, in the order of token ids and independent
-// of other sentences; for this, the output layer is stored token by token.
+// Each sentence has its own list. Only the logits of its tokens are computed, in the order of token ids and
+// independent of other sentences; for this, the output layer is stored token by token.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ struct Model;
 
 using Tokens = std::vector<int32_t>;
 
-// The target tokens allowed for a sentence, ascending, and the output layer's parameters of each besides the weights.
+// The target tokens allowed for a sentence, ascending, and the output layer's parameters of each besides the
+// weights.
 struct Allowed {
     Tokens tokens;
     std::shared_ptr<const Buffer<uint8_t>> weights;  // of the whole vocabulary, token by token
-    std::vector<float> scales, biases;  // empty without scales or without a bias
+    std::vector<float> scales, biases;               // empty without scales or without a bias
     std::vector<int32_t> sums;
 };
 using AllowedPtr = std::shared_ptr<const Allowed>;
@@ -30,10 +31,12 @@ using AllowedPtr = std::shared_ptr<const Allowed>;
 // The target tokens that go with each source token, and those that go with all.
 class Shortlist {
   public:
-    // `common` and, for each source token s, targets[first[s]] to targets[first[s + 1]] ascend. `first` and `targets`
-    // are not copied; the owner of the shortlist keeps them alive. copy_source: a source token may be copied to the target.
-    // Lists are filled up to a multiple of `multiple` with the lowest missing tokens.
-    Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool copy_source, int64_t multiple);
+    // `common` and, for each source token s, targets[first[s]] to targets[first[s + 1]] ascend. `first` and
+    // `targets` are not copied; the owner of the shortlist keeps them alive. copy_source: a source token may
+    // be copied to the target. Lists are filled up to a multiple of `multiple` with the lowest missing
+    // tokens.
+    Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets,
+              bool copy_source, int64_t multiple);
     AllowedPtr allowed_for(const std::vector<int32_t>& source) const;
 
   private:
@@ -45,6 +48,7 @@ class Shortlist {
     std::shared_ptr<const Buffer<uint8_t>> weights_;
 };
 
-void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources, Memory& memory);
+void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources,
+                 Memory& memory);
 
 }  // namespace uwaga

@@ -27,7 +27,8 @@ inline __attribute__((always_inline)) uint64_t read_with(const int8_t* from, int
     Vector a{}, b{}, c{}, d{};
     for (int64_t i = 0; i < bytes / static_cast<int64_t>(sizeof(Vector)); i += 4) {
         UWAGA_UNROLL
-        for (unsigned line = 0; line < 4 * sizeof(Vector); line += 64) __builtin_prefetch(reinterpret_cast<const int8_t*>(vectors + i) + ahead + line);
+        for (unsigned line = 0; line < 4 * sizeof(Vector); line += 64)
+            __builtin_prefetch(reinterpret_cast<const int8_t*>(vectors + i) + ahead + line);
         a ^= vectors[i];
         b ^= vectors[i + 1];
         c ^= vectors[i + 2];
@@ -49,8 +50,12 @@ uint64_t read_plain(const int8_t* from, int64_t bytes) { return read_with<Half>(
 #define UWAGA_OPAQUE(vector) __asm__ volatile("" : "+v"(vector))
 #define UWAGA_OPAQUE_AVX(vector) __asm__ volatile("" : "+x"(vector))
 
-UWAGA_TARGET("avx2") uint64_t read_avx2(const int8_t* from, int64_t bytes) { return read_with<Half>(from, bytes); }
-UWAGA_TARGET("avx512f") uint64_t read_avx512(const int8_t* from, int64_t bytes) { return read_with<Full>(from, bytes); }
+UWAGA_TARGET("avx2") uint64_t read_avx2(const int8_t* from, int64_t bytes) {
+    return read_with<Half>(from, bytes);
+}
+UWAGA_TARGET("avx512f") uint64_t read_avx512(const int8_t* from, int64_t bytes) {
+    return read_with<Full>(from, bytes);
+}
 
 UWAGA_TARGET("avx2") void integers_avx2(int64_t iterations) {
     __m256i sum[sums], w = _mm256_set1_epi8(3);
@@ -91,7 +96,8 @@ UWAGA_TARGET("avx512f,avx512vnni") void integers_avx512vnni(int64_t iterations) 
 #if defined(__linux__)
 // Four tiles of sums, as in the kernel: 16 rows by 16 columns over 64 inputs each.
 UWAGA_TARGET("amx-tile,amx-int8") void integers_amx(int64_t iterations) {
-    alignas(64) uint8_t shape[64] = {1};  // the operand of `ldtilecfg`: the palette, bytes of a row from 16, rows from 48
+    alignas(64) uint8_t shape[64] = {1};  // the operand of `ldtilecfg`: the palette, bytes of a row from 16,
+                                          // rows from 48
     for (int tile = 0; tile < 8; ++tile) shape[16 + 2 * tile] = 64, shape[48 + tile] = 16;
     __asm__ volatile("" : : "r"(shape) : "memory");
     _tile_loadconfig(shape);  // sets all tiles to zero

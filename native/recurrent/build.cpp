@@ -16,7 +16,8 @@ Option option(PartReader& parts, const std::string& name, Option first, Option l
     return static_cast<Option>(value);
 }
 
-Unit unit(PartReader& parts, const std::string& name, int64_t inputs, int64_t units, bool lstm, bool paper = false) {
+Unit unit(PartReader& parts, const std::string& name, int64_t inputs, int64_t units, bool lstm,
+          bool paper = false) {
     Unit result;
     result.units = units;
     result.lstm = lstm;
@@ -28,7 +29,8 @@ Unit unit(PartReader& parts, const std::string& name, int64_t inputs, int64_t un
 
 void build_encoder(Network& net, PartReader& parts, bool lstm, bool paper) {
     const int64_t layers = parts.integer("encoder_layers", 1), gnmt = net.family == Family::gnmt;
-    const bool bidirectional = parts.integer("bidirectional", 0), divided = bidirectional && net.family == Family::luong;
+    const bool bidirectional = parts.integer("bidirectional", 0),
+               divided = bidirectional && net.family == Family::luong;
     if (divided && net.units % 2) throw std::invalid_argument("hidden: two directions need an even number");
     int64_t inputs = net.embedding;
     for (int64_t l = 0; l < layers; ++l) {
@@ -36,7 +38,8 @@ void build_encoder(Network& net, PartReader& parts, bool lstm, bool paper) {
         const int64_t units = divided ? net.units / 2 : net.units;
         EncoderStage stage;
         stage.forward = unit(parts, prefix + "ahead", inputs, units, lstm, paper);
-        if (bidirectional && (l == 0 || !gnmt)) stage.backward = unit(parts, prefix + "back", inputs, units, lstm, paper);
+        if (bidirectional && (l == 0 || !gnmt))
+            stage.backward = unit(parts, prefix + "back", inputs, units, lstm, paper);
         stage.residual = gnmt && l > 1;
         inputs = stage.width();
         net.encoder.push_back(stage);
@@ -49,15 +52,19 @@ void build_decoder(Network& net, PartReader& parts, bool lstm, bool paper, int64
         int64_t inputs = l ? units : words;
         if (net.family == Family::luong && l == 0 && net.input_feeding) inputs += units;
         if (net.family == Family::gnmt) inputs += net.values;
-        if (net.family == Family::bahdanau) inputs = net.conditional ? (l ? net.values : words) : words + net.values;
-        net.decoder.push_back(unit(parts, "decoder." + std::to_string(l), inputs, units, lstm, paper && net.family == Family::bahdanau));
+        if (net.family == Family::bahdanau)
+            inputs = net.conditional ? (l ? net.values : words) : words + net.values;
+        net.decoder.push_back(unit(parts, "decoder." + std::to_string(l), inputs, units, lstm,
+                                   paper && net.family == Family::bahdanau));
     }
-    if (net.family == Family::bahdanau && layers != (net.conditional ? 2 : 1)) throw std::invalid_argument("decoder_layers: out of range");
+    if (net.family == Family::bahdanau && layers != (net.conditional ? 2 : 1))
+        throw std::invalid_argument("decoder_layers: out of range");
     if (net.family == Family::cho && layers != 1) throw std::invalid_argument("decoder_layers: out of range");
     if (net.family == Family::luong) net.combine = parts.linear("combine", units, net.values + units);
     if (net.family == Family::cho || net.family == Family::bahdanau) {
         net.bridge = parts.linear("bridge", units, units);
-        net.read_out = parts.linear("read_out", 2 * features, units + words + (net.family == Family::cho ? units : net.values));
+        net.read_out = parts.linear("read_out", 2 * features,
+                                    units + words + (net.family == Family::cho ? units : net.values));
     }
     if (net.family != Family::cho) return;
     net.summary = parts.linear("summary", units, units);
@@ -82,7 +89,8 @@ void build_attention(Network& net, PartReader& parts) {
         net.score.query = parts.matrix("score.query", net.units, net.units);
         net.score.vector = parts.vector("score.vector", net.units);
     }
-    if (net.score.kind == Score::location) net.score.query = parts.matrix("score.query", parts.integer("max_length", 1), net.units);
+    if (net.score.kind == Score::location)
+        net.score.query = parts.matrix("score.query", parts.integer("max_length", 1), net.units);
     net.locality = option(parts, "locality", Locality::global, Locality::predictive);
     if (net.locality != Locality::global) net.reach = parts.integer("window", 1);
     if (net.locality != Locality::predictive) return;
@@ -117,7 +125,8 @@ void build_network(Model& model, PartReader& parts) {
     model.target_vocabulary = parts.integer("target_vocabulary", 1);
     model.source.embedding = parts.embedding("source", model.source_vocabulary, net.embedding);
     model.target.embedding = parts.embedding("target", model.target_vocabulary, net.embedding);
-    const bool lstm = net.family == Family::sutskever || net.family == Family::luong || net.family == Family::gnmt;
+    const bool lstm = net.family == Family::sutskever || net.family == Family::luong ||
+                      net.family == Family::gnmt;
     const bool paper = !lstm && parts.integer("gru_paper", 0);
     build_encoder(net, parts, lstm, paper);
     build_attention(net, parts);

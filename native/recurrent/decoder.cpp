@@ -1,4 +1,5 @@
-// The decoder: one time step of rows that may belong to different sentences, for searches and for known targets.
+// The decoder: one time step of rows that may belong to different sentences, for searches and for known
+// targets.
 #include <algorithm>
 #include <numeric>
 
@@ -9,22 +10,24 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t min_rows_per_thread = 8;         // minimum per thread: with fewer, two threads would read all weights for little
+constexpr int64_t min_rows_per_thread = 8;  // minimum per thread: with fewer, two threads would read all
+                                            // weights for little
 constexpr std::size_t recorded_group = 64;  // sentences whose targets are read together
 
-// The rows of a step. Each has a line of inputs: the state for the read-out, the word's vector, and the context read with it.
+// The rows of a step. Each has a line of inputs: the state for the read-out, the word's vector, and the
+// context read with it.
 struct RecurrentStep {
     const Model& model;
     const Network& net;
     Workspace& ws;
-    int64_t cells = 0;            // per row
+    int64_t cells = 0;              // per row
     const float* before = nullptr;  // (rows, cells)
     float* after = nullptr;
     std::vector<const EncodedSentence*> sources = {};
     std::vector<int64_t> positions = {};  // numbers of earlier inputs
-    std::vector<float*> weights = {};     // where the attention weights go, one per source token; null: nowhere
+    std::vector<float*> weights = {};  // where the attention weights go, one per source token; null: nowhere
     FloatRows lines{nullptr, 0}, words{nullptr, 0};  // words: the lines without the state
-    FloatRows joined{nullptr, 0};         // (rows, context and units)
+    FloatRows joined{nullptr, 0};                    // (rows, context and units)
 
     int64_t rows() const { return static_cast<int64_t>(sources.size()); }
     const EncodedSentence& source(int64_t row) const { return *sources[static_cast<std::size_t>(row)]; }
@@ -34,7 +37,8 @@ struct RecurrentStep {
     void copy(const float* from, int64_t stride, int64_t width, const FloatRows& to, int64_t column);
     void run_unit(std::size_t layer, const FloatRows& x, const float* states, int64_t offset);
     void attend(const float* queries, int64_t stride, const FloatRows& context, int64_t column);
-    void attend_row(int64_t row, const float* query, const float* projected, const float* window, float* context);
+    void attend_row(int64_t row, const float* query, const float* projected, const float* window,
+                    float* context);
     void run_cho();
     void run_bahdanau();
     void run_stack();
@@ -42,7 +46,8 @@ struct RecurrentStep {
     void run_gnmt(float* features);
 };
 
-void RecurrentStep::copy(const float* from, int64_t stride, int64_t width, const FloatRows& to, int64_t column) {
+void RecurrentStep::copy(const float* from, int64_t stride, int64_t width, const FloatRows& to,
+                         int64_t column) {
     for (int64_t row = 0; row < rows(); ++row) std::copy_n(from + row * stride, width, to.row(row) + column);
 }
 
@@ -55,11 +60,13 @@ void RecurrentStep::run_unit(std::size_t layer, const FloatRows& x, const float*
     advance(model, unit, projected, states + offset, cells, {after + offset, cells}, rows(), ws);
 }
 
-void RecurrentStep::attend_row(int64_t row, const float* query, const float* projected, const float* window, float* context) {
+void RecurrentStep::attend_row(int64_t row, const float* query, const float* projected, const float* window,
+                               float* context) {
     const Kernels& kernels = *model.kernels;
     const ScoreWeights& score = net.score;
     const int64_t length = source(row).length, entry = net.entry();
-    const float* values = reinterpret_cast<const float*>(source(row).chunk->page.data) + source(row).first * entry;
+    const float* values = reinterpret_cast<const float*>(source(row).chunk->page.data) +
+                          source(row).first * entry;
     const float* gain = nullptr;
     float* const recorded = weights.empty() ? nullptr : weights[static_cast<std::size_t>(row)];
     float* const scores = recorded ? recorded : ws.weights.ensure(length);
@@ -78,7 +85,8 @@ void RecurrentStep::attend_row(int64_t row, const float* query, const float* pro
     const int64_t from = range[0], count = range[1] - from;
     const float* keys = values + from * entry + (net.prepared ? net.values : 0);
     if (score.kind == Score::location) std::copy_n(projected + from, count, scores + from);
-    else if (score.kind == Score::dot) kernels.score_dot(query, keys, entry, count, net.units, score.scale, scores + from);
+    else if (score.kind == Score::dot)
+        kernels.score_dot(query, keys, entry, count, net.units, score.scale, scores + from);
     else kernels.score_additive(projected, score.vector, keys, entry, count, net.units, scores + from);
     kernels.weigh_values(scores + from, gain, values + from * entry, entry, count, net.values, context);
 }
@@ -95,14 +103,17 @@ void RecurrentStep::attend(const float* queries, int64_t stride, const FloatRows
         window = {ws.hidden.ensure(rows() * stride_of(net.units)), stride_of(net.units)};
         project(model, {net.window, nullptr}, queries, rows(), stride, Activation::tanh, window, ws);
     }
-    for (int64_t row = 0; row < rows(); ++row) attend_row(row, queries + row * stride, projected.row(row), window.row(row), context.row(row) + column);
+    for (int64_t row = 0; row < rows(); ++row)
+        attend_row(row, queries + row * stride, projected.row(row), window.row(row),
+                   context.row(row) + column);
 }
 
 // The contributions of c to the gates, which are the same at every step, are in the memory.
 void RecurrentStep::run_cho() {
     const Unit& unit = net.decoder[0];
     const int64_t units = net.units, stride = stride_of(unit.gates());
-    const FloatRows projected{ws.projected.ensure(rows() * stride), stride}, states{ws.gate.ensure(rows() * stride), stride};
+    const FloatRows projected{ws.projected.ensure(rows() * stride), stride},
+        states{ws.gate.ensure(rows() * stride), stride};
     project(model, unit.inputs, words.data, rows(), words.stride, Activation::none, projected, ws);
     project(model, unit.states, before, rows(), cells, Activation::none, states, ws);
     for (int64_t row = 0; row < rows(); ++row) {
@@ -113,7 +124,8 @@ void RecurrentStep::run_cho() {
         float* candidate = (net.summary_under_reset ? s : p) + 2 * units;
         for (int64_t k = 0; k < units; ++k) candidate[k] += gate_summary[2 * units + k];
         model.kernels->gate(p, s, s + 2 * units, units, s + 2 * units);
-        model.kernels->gru(p + units, s + units, p + 2 * units, s + 2 * units, before + row * cells, units, after + row * cells);
+        model.kernels->gru(p + units, s + units, p + 2 * units, s + 2 * units, before + row * cells, units,
+                           after + row * cells);
         std::copy_n(summary, units, words.row(row) + net.embedding);
     }
     copy(after, cells, units, lines, 0);
@@ -173,8 +185,11 @@ void RecurrentStep::run_gnmt(float* features) {
 }
 
 void RecurrentStep::run(const int32_t* tokens, float* features) {
-    const int64_t extra_width = net.family == Family::cho || net.input_feeding ? net.units : net.family == Family::luong ? 0 : net.values;
-    const int64_t state_width = net.read_out.weight ? net.units : 0, width = state_width + net.embedding + extra_width, stride = stride_of(width);
+    const int64_t extra_width = net.family == Family::cho || net.input_feeding ? net.units
+                                : net.family == Family::luong                  ? 0
+                                                                               : net.values;
+    const int64_t state_width = net.read_out.weight ? net.units : 0,
+                  width = state_width + net.embedding + extra_width, stride = stride_of(width);
     lines = {ws.normed.ensure(rows() * stride), stride};
     words = {lines.data + state_width, stride};
     const int64_t joined_stride = stride_of(net.values + net.units);
@@ -187,16 +202,19 @@ void RecurrentStep::run(const int32_t* tokens, float* features) {
         case Family::gnmt: return run_gnmt(features);
         case Family::sutskever:
             run_stack();
-            if (features) copy(after + cells - 2 * net.units, cells, net.units, {features, stride_of(net.units)}, 0);
+            if (features)
+                copy(after + cells - 2 * net.units, cells, net.units, {features, stride_of(net.units)}, 0);
             return;
     }
     if (!features) return;
     const int64_t pairs = model.shape.width, pairs_stride = stride_of(2 * pairs);
-    const FloatRows inner{ws.projected.ensure(rows() * pairs_stride), pairs_stride}, out{features, stride_of(pairs)};
+    const FloatRows inner{ws.projected.ensure(rows() * pairs_stride), pairs_stride},
+        out{features, stride_of(pairs)};
     project(model, net.read_out, lines.data, rows(), stride, Activation::none, inner, ws);
     for (int64_t row = 0; row < rows(); ++row) {  // maxout (Goodfellow et al. 2013)
         const float* x = inner.row(row);
-        for (int64_t k = 0; k < pairs; ++k) out.row(row)[k] = x[2 * k] > x[2 * k + 1] ? x[2 * k] : x[2 * k + 1];
+        for (int64_t k = 0; k < pairs; ++k)
+            out.row(row)[k] = x[2 * k] > x[2 * k + 1] ? x[2 * k] : x[2 * k + 1];
     }
 }
 
@@ -207,16 +225,25 @@ struct ComputedRows {
     const int64_t* row_numbers;
     int64_t count;
 
-    int64_t state_row(int64_t row) const { return row == count ? state.rows() : row_numbers ? row_numbers[row] : row; }
-    void run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first, int64_t last) const;
+    int64_t state_row(int64_t row) const {
+        return row == count ? state.rows() : row_numbers ? row_numbers[row] : row;
+    }
+    void run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first,
+             int64_t last) const;
 };
 
 // Compute rows [first, last).
-void ComputedRows::run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first, int64_t last) const {
+void ComputedRows::run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first,
+                       int64_t last) const {
     const Model& model = *state.model;
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t cells = model.cells_width(), rows = last - first, stride = stride_of(model.shape.width);
-    RecurrentStep step{model, *model.network, *ws, cells, state.cells.data() + first * cells, next.cells.data() + first * cells};
+    RecurrentStep step{model,
+                       *model.network,
+                       *ws,
+                       cells,
+                       state.cells.data() + first * cells,
+                       next.cells.data() + first * cells};
     std::vector<float> before, after;
     if (row_numbers) {
         for (int64_t row = first; row < last; ++row) {
@@ -228,7 +255,8 @@ void ComputedRows::run(const int32_t* tokens, const Request& request, const Answ
         step.after = after.data();
     }
     for (int64_t row = first; row < last; ++row) {
-        const State::Sentence& sentence = state.sentences[static_cast<std::size_t>(state_row(row) / state.beams)];
+        const State::Sentence& sentence =
+            state.sentences[static_cast<std::size_t>(state_row(row) / state.beams)];
         step.sources.push_back(&sentence.memory);
         step.positions.push_back(sentence.position);
         if (!answer.attention) continue;
@@ -238,20 +266,25 @@ void ComputedRows::run(const int32_t* tokens, const Request& request, const Answ
     }
     float* const features = (*ws).x.ensure(rows * stride);
     step.run(tokens + first, features);
-    for (int64_t row = first; row_numbers && row < last; ++row) {  // the rows up to the next computed one are equal
-        for (int64_t to = state_row(row); to < state_row(row + 1); ++to) std::copy_n(step.after + (row - first) * cells, cells, next.cells.data() + to * cells);
+    for (int64_t row = first; row_numbers && row < last; ++row) {  // the rows up to the next computed one are
+                                                                   // equal
+        for (int64_t to = state_row(row); to < state_row(row + 1); ++to)
+            std::copy_n(step.after + (row - first) * cells, cells, next.cells.data() + to * cells);
     }
     Rows in = rows_of(*ws, features, rows, model.shape.width, stride);
     choose(model, in, first, request, answer, next, *ws, *ws, ThreadSlice{});
 }
 
 // Targets [first, last), whose rows take each step together, the longest first.
-void record_targets(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to, std::size_t first, std::size_t last) {
+void record_targets(const Model& model, const std::vector<DecoderInput>& inputs,
+                    const std::vector<float*>& to, std::size_t first, std::size_t last) {
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t cells = model.cells_width();
     std::vector<std::size_t> order(last - first);
     std::iota(order.begin(), order.end(), first);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return inputs[a].target.size() > inputs[b].target.size(); });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return inputs[a].target.size() > inputs[b].target.size();
+    });
     std::vector<float> before, after;
     for (const std::size_t s : order) {
         const float* from = initial_cells(model, *inputs[s].source);
@@ -276,14 +309,18 @@ void record_targets(const Model& model, const std::vector<DecoderInput>& inputs,
 
 }  // namespace
 
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* row_numbers, int64_t rows) {
+void step_network(const State& state, State& next, const int32_t* tokens, const Request& request,
+                  const Answer& answer, const int64_t* row_numbers, int64_t rows) {
     const ComputedRows computed{state, next, row_numbers, rows};
     Workers& workers = state.model->workers;
     const int64_t parts = std::max<int64_t>(1, std::min(workers.threads(), rows / min_rows_per_thread));
-    workers.run(parts, [&](int64_t part) { computed.run(tokens, request, answer, rows * part / parts, rows * (part + 1) / parts); });
+    workers.run(parts, [&](int64_t part) {
+        computed.run(tokens, request, answer, rows * part / parts, rows * (part + 1) / parts);
+    });
 }
 
-void record_network(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to) {
+void record_network(const Model& model, const std::vector<DecoderInput>& inputs,
+                    const std::vector<float*>& to) {
     if (!model.network->attends()) return;
     const std::size_t count = inputs.size(), groups = (count + recorded_group - 1) / recorded_group;
     model.workers.run(static_cast<int64_t>(groups), [&](int64_t part) {

@@ -1,5 +1,5 @@
-// The encoder: all sentences of a group take each time step together, the longest first, so that those still running are
-// the first rows.
+// The encoder: all sentences of a group take each time step together, the longest first, so that those still
+// running are the first rows.
 #include <algorithm>
 #include <numeric>
 
@@ -20,19 +20,22 @@ struct SourceGroup {
     Workspace& ws;
     int64_t rows = 0;
     std::vector<int64_t> starts = {}, lengths = {}, order = {};  // order: the longest sentence first
-    Buffer<float> initial_states = {};  // (sentences, net.initial_width)
+    Buffer<float> initial_states = {};                           // (sentences, net.initial_width)
 
     int64_t count() const { return static_cast<int64_t>(last - first); }
     int64_t length(int64_t s) const { return lengths[static_cast<std::size_t>(s)]; }
     int64_t start(int64_t s) const { return starts[static_cast<std::size_t>(s)]; }
     float* initial_state(int64_t s) { return initial_states.get() + s * net.initial_width; }
     // The position in the sentence of the token that is read at time t.
-    int64_t position(int64_t s, int64_t t) const { return net.reversed && t + 1 < length(s) ? length(s) - 2 - t : t; }
+    int64_t position(int64_t s, int64_t t) const {
+        return net.reversed && t + 1 < length(s) ? length(s) - 2 - t : t;
+    }
 
     std::shared_ptr<const Chunk> run();
     void embed_sources();
     void run_stages();
-    void run_direction(const Unit& unit, bool backwards, const float* x, int64_t stride, const FloatRows& out, int64_t column, int64_t state_column, int64_t cell_gap);
+    void run_direction(const Unit& unit, bool backwards, const float* x, int64_t stride, const FloatRows& out,
+                       int64_t column, int64_t state_column, int64_t cell_gap);
     void finish_initial_states();
     std::shared_ptr<const Chunk> store();
 };
@@ -45,18 +48,24 @@ void SourceGroup::embed_sources() {
     }
     order.resize(lengths.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) { return length(a) > length(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [this](int64_t a, int64_t b) { return length(a) > length(b); });
     int32_t* tokens = ws.tokens.ensure(rows);
     for (int64_t s = 0; s < count(); ++s) {
-        for (int64_t t = 0; t < length(s); ++t) tokens[start(s) + t] = sources[first + static_cast<std::size_t>(s)][static_cast<std::size_t>(position(s, t))];
+        for (int64_t t = 0; t < length(s); ++t)
+            tokens[start(s) + t] = sources[first + static_cast<std::size_t>(s)]
+                                          [static_cast<std::size_t>(position(s, t))];
     }
     const int64_t stride = stride_of(net.embedding);
     embed(*model.kernels, model.source.embedding, tokens, rows, 1.0f, ws.x.ensure(rows * stride), stride);
 }
 
-// Run a layer over x (rows, stride) in one direction. Writes its hidden states to columns of `out`, and its last state to
-// the sentences' `initial_states`, the hidden state from `state_column`, the cell `cell_gap` further on; not if it is negative.
-void SourceGroup::run_direction(const Unit& unit, bool backwards, const float* x, int64_t stride, const FloatRows& out, int64_t column, int64_t state_column, int64_t cell_gap) {
+// Run a layer over x (rows, stride) in one direction. Writes its hidden states to columns of `out`, and its
+// last state to the sentences' `initial_states`, the hidden state from `state_column`, the cell `cell_gap`
+// further on; not if it is negative.
+void SourceGroup::run_direction(const Unit& unit, bool backwards, const float* x, int64_t stride,
+                                const FloatRows& out, int64_t column, int64_t state_column,
+                                int64_t cell_gap) {
     const int64_t units = unit.units, width = unit.state_width(), gates_stride = stride_of(unit.gates());
     FloatRows projected{ws.projected.ensure(rows * gates_stride), gates_stride};
     project(model, unit.inputs, x, rows, stride, Activation::none, projected, ws);
@@ -73,11 +82,13 @@ void SourceGroup::run_direction(const Unit& unit, bool backwards, const float* x
             row_indices[i] = start(s) + (backwards ? length(s) - 1 - t : t);
         }
         advance(model, unit, projected, states, width, {states, width}, running, ws);
-        for (int64_t i = 0; i < running; ++i) std::copy_n(states + i * width, units, out.row(row_indices[i]) + column);
+        for (int64_t i = 0; i < running; ++i)
+            std::copy_n(states + i * width, units, out.row(row_indices[i]) + column);
     }
     for (int64_t i = 0; i < count() && state_column >= 0; ++i) {
         float* to = initial_state(order[static_cast<std::size_t>(i)]) + state_column;
-        for (int64_t part = 0; part * units < width; ++part) std::copy_n(states + i * width + part * units, units, to + part * cell_gap);
+        for (int64_t part = 0; part * units < width; ++part)
+            std::copy_n(states + i * width + part * units, units, to + part * cell_gap);
     }
 }
 
@@ -88,8 +99,11 @@ void SourceGroup::run_stages() {
     for (const EncoderStage& stage : net.encoder) {
         const int64_t width = stage.width(), out_stride = stride_of(width);
         const FloatRows out{ws.features.ensure(rows * out_stride), out_stride};
-        run_direction(stage.forward, false, ws.x.get(), stride, out, 0, stores_states ? state_column : -1, width);
-        if (stage.backward.units) run_direction(stage.backward, true, ws.x.get(), stride, out, stage.forward.units, stores_states ? state_column + stage.forward.units : -1, width);
+        run_direction(stage.forward, false, ws.x.get(), stride, out, 0, stores_states ? state_column : -1,
+                      width);
+        if (stage.backward.units)
+            run_direction(stage.backward, true, ws.x.get(), stride, out, stage.forward.units,
+                          stores_states ? state_column + stage.forward.units : -1, width);
         if (stage.residual) {
             for (int64_t row = 0; row < rows; ++row) {
                 const float* input = ws.x.get() + row * stride;
@@ -109,24 +123,33 @@ void SourceGroup::finish_initial_states() {
     const FloatRows out{initial_states.get(), net.initial_width};
     float* last_states = ws.normed.ensure(count() * units);
     for (int64_t s = 0; s < count(); ++s) {
-        const float* from = net.family == Family::cho ? ws.x.get() + (start(s) + length(s) - 1) * stride : ws.x.get() + start(s) * stride + units;
+        const float* from = net.family == Family::cho ? ws.x.get() + (start(s) + length(s) - 1) * stride
+                                                      : ws.x.get() + start(s) * stride + units;
         std::copy_n(from, units, last_states + s * units);
     }
-    if (net.family == Family::bahdanau) return project(model, net.bridge, last_states, count(), units, Activation::tanh, out, ws);
-    const FloatRows summary{initial_states.get() + units, net.initial_width};  // Cho: (first state | c | c's share of the gates)
+    if (net.family == Family::bahdanau)
+        return project(model, net.bridge, last_states, count(), units, Activation::tanh, out, ws);
+    const FloatRows summary{initial_states.get() + units, net.initial_width};  // Cho: (first state | c | c's
+                                                                               // share of the gates)
     project(model, net.summary, last_states, count(), units, Activation::tanh, summary, ws);
     project(model, net.bridge, summary.data, count(), net.initial_width, Activation::tanh, out, ws);
-    project(model, net.summary_gates, summary.data, count(), net.initial_width, Activation::none, {initial_states.get() + 2 * units, net.initial_width}, ws);
+    project(model, net.summary_gates, summary.data, count(), net.initial_width, Activation::none,
+            {initial_states.get() + 2 * units, net.initial_width}, ws);
 }
 
 std::shared_ptr<const Chunk> SourceGroup::store() {
-    const int64_t entry = net.entry(), stride = stride_of(net.encoder.back().width()), size = rows * entry + count() * net.initial_width;
+    const int64_t entry = net.entry(), stride = stride_of(net.encoder.back().width()),
+                  size = rows * entry + count() * net.initial_width;
     const auto chunk = std::make_shared<Chunk>(model.chunks, size * int64_t{sizeof(float)}, rows);
     float* const to = reinterpret_cast<float*>(chunk->page.data);
     for (int64_t s = 0; s < count() && net.attends(); ++s) {
-        for (int64_t t = 0; t < length(s); ++t) std::copy_n(ws.x.get() + (start(s) + t) * stride, net.values, to + (start(s) + position(s, t)) * entry);
+        for (int64_t t = 0; t < length(s); ++t)
+            std::copy_n(ws.x.get() + (start(s) + t) * stride, net.values,
+                        to + (start(s) + position(s, t)) * entry);
     }
-    if (net.prepared) project(model, {net.score.key, nullptr}, to, rows, entry, Activation::none, {to + net.values, entry}, ws);
+    if (net.prepared)
+        project(model, {net.score.key, nullptr}, to, rows, entry, Activation::none, {to + net.values, entry},
+                ws);
     std::copy_n(initial_states.get(), count() * net.initial_width, to + rows * entry);
     return chunk;
 }
@@ -145,7 +168,8 @@ std::shared_ptr<const Chunk> SourceGroup::run() {
 Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
     int64_t total = 0;
     for (const std::vector<int32_t>& source : sources) total += static_cast<int64_t>(source.size());
-    const int64_t threads = model->workers.threads(), limit = std::clamp(total / threads + 1, min_tokens, max_tokens);
+    const int64_t threads = model->workers.threads(),
+                  limit = std::clamp(total / threads + 1, min_tokens, max_tokens);
     std::vector<std::size_t> group_ends;  // of the groups
     for (std::size_t s = 0, tokens = 0; s < sources.size(); ++s) {
         tokens += sources[s].size();
@@ -156,7 +180,9 @@ Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32
     model->workers.run(static_cast<int64_t>(group_ends.size()), [&](int64_t part) {
         const std::size_t g = static_cast<std::size_t>(part);
         WorkspacePool::Loan ws(model->workspaces);
-        chunks[g] = SourceGroup{*model, *model->network, sources, g ? group_ends[g - 1] : 0, group_ends[g], *ws}.run();
+        chunks[g] = SourceGroup{*model, *model->network, sources, g ? group_ends[g - 1] : 0, group_ends[g],
+                                *ws}
+                        .run();
     });
     Memory memory{model, {}};
     memory.sentences.reserve(sources.size());
@@ -173,7 +199,8 @@ Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32
 
 const float* initial_cells(const Model& model, const EncodedSentence& sentence) {
     const Network& net = *model.network;
-    return reinterpret_cast<const float*>(sentence.chunk->page.data) + sentence.chunk->rows * net.entry() + sentence.number * net.initial_width;
+    return reinterpret_cast<const float*>(sentence.chunk->page.data) + sentence.chunk->rows * net.entry() +
+           sentence.number * net.initial_width;
 }
 
 }  // namespace uwaga

@@ -2,7 +2,8 @@
 
 namespace uwaga {
 
-void project(const Model& model, const Linear& linear, const float* x, int64_t rows, int64_t stride, Activation activation, const FloatRows& y, Workspace& ws) {
+void project(const Model& model, const Linear& linear, const float* x, int64_t rows, int64_t stride,
+             Activation activation, const FloatRows& y, Workspace& ws) {
     Rows in = rows_of(ws, x, rows, linear.weight.inputs(), stride);
     Epilogue e;
     e.bias = linear.bias;
@@ -12,7 +13,9 @@ void project(const Model& model, const Linear& linear, const float* x, int64_t r
 
 namespace {
 
-void advance_gru(const Model& model, const Unit& unit, const FloatRows& projected, const float* before, int64_t before_stride, const FloatRows& after, int64_t rows, const FloatRows& states, Workspace& ws) {
+void advance_gru(const Model& model, const Unit& unit, const FloatRows& projected, const float* before,
+                 int64_t before_stride, const FloatRows& after, int64_t rows, const FloatRows& states,
+                 Workspace& ws) {
     const Kernels& kernels = *model.kernels;
     const int64_t units = unit.units, stride = stride_of(units);
     const bool paper = static_cast<bool>(unit.candidate.weight);
@@ -28,20 +31,24 @@ void advance_gru(const Model& model, const Unit& unit, const FloatRows& projecte
     }
     for (int64_t row = 0; row < rows; ++row) {
         const float* p = projected.row(row);
-        kernels.gru(p + units, states.row(row) + units, p + 2 * units, candidate.row(row), before + row * before_stride, units, after.row(row));
+        kernels.gru(p + units, states.row(row) + units, p + 2 * units, candidate.row(row),
+                    before + row * before_stride, units, after.row(row));
     }
 }
 
 }  // namespace
 
-void advance(const Model& model, const Unit& unit, const FloatRows& projected, const float* before, int64_t before_stride, const FloatRows& after, int64_t rows, Workspace& ws) {
+void advance(const Model& model, const Unit& unit, const FloatRows& projected, const float* before,
+             int64_t before_stride, const FloatRows& after, int64_t rows, Workspace& ws) {
     const int64_t units = unit.units, stride = stride_of(unit.states.weight.outputs());
     const FloatRows states{ws.gate.ensure(rows * stride), stride};
     project(model, unit.states, before, rows, before_stride, Activation::none, states, ws);
-    if (!unit.lstm) return advance_gru(model, unit, projected, before, before_stride, after, rows, states, ws);
+    if (!unit.lstm)
+        return advance_gru(model, unit, projected, before, before_stride, after, rows, states, ws);
     for (int64_t row = 0; row < rows; ++row) {
         float* to = after.row(row);
-        model.kernels->lstm(projected.row(row), states.row(row), before + row * before_stride + units, units, to + units, to);
+        model.kernels->lstm(projected.row(row), states.row(row), before + row * before_stride + units, units,
+                            to + units, to);
     }
 }
 

@@ -31,18 +31,24 @@ inline int64_t rounded(int64_t count, int64_t unit) { return (count + unit - 1) 
 
 constexpr int64_t huge_page = int64_t{1} << 21;
 
-// Allocations of at least this many bytes are mapped directly and returned to the system when freed. An arena of the C
-// library cannot return memory below a live allocation, so a single peak of concurrent callers would stay resident.
+// Allocations of at least this many bytes are mapped directly and returned to the system when freed. An arena
+// of the C library cannot return memory below a live allocation, so a single peak of concurrent callers would
+// stay resident.
 constexpr int64_t mapped_bytes = int64_t{1} << 16;
 
-// The size actually allocated. From 2 MB it is a multiple of the huge page size, so that a step needs fewer TLB entries
-// where the system provides huge pages.
-inline int64_t allocated_bytes(int64_t bytes) { return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment}); }
+// The size actually allocated. From 2 MB it is a multiple of the huge page size, so that a step needs fewer
+// TLB entries where the system provides huge pages.
+inline int64_t allocated_bytes(int64_t bytes) {
+    return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment});
+}
 
 #if UWAGA_MAPS_BUFFERS
 inline void* map_bytes(std::size_t size) {
-    const std::size_t spare = size >= static_cast<std::size_t>(huge_page) ? static_cast<std::size_t>(huge_page) : 0;
-    void* const memory = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const std::size_t spare = size >= static_cast<std::size_t>(huge_page)
+                                  ? static_cast<std::size_t>(huge_page)
+                                  : 0;
+    void* const memory = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                              0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     if (!spare) return memory;
     char* const first = static_cast<char*>(memory);
@@ -93,8 +99,8 @@ class Buffer {
     Buffer& operator=(const Buffer&) = delete;
     ~Buffer() { release(); }
 
-    // Grows by at least half: repeated small growth leaves holes between other allocations, each too small for the
-    // next.
+    // Grows by at least half: repeated small growth leaves holes between other allocations, each too small
+    // for the next.
     T* ensure(int64_t count) {
         if (count > size_) {
             count = std::max(count, size_ + size_ / 2);

@@ -6,7 +6,8 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t min_cut = 1 << 15;  // smaller pages gain little from a huge page, and one page would take 2 MB
+constexpr int64_t min_cut = 1 << 15;  // smaller pages gain little from a huge page, and one page would take 2
+                                      // MB
 }
 
 void PagePool::configure(int64_t piece, int64_t min_bytes) {
@@ -19,11 +20,13 @@ Page PagePool::take(int64_t bytes) {
     const int64_t piece = size_of(bytes);
     Slab* best = nullptr;
     for (const auto& candidate : slabs_) {
-        const bool has_room = !candidate->free.empty() && candidate->piece >= piece && candidate->piece <= 2 * piece;
+        const bool has_room = !candidate->free.empty() && candidate->piece >= piece &&
+                              candidate->piece <= 2 * piece;
         if (has_room && (!best || candidate->piece < best->piece)) best = candidate.get();
     }
     Slab& slab = best ? *best : add(piece);
-    if (static_cast<int64_t>(slab.free.size()) == slab.count) peak_ = std::max(peak_, used_ += slab.piece * slab.count);
+    if (static_cast<int64_t>(slab.free.size()) == slab.count)
+        peak_ = std::max(peak_, used_ += slab.piece * slab.count);
     const Page page{slab.free.back(), &slab};
     slab.free.pop_back();
     return page;
@@ -33,7 +36,9 @@ Page PagePool::take(int64_t bytes) {
 int64_t PagePool::size_of(int64_t bytes) const {
     int64_t piece = piece_;
     while (piece < bytes && piece < huge_page) piece *= 2;
-    return 2 * piece <= huge_page ? piece : std::max(rounded(bytes, bytes < huge_page ? huge_page / 4 : huge_page), piece_);
+    return 2 * piece <= huge_page
+               ? piece
+               : std::max(rounded(bytes, bytes < huge_page ? huge_page / 4 : huge_page), piece_);
 }
 
 Slab& PagePool::add(int64_t piece) {
@@ -69,7 +74,9 @@ void PagePool::put_back(Page page, std::vector<std::unique_ptr<Slab>>& surplus) 
         used_ -= bytes;
         if (held_ > retained_) {
             held_ -= bytes;
-            const auto position = std::find_if(slabs_.begin(), slabs_.end(), [slab](const auto& candidate) { return candidate.get() == slab; });
+            const auto position = std::find_if(slabs_.begin(), slabs_.end(), [slab](const auto& candidate) {
+                return candidate.get() == slab;
+            });
             surplus.push_back(std::move(*position));
             slabs_.erase(position);
         }
@@ -80,7 +87,8 @@ void PagePool::put_back(Page page, std::vector<std::unique_ptr<Slab>>& surplus) 
 void PagePool::begin_period() {
     peaks_[periods_ % peaks_.size()] = std::exchange(peak_, used_);
     const std::size_t count = std::min(++periods_, peaks_.size());
-    const int64_t smallest = *std::min_element(peaks_.begin(), peaks_.begin() + static_cast<std::ptrdiff_t>(count));
+    const int64_t smallest = *std::min_element(peaks_.begin(),
+                                               peaks_.begin() + static_cast<std::ptrdiff_t>(count));
     retained_ = std::max(min_bytes_, smallest / 4 * 3);
     returned_ = 0;
 }
@@ -99,7 +107,8 @@ void KeyValueStore::take(int64_t count, int64_t* offsets, int64_t offsets_stride
             used_ = 0;
         }
         // Pages are separate allocations: subtract addresses, not pointers.
-        const int64_t bytes = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pages_.back().data) - reinterpret_cast<uintptr_t>(base_));
+        const int64_t bytes = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pages_.back().data) -
+                                                   reinterpret_cast<uintptr_t>(base_));
         offsets[i * offsets_stride] = bytes / element_ + used_ * entry_;
         ++used_;
     }

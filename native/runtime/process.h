@@ -20,7 +20,9 @@ constexpr bool has_threads = true;
 
 // Nanoseconds on a clock that all threads share.
 inline int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now()
+                                                                    .time_since_epoch())
+        .count();
 }
 
 // CPU time of the calling thread in nanoseconds; elapsed time where that is not measured.

@@ -15,8 +15,10 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t max_team_size = 8;  // a larger team would have only a panel or two of most matrices per member
-thread_local const std::atomic<bool>* current_failed = nullptr;  // error flag of the pool that this thread works for
+constexpr int64_t max_team_size = 8;  // a larger team would have only a panel or two of most matrices per
+                                      // member
+thread_local const std::atomic<bool>* current_failed = nullptr;  // error flag of the pool that this thread
+                                                                 // works for
 constexpr int spins = 4000;  // about 50 microseconds, the gap between two steps of a busy search
 
 inline void pause() {
@@ -43,9 +45,9 @@ int64_t spin_wait(const Predicate& predicate) {
 }
 }  // namespace
 
-// A round is one piece of work. `round_state` holds the round's number, an open flag and the number of helpers inside. Helpers
-// enter while it is open; the caller closes it when no part is left and waits only for the helpers inside. The data of
-// a round changes only while it is closed and no helper is inside.
+// A round is one piece of work. `round_state` holds the round's number, an open flag and the number of
+// helpers inside. Helpers enter while it is open; the caller closes it when no part is left and waits only
+// for the helpers inside. The data of a round changes only while it is closed and no helper is inside.
 struct Workers::ThreadPool {
     static constexpr uint64_t open = uint64_t{1} << 16, inside = open - 1, round = 2 * open;
 
@@ -113,7 +115,9 @@ void Workers::run_helper(ThreadPool& pool) {
         }
         if (pool.stop) return;
         uint64_t state = pool.round_state.load();
-        if (!(state & ThreadPool::open) || state / ThreadPool::round == last_round || !pool.round_state.compare_exchange_strong(state, state + 1)) continue;
+        if (!(state & ThreadPool::open) || state / ThreadPool::round == last_round ||
+            !pool.round_state.compare_exchange_strong(state, state + 1))
+            continue;
         last_round = state / ThreadPool::round;
         pool.take_parts();
         pool.round_state.fetch_sub(1);
@@ -128,7 +132,8 @@ bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
         pool_ = std::make_unique<ThreadPool>();
         pool_->process = this_process();
         try {
-            for (int64_t i = 1; i < threads_; ++i) pool_->helpers.emplace_back([this, pool = pool_.get()] { run_helper(*pool); });
+            for (int64_t i = 1; i < threads_; ++i)
+                pool_->helpers.emplace_back([this, pool = pool_.get()] { run_helper(*pool); });
         } catch (const std::system_error&) {
             // The system allows no more threads: continue with those created so far.
         }
@@ -148,7 +153,8 @@ void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
 void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
     std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
     if (!has_threads || !acquire_helpers(owner)) return work(ThreadSlice{});
-    const int64_t size = pace_.members(std::min(static_cast<int64_t>(pool_->helpers.size()) + 1, max_team_size));
+    const int64_t size = pace_.members(std::min(static_cast<int64_t>(pool_->helpers.size()) + 1,
+                                                max_team_size));
     if (size == 1) {
         owner.unlock();
         return work(ThreadSlice{});
@@ -156,7 +162,8 @@ void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
     Team team(size);
     std::atomic<int64_t> not_running{0};
     const int64_t start = now();
-    // A member waits inside its part until all parts are taken, so no thread gets two (unless `work` never waits).
+    // A member waits inside its part until all parts are taken, so no thread gets two (unless `work` never
+    // waits).
     const int64_t late = run_parts(size, [&](int64_t part) {
         const int64_t cpu_before = thread_time();
         try {

@@ -1,7 +1,8 @@
 // Threads that share the work of a step: the caller and up to n - 1 helpers.
 //
-// Other processes may compete for the same cores. Results do not depend on which thread computes them, so nobody waits
-// for a helper that has not started, and a team that was delayed becomes smaller for a while (pace.h).
+// Other processes may compete for the same cores. Results do not depend on which thread computes them, so
+// nobody waits for a helper that has not started, and a team that was delayed becomes smaller for a while
+// (pace.h).
 #pragma once
 
 #include <atomic>
@@ -48,9 +49,9 @@ struct ThreadSlice {
     int64_t last(int64_t size) const { return size * (index + 1) / count; }
 };
 
-// Runs a function for each part number. One caller at a time has the helpers; others run their parts themselves. A forked
-// child, in which the parent's threads do not exist, gets helpers of its own. The result of a part must not depend on
-// the thread that computes it.
+// Runs a function for each part number. One caller at a time has the helpers; others run their parts
+// themselves. A forked child, in which the parent's threads do not exist, gets helpers of its own. The result
+// of a part must not depend on the thread that computes it.
 class Workers {
   public:
     Workers();
@@ -63,7 +64,8 @@ class Workers {
         check_interrupt_ = check_interrupt;
     }
     int64_t threads() const { return active_threads_ > 1 ? 1 : threads_; }
-    // Marks a thread as working independently while this object exists. With two or more, no caller gets helpers: cores are busy.
+    // Marks a thread as working independently while this object exists. With two or more, no caller gets
+    // helpers: cores are busy.
     class ActiveThread {
       public:
         explicit ActiveThread(Workers& workers) : workers_(workers) { ++workers_.active_threads_; }
@@ -75,8 +77,8 @@ class Workers {
         Workers& workers_;
     };
     void run(int64_t parts, const std::function<void(int64_t)>& work);
-    // Run `work` on up to eight threads at once; all must wait equally often. Fewer threads run while cores are busy,
-    // and only the caller while another caller has the helpers.
+    // Run `work` on up to eight threads at once; all must wait equally often. Fewer threads run while cores
+    // are busy, and only the caller while another caller has the helpers.
     void run_team(const std::function<void(const ThreadSlice&)>& work);
     // To be called now and then by long work: throws if the caller should stop or another part has failed.
     void check() const;

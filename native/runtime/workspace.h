@@ -12,11 +12,11 @@ namespace uwaga {
 
 struct Workspace {
     Buffer<float> x, normed, projected, context, hidden, gate, features;  // (rows, stride)
-    Buffer<float> angles;                                                 // (rows, rotary positions, head width)
-    Buffer<float> weights, bias;                                         // (heads, length); larger in the encoder
+    Buffer<float> angles;         // (rows, rotary positions, head width)
+    Buffer<float> weights, bias;  // (heads, length); larger in the encoder
     Buffer<uint8_t> quantised;
     Buffer<float> scales;
-    Buffer<float> spread;                                                // (2, inputs)
+    Buffer<float> spread;  // (2, inputs)
     Buffer<int64_t> offsets;
     Buffer<int32_t> positions, tokens;
     Buffer<OutputRow> outputs;

@@ -6,11 +6,13 @@
 
 namespace uwaga {
 
-BeamSearch::BeamSearch(ModelPtr model, BeamRules rules) : model_(std::move(model)), rules_(std::move(rules)), banned_before_end_(rules_.banned) {
+BeamSearch::BeamSearch(ModelPtr model, BeamRules rules)
+    : model_(std::move(model)), rules_(std::move(rules)), banned_before_end_(rules_.banned) {
     banned_before_end_.push_back(rules_.end);
     banned_before_end_.insert(banned_before_end_.end(), rules_.other_ends.begin(), rules_.other_ends.end());
     std::sort(banned_before_end_.begin(), banned_before_end_.end());
-    banned_before_end_.erase(std::unique(banned_before_end_.begin(), banned_before_end_.end()), banned_before_end_.end());
+    banned_before_end_.erase(std::unique(banned_before_end_.begin(), banned_before_end_.end()),
+                             banned_before_end_.end());
 }
 
 int64_t BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
@@ -18,7 +20,8 @@ int64_t BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
     consistent_ = false;
     state_ = running_.empty() ? start(memory, rules_.beams) : admit(std::move(state_), memory);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-        entries[i].source = model_->has_source() ? memory.sentences[i].length : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
+        entries[i].source = model_->has_source() ? memory.sentences[i].length
+                                                 : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
         running_.emplace_back(entered_++, rules_, std::move(entries[i]));
     }
     consistent_ = true;
@@ -34,7 +37,8 @@ void BeamSearch::leave(const std::function<bool(int64_t)>& removed) {
     }
     if (remaining.size() == running_.size()) return;
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(remaining.size()), running_.end());
-    state_ = remaining.empty() ? State{} : select(state_, remaining.data(), static_cast<int64_t>(remaining.size()));
+    state_ = remaining.empty() ? State{}
+                               : select(state_, remaining.data(), static_cast<int64_t>(remaining.size()));
 }
 
 void BeamSearch::run(int64_t tokens) {
@@ -90,8 +94,8 @@ std::vector<int64_t> BeamSearch::failing() {
     return numbers;
 }
 
-// Compute the next state; its candidates are left in tokens_ and log_probs_. The search itself does not change. With
-// drafts, the state has a sentence for each row.
+// Compute the next state; its candidates are left in tokens_ and log_probs_. The search itself does not
+// change. With drafts, the state has a sentence for each row.
 State BeamSearch::next_state(int64_t& k, int64_t& requested) {
     std::vector<int32_t> last_tokens;
     for (const SentenceSearch& sentence : running_) {
@@ -108,7 +112,8 @@ State BeamSearch::next_state(int64_t& k, int64_t& requested) {
     log_probs_.resize(tokens_.size());
     answer.tokens = tokens_.data();
     answer.log_probs = log_probs_.data();
-    State next = drafts_ ? verify(state_, first_rows_, input_tokens_.data(), next_request, answer) : uwaga::step(state_, input_tokens_.data(), next_request, answer);
+    State next = drafts_ ? verify(state_, first_rows_, input_tokens_.data(), next_request, answer)
+                         : uwaga::step(state_, input_tokens_.data(), next_request, answer);
     if (rules_.beams == 1 && answer.requested) favour_drafts(width);
     check_numbers(width);
     k = answer.k;
@@ -116,7 +121,8 @@ State BeamSearch::next_state(int64_t& k, int64_t& requested) {
     return next;
 }
 
-// Set the rows of each sentence: one for each beam, or the last token of its beam and those that its draft proposes.
+// Set the rows of each sentence: one for each beam, or the last token of its beam and those that its draft
+// proposes.
 void BeamSearch::propose(std::vector<int32_t>& last_tokens) {
     first_rows_.assign(1, 0);
     input_tokens_.clear();
@@ -125,7 +131,8 @@ void BeamSearch::propose(std::vector<int32_t>& last_tokens) {
         const auto first = last_tokens.begin() + static_cast<std::ptrdiff_t>(s) * rules_.beams;
         input_tokens_.insert(input_tokens_.end(), first, first + rules_.beams);
         if (rules_.beams == 1 && can_verify(*model_)) {
-            const auto [tokens, count] = running_[s].proposal(model_->shape.max_length - state_.sentences[s].position - 1);
+            const auto [tokens, count] = running_[s].proposal(model_->shape.max_length -
+                                                              state_.sentences[s].position - 1);
             input_tokens_.insert(input_tokens_.end(), tokens, tokens + count);
             drafts_ = drafts_ || count;
         }
@@ -137,7 +144,8 @@ void BeamSearch::propose(std::vector<int32_t>& last_tokens) {
 void BeamSearch::favour_drafts(int64_t width) {
     for (std::size_t s = 0; s < running_.size(); ++s) {
         for (int64_t row = first_rows_[s]; row < first_rows_[s + 1]; ++row) {
-            running_[s].favour(running_[s].favoured(row - first_rows_[s]), tokens_.data() + row * width, log_probs_.data() + row * width, width - 1);
+            running_[s].favour(running_[s].favoured(row - first_rows_[s]), tokens_.data() + row * width,
+                               log_probs_.data() + row * width, width - 1);
         }
     }
 }
@@ -152,13 +160,16 @@ void BeamSearch::check_numbers(int64_t width) {
     std::vector<int64_t> invalid;
     std::string message;
     for (std::size_t s = 0; s < running_.size(); ++s) {
-        const std::size_t first = static_cast<std::size_t>(first_rows_[s]), last = static_cast<std::size_t>(first_rows_[s + 1]);
+        const std::size_t first = static_cast<std::size_t>(first_rows_[s]),
+                          last = static_cast<std::size_t>(first_rows_[s + 1]);
         for (std::size_t row = first; row < last; ++row) {
             const auto row_start = log_probs_.begin() + static_cast<std::ptrdiff_t>(row) * width;
-            if (std::any_of(row_start, row_start + width, [](float log_prob) { return std::isnan(log_prob); })) {
+            if (std::any_of(row_start, row_start + width,
+                            [](float log_prob) { return std::isnan(log_prob); })) {
                 const int64_t ahead = rules_.beams == 1 ? static_cast<int64_t>(row - first) : 0;
                 if (invalid.empty()) {
-                    message = "the model's log-probabilities are not numbers at target token " + std::to_string(running_[s].steps() + ahead) +
+                    message = "the model's log-probabilities are not numbers at target token " +
+                              std::to_string(running_[s].steps() + ahead) +
                               ": its weights are damaged, or overflow in this precision";
                 }
                 invalid.push_back(running_[s].number());
@@ -182,14 +193,16 @@ Request BeamSearch::request() {
         const SentenceSearch& sentence = running_[s];
         for (int64_t row = 0; row < first_rows_[s + 1] - first_rows_[s]; ++row) {
             const int64_t ahead = rules_.beams == 1 ? row : 0;
-            const std::vector<int32_t>& banned = sentence.too_short(ahead) ? banned_before_end_ : rules_.banned;
+            const std::vector<int32_t>& banned = sentence.too_short(ahead) ? banned_before_end_
+                                                                           : rules_.banned;
             request.banned.insert(request.banned.end(), banned.begin(), banned.end());
             request.banned_first.push_back(static_cast<int32_t>(request.banned.size()));
             forced_.push_back(sentence.forced(ahead));
         }
     }
     if (request.banned.empty()) request.banned_first.clear();
-    if (std::any_of(forced_.begin(), forced_.end(), [](int64_t token) { return token >= 0; })) request.forced = forced_.data();
+    if (std::any_of(forced_.begin(), forced_.end(), [](int64_t token) { return token >= 0; }))
+        request.forced = forced_.data();
     add_requested(request);
     return request;
 }
@@ -202,21 +215,26 @@ void BeamSearch::add_requested(Request& request) {
         const SentenceSearch& sentence = running_[s];
         for (int64_t row = 0; row < first_rows_[s + 1] - first_rows_[s]; ++row) {
             row_tokens.emplace_back();
-            // Before the first token the other beams equal the first and do not count. With equal requests they need
-            // not be computed.
-            if (rules_.beams > 1 || row == 0) sentence.requested_tokens(sentence.steps() == 1 ? 0 : row, row_tokens.back());
-            if (const int64_t favoured = rules_.beams == 1 ? sentence.favoured(row) : -1; favoured >= 0) row_tokens.back().push_back(static_cast<int32_t>(favoured));
+            // Before the first token the other beams equal the first and do not count. With equal requests
+            // they need not be computed.
+            if (rules_.beams > 1 || row == 0)
+                sentence.requested_tokens(sentence.steps() == 1 ? 0 : row, row_tokens.back());
+            if (const int64_t favoured = rules_.beams == 1 ? sentence.favoured(row) : -1; favoured >= 0)
+                row_tokens.back().push_back(static_cast<int32_t>(favoured));
             max_count = std::max(max_count, row_tokens.back().size());
         }
     }
     if (!max_count) return;
     requested_.assign(row_tokens.size() * max_count, -1);
-    for (std::size_t row = 0; row < row_tokens.size(); ++row) std::copy(row_tokens[row].begin(), row_tokens[row].end(), requested_.begin() + static_cast<std::ptrdiff_t>(row * max_count));
+    for (std::size_t row = 0; row < row_tokens.size(); ++row)
+        std::copy(row_tokens[row].begin(), row_tokens[row].end(),
+                  requested_.begin() + static_cast<std::ptrdiff_t>(row * max_count));
     request.requested = requested_.data();
     request.requested_count = static_cast<int64_t>(max_count);
 }
 
-// Hand the step's candidates to their sentences, remove finished sentences and reorder the rows of the others.
+// Hand the step's candidates to their sentences, remove finished sentences and reorder the rows of the
+// others.
 void BeamSearch::settle(State state, int64_t k, int64_t requested) {
     std::vector<int64_t> remaining, rows, parents(static_cast<std::size_t>(rules_.beams));
     const int64_t width = k + requested;
@@ -224,16 +242,19 @@ void BeamSearch::settle(State state, int64_t k, int64_t requested) {
     bool moved = false;
     for (std::size_t s = 0; s < running_.size(); ++s) {
         SentenceSearch& sentence = running_[s];
-        const std::size_t first = static_cast<std::size_t>(first_rows_[s]), last = static_cast<std::size_t>(first_rows_[s + 1]);
+        const std::size_t first = static_cast<std::size_t>(first_rows_[s]),
+                          last = static_cast<std::size_t>(first_rows_[s + 1]);
         std::size_t row = first;
         bool continues = advance(sentence, row, k, requested, parents.data());
         for (; rules_.beams == 1 && continues && accepted(row, last, width); ++row) {
             sentence.start_step();
             continues = advance(sentence, row + 1, k, requested, parents.data());
         }
-        if (rules_.beams == 1) sentence.count(static_cast<int64_t>(last - first) - 1, static_cast<int64_t>(row - first));
+        if (rules_.beams == 1)
+            sentence.count(static_cast<int64_t>(last - first) - 1, static_cast<int64_t>(row - first));
         if (!continues) {
-            finished_.push_back({sentence.number(), sentence.hypotheses(), rules_.keep_tree ? sentence.tree() : std::vector<TreeNode>{}});
+            finished_.push_back({sentence.number(), sentence.hypotheses(),
+                                 rules_.keep_tree ? sentence.tree() : std::vector<TreeNode>{}});
             continue;
         }
         for (int64_t beam = 0; beam < rules_.beams; ++beam) {
@@ -247,15 +268,18 @@ void BeamSearch::settle(State state, int64_t k, int64_t requested) {
     }
     if (count < running_.size() || drafts_) {
         running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(count), running_.end());
-        state = remaining.empty() ? State{} : select(state, remaining.data(), static_cast<int64_t>(remaining.size()));
+        state = remaining.empty() ? State{}
+                                  : select(state, remaining.data(), static_cast<int64_t>(remaining.size()));
     }
     state_ = moved ? reorder(state, rows.data(), static_cast<int64_t>(rows.size())) : std::move(state);
 }
 
 // Let a sentence take the candidates from a row on; returns whether it continues.
-bool BeamSearch::advance(SentenceSearch& sentence, std::size_t row, int64_t k, int64_t requested, int64_t* parents) {
+bool BeamSearch::advance(SentenceSearch& sentence, std::size_t row, int64_t k, int64_t requested,
+                         int64_t* parents) {
     const std::size_t offset = row * static_cast<std::size_t>(k + requested);
-    const bool continues = sentence.advance(tokens_.data() + offset, log_probs_.data() + offset, k, requested, parents);
+    const bool continues = sentence.advance(tokens_.data() + offset, log_probs_.data() + offset, k, requested,
+                                            parents);
     if (sentence.streams()) {
         const auto [token, log_prob] = sentence.decided();
         if (token >= 0) decided_.push_back({sentence.number(), token, log_prob});

@@ -1,4 +1,5 @@
-// Beam search over a batch of sentences, without Python between steps. Sentences can enter while others are decoded.
+// Beam search over a batch of sentences, without Python between steps. Sentences can enter while others are
+// decoded.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,8 @@ namespace uwaga {
 
 // Thrown if log-probabilities are NaN, with the sentences affected. The search is as it was before the step.
 struct NotNumbers : std::domain_error {
-    NotNumbers(const std::string& message, std::vector<int64_t> numbers) : std::domain_error(message), sentences(std::move(numbers)) {}
+    NotNumbers(const std::string& message, std::vector<int64_t> numbers)
+        : std::domain_error(message), sentences(std::move(numbers)) {}
     std::vector<int64_t> sentences;
 };
 
@@ -44,10 +46,11 @@ class BeamSearch {
     void leave(const std::function<bool(int64_t)>& removed);
     // Extend all hypotheses of all running sentences by one token.
     void step();
-    // After a failed step: the running sentences whose step fails even by itself. Empty if none does, or if the
-    // search has lost its state.
+    // After a failed step: the running sentences whose step fails even by itself. Empty if none does, or if
+    // the search has lost its state.
     std::vector<int64_t> failing();
-    // Make at least one step, then more until the running sentences have at most `tokens` source tokens in total.
+    // Make at least one step, then more until the running sentences have at most `tokens` source tokens in
+    // total.
     void run(int64_t tokens);
     const std::vector<SentenceSearch>& running() const { return running_; }
     // Results since the last call.
@@ -74,11 +77,13 @@ class BeamSearch {
     bool consistent_ = true;  // whether state_ and running_ are consistent, as after a completed step
     std::vector<FinishedSentence> finished_;
     std::vector<DecidedToken> decided_;
-    std::vector<int64_t> forced_, requested_, tokens_;  // of a step: (rows,), (rows, requested), (rows, k + requested)
-    std::vector<float> log_probs_;                   // (rows, k + requested)
-    std::vector<int64_t> first_rows_;                // (sentences + 1,): a sentence has a row for each beam, or for each token of a draft
-    std::vector<int32_t> input_tokens_;                       // (rows,)
-    bool drafts_ = false;                            // whether a sentence has rows of a draft
+    std::vector<int64_t> forced_, requested_, tokens_;  // of a step: (rows,), (rows, requested), (rows, k +
+                                                        // requested)
+    std::vector<float> log_probs_;                      // (rows, k + requested)
+    std::vector<int64_t> first_rows_;    // (sentences + 1,): a sentence has a row for each beam, or for each
+                                         // token of a draft
+    std::vector<int32_t> input_tokens_;  // (rows,)
+    bool drafts_ = false;                // whether a sentence has rows of a draft
 };
 
 }  // namespace uwaga

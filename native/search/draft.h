@@ -11,23 +11,26 @@
 
 namespace uwaga {
 
-// How a sentence used its draft: tokens that were proposed, those that the model chose too, and passes of the model.
+// How a sentence used its draft: tokens that were proposed, those that the model chose too, and passes of the
+// model.
 struct DraftUse {
     int64_t proposed = 0, accepted = 0, passes = 0;
 };
 
 // The twin of uwaga.search.drafts.DraftCursor.
 //
-// After a rejected token the draft is resumed where the edit distance from the target so far to a prefix of the draft
-// is least (Wagner & Fischer 1974). Leaving out a token of the draft costs 1; a token of the target that the draft lacks,
-// in place of one of the draft or between two, costs `missing`. The last token is proposed again after it was rejected: it
-// often ends a longer sentence too.
+// After a rejected token the draft is resumed where the edit distance from the target so far to a prefix of
+// the draft is least (Wagner & Fischer 1974). Leaving out a token of the draft costs 1; a token of the target
+// that the draft lacks, in place of one of the draft or between two, costs `missing`. The last token is
+// proposed again after it was rejected: it often ends a longer sentence too.
 //
-// The number of proposed tokens doubles while all are accepted, follows the number of accepted ones when some are, and
-// halves when none is, down to 0: then only plain steps are made, until a decided token is in the draft again.
+// The number of proposed tokens doubles while all are accepted, follows the number of accepted ones when some
+// are, and halves when none is, down to 0: then only plain steps are made, until a decided token is in the
+// draft again.
 class DraftCursor {
   public:
-    explicit DraftCursor(std::vector<int32_t> tokens) : tokens_(std::move(tokens)), distances_(tokens_.size() + 1) {
+    explicit DraftCursor(std::vector<int32_t> tokens)
+        : tokens_(std::move(tokens)), distances_(tokens_.size() + 1) {
         std::iota(distances_.begin(), distances_.end(), 0);
     }
 
@@ -64,7 +67,8 @@ class DraftCursor {
     }
 
   private:
-    static constexpr int64_t first_window = 7, max_window = 63;  // with the last token, whole blocks of 8 rows of a product
+    static constexpr int64_t first_window = 7, max_window = 63;  // with the last token, whole blocks of 8
+                                                                 // rows of a product
     static constexpr int64_t missing = 5;
 
     struct Alignment {
@@ -72,8 +76,8 @@ class DraftCursor {
         bool equal;  // the draft's token before it is the target's last
     };
 
-    // Count a token of the target in the distances. Return the position with the least; of several, one behind an equal
-    // token, and then the nearest to the one that would be next if a token had been replaced.
+    // Count a token of the target in the distances. Return the position with the least; of several, one
+    // behind an equal token, and then the nearest to the one that would be next if a token had been replaced.
     Alignment align(int32_t token) {
         const int64_t replaced = std::min(next_ + 1, size());
         int64_t before = distances_[0];
@@ -85,10 +89,15 @@ class DraftCursor {
             const bool equal = tokens_[static_cast<std::size_t>(position - 1)] == token;
             const int64_t substituted = before + (equal ? 0 : missing);
             before = distance;
-            distance = std::min({substituted, before + missing, distances_[static_cast<std::size_t>(position - 1)] + 1});
+            distance = std::min({substituted, before + missing,
+                                 distances_[static_cast<std::size_t>(position - 1)] + 1});
             const Alignment candidate{position, equal && distance == substituted};
-            const auto rank = [&](const Alignment& alignment, int64_t cost) { return std::make_tuple(cost, !alignment.equal, std::abs(alignment.position - replaced), -alignment.position); };
-            if (rank(candidate, distance) < rank(best, best_distance)) best = candidate, best_distance = distance;
+            const auto rank = [&](const Alignment& alignment, int64_t cost) {
+                return std::make_tuple(cost, !alignment.equal, std::abs(alignment.position - replaced),
+                                       -alignment.position);
+            };
+            if (rank(candidate, distance) < rank(best, best_distance))
+                best = candidate, best_distance = distance;
         }
         return best;
     }

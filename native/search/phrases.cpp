@@ -19,12 +19,14 @@ int32_t Phrases::next(int32_t node, int32_t token) const {
 }
 
 PhraseTracker::PhraseTracker(PhrasesPtr phrases, int64_t beams)
-    : phrases_(std::move(phrases)), states_(static_cast<std::size_t>(beams)), counts_(static_cast<std::size_t>(beams * phrases_->count)) {}
+    : phrases_(std::move(phrases)), states_(static_cast<std::size_t>(beams)),
+      counts_(static_cast<std::size_t>(beams * phrases_->count)) {}
 
 // How often a hypothesis contains a phrase, including one that ends at the node.
 int64_t PhraseTracker::count_occurrences(const int32_t* counts, int32_t node, int64_t phrase) const {
     const Phrases& p = *phrases_;
-    return std::min<int64_t>(counts[phrase] + p.ends[static_cast<std::size_t>(node * p.count + phrase)], p.times[static_cast<std::size_t>(phrase)]);
+    return std::min<int64_t>(counts[phrase] + p.ends[static_cast<std::size_t>(node * p.count + phrase)],
+                             p.times[static_cast<std::size_t>(phrase)]);
 }
 
 void PhraseTracker::requested_tokens(int64_t beam, std::vector<int32_t>& tokens) const {
@@ -33,9 +35,12 @@ void PhraseTracker::requested_tokens(int64_t beam, std::vector<int32_t>& tokens)
     const int32_t* counts = counts_.data() + beam * p.count;
     tokens.clear();
     const auto collect = [&](int32_t start) {
-        for (int64_t e = p.first[static_cast<std::size_t>(start)]; e < p.first[static_cast<std::size_t>(start) + 1]; ++e) {
+        for (int64_t e = p.first[static_cast<std::size_t>(start)];
+             e < p.first[static_cast<std::size_t>(start) + 1]; ++e) {
             for (int64_t c = 0; c < p.count; ++c) {
-                if (!p.serves[static_cast<std::size_t>(e * p.count + c)] || count_occurrences(counts, node, c) >= p.times[static_cast<std::size_t>(c)]) continue;
+                if (!p.serves[static_cast<std::size_t>(e * p.count + c)] ||
+                    count_occurrences(counts, node, c) >= p.times[static_cast<std::size_t>(c)])
+                    continue;
                 tokens.push_back(p.tokens[static_cast<std::size_t>(e)]);
                 break;
             }
@@ -54,10 +59,13 @@ PhraseState PhraseTracker::advance(int64_t beam, int32_t token, bool inside, int
     int64_t open = 0;
     for (int64_t c = 0; c < p.count; ++c) {
         const std::size_t index = static_cast<std::size_t>(c);
-        counts[c] = inside && p.whole_words[index] ? before[c] : static_cast<int32_t>(count_occurrences(before, node, c));
+        counts[c] = inside && p.whole_words[index] ? before[c]
+                                                   : static_cast<int32_t>(count_occurrences(before, node, c));
         const int64_t occurrences = count_occurrences(counts, next_state.node, c);
         next_state.bank += occurrences * p.sizes[index];
-        if (occurrences < p.times[index]) open = std::max<int64_t>(open, p.progress[static_cast<std::size_t>(next_state.node * p.count + c)]);
+        if (occurrences < p.times[index])
+            open = std::max<int64_t>(open,
+                                     p.progress[static_cast<std::size_t>(next_state.node * p.count + c)]);
     }
     next_state.bank += open;
     return next_state;
@@ -69,9 +77,12 @@ int64_t PhraseTracker::last_bank_size() const {
 }
 
 void PhraseTracker::allocate(const std::vector<Claim>& claims, std::vector<uint8_t>& selected) const {
-    const int64_t slots = static_cast<int64_t>(states_.size()), count = banks(), groups = std::min(count, slots);
+    const int64_t slots = static_cast<int64_t>(states_.size()), count = banks(),
+                  groups = std::min(count, slots);
     const auto bank_of = [&](std::size_t i) { return phrases_->forced() ? claims[i].bank : 0; };
-    const auto group_of = [&](std::size_t i) { return count > slots ? bank_of(i) * slots / count : bank_of(i); };
+    const auto group_of = [&](std::size_t i) {
+        return count > slots ? bank_of(i) * slots / count : bank_of(i);
+    };
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < claims.size(); ++i) {
         if (claims[i].eligible) order.push_back(i);
@@ -89,7 +100,8 @@ void PhraseTracker::allocate(const std::vector<Claim>& claims, std::vector<uint8
         selected_now[i] = 1;
         --remaining;
     }
-    for (std::size_t i = 0; i < claims.size(); ++i) {  // slots that banks leave empty go to the best remaining claims
+    for (std::size_t i = 0; i < claims.size(); ++i) {  // slots that banks leave empty go to the best
+                                                       // remaining claims
         if (claims[i].eligible && !selected_now[i] && remaining > 0) {
             selected_now[i] = 1;
             --remaining;

@@ -1,5 +1,6 @@
-// Phrases that a target must contain, and dynamic beam allocation: beam slots are divided by how much of the phrases a
-// hypothesis contains. The twin of uwaga.search.phrases and banks, which define the tables and rules.
+// Phrases that a target must contain, and dynamic beam allocation: beam slots are divided by how much of the
+// phrases a hypothesis contains. The twin of uwaga.search.phrases and banks, which define the tables and
+// rules.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace uwaga {
 // An automaton over tokens with root node 0, for `count` phrases.
 struct Phrases {
     int64_t count = 0, total = 0;
-    double bonus = -1;  // score bonus of each phrase token; negative: the phrases are forced
-    std::vector<int64_t> first;                 // (nodes + 1,): offsets into the edges
-    std::vector<int32_t> tokens, targets;       // (edges,); tokens ascend within a node
-    std::vector<uint8_t> serves, ends, whole_words;   // (edges, count), (nodes, count), (count,)
-    std::vector<int32_t> progress;              // (nodes, count)
-    std::vector<int64_t> sizes, times;          // (count,)
+    double bonus = -1;           // score bonus of each phrase token; negative: the phrases are forced
+    std::vector<int64_t> first;  // (nodes + 1,): offsets into the edges
+    std::vector<int32_t> tokens, targets;            // (edges,); tokens ascend within a node
+    std::vector<uint8_t> serves, ends, whole_words;  // (edges, count), (nodes, count), (count,)
+    std::vector<int32_t> progress;                   // (nodes, count)
+    std::vector<int64_t> sizes, times;               // (count,)
 
     bool forced() const { return bonus < 0; }
     double reward() const { return forced() ? 0.0 : bonus; }
@@ -48,9 +49,11 @@ class PhraseTracker {
     const PhraseState& state(int64_t beam) const { return states_[static_cast<std::size_t>(beam)]; }
     // The tokens that continue a phrase of the beam, ascending.
     void requested_tokens(int64_t beam, std::vector<int32_t>& tokens) const;
-    // The state of a beam after `token`; inside: the token continues a word. Writes the counts to `counts` (count,).
+    // The state of a beam after `token`; inside: the token continues a word. Writes the counts to `counts`
+    // (count,).
     PhraseState advance(int64_t beam, int32_t token, bool inside, int32_t* counts) const;
-    // Give slots to claims, which are sorted best first, and set `selected` for those that get one; set values stay set.
+    // Give slots to claims, which are sorted best first, and set `selected` for those that get one; set
+    // values stay set.
     void allocate(const std::vector<Claim>& claims, std::vector<uint8_t>& selected) const;
     // Slots of the bank whose hypotheses contain all phrases and so may end.
     int64_t last_bank_size() const;

@@ -25,10 +25,12 @@ void RunningBatch::serve() {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (!servers_.empty()) throw std::invalid_argument("the batch is being served by another thread");
-        for (int64_t i = 0; i < model_->workers.threads(); ++i) servers_.push_back(std::make_unique<Server>());
+        for (int64_t i = 0; i < model_->workers.threads(); ++i)
+            servers_.push_back(std::make_unique<Server>());
     }
     try {
-        for (std::size_t i = 1; i < servers_.size(); ++i) helpers.emplace_back([this, server = servers_[i].get()] { run(*server); });
+        for (std::size_t i = 1; i < servers_.size(); ++i)
+            helpers.emplace_back([this, server = servers_[i].get()] { run(*server); });
     } catch (const std::system_error&) {
         // The system allows no more threads: continue with those created so far.
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -68,7 +70,9 @@ void RunningBatch::decode(Server& server) {
             std::unique_lock<std::mutex> lock(mutex_);
             rows_ -= server.rows;
             server.rows = 0;
-            for (const auto& lane_search : server.searches) server.rows += static_cast<int64_t>(lane_search->seats.size()) * lane_search->lane->rules.beams;
+            for (const auto& lane_search : server.searches)
+                server.rows += static_cast<int64_t>(lane_search->seats.size()) *
+                               lane_search->lane->rules.beams;
             rows_ += server.rows;
             if (server.searches.empty()) server.left_tickets.clear();
             server.sleeps = true;
@@ -87,8 +91,12 @@ void RunningBatch::decode(Server& server) {
 
 // Keep a few of the searches without sentences, to reuse their buffers.
 void RunningBatch::store_idle(Server& server) {
-    const auto empty = std::stable_partition(server.searches.begin(), server.searches.end(), [](const auto& lane_search) { return !lane_search->seats.empty(); });
-    server.idle.insert(server.idle.end(), std::make_move_iterator(empty), std::make_move_iterator(server.searches.end()));
+    const auto empty = std::stable_partition(server.searches.begin(), server.searches.end(),
+                                             [](const auto& lane_search) {
+                                                 return !lane_search->seats.empty();
+                                             });
+    server.idle.insert(server.idle.end(), std::make_move_iterator(empty),
+                       std::make_move_iterator(server.searches.end()));
     server.searches.erase(empty, server.searches.end());
     if (server.idle.size() > max_idle) server.idle.erase(server.idle.begin(), server.idle.end() - max_idle);
 }
@@ -104,7 +112,8 @@ bool RunningBatch::may_take(const Server& server) const {
     if (queue_.empty()) return false;
     const int64_t count = useful_servers();
     if (server.rows) return server.rows * count < rows_;
-    const auto active_servers = std::count_if(servers_.begin(), servers_.end(), [](const auto& other) { return other->rows > 0; });
+    const auto active_servers = std::count_if(servers_.begin(), servers_.end(),
+                                              [](const auto& other) { return other->rows > 0; });
     return active_servers < count;
 }
 
@@ -123,7 +132,8 @@ void RunningBatch::close() {
     for (const auto& server : servers_) server->wake.notify_all();
 }
 
-void RunningBatch::submit(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries) {
+void RunningBatch::submit(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources,
+                          std::vector<Entry> entries) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) throw std::runtime_error(closed_message);
     if (ticket->left) return;
@@ -137,9 +147,13 @@ void RunningBatch::submit(const TicketPtr& ticket, std::vector<std::vector<int32
 
 TicketResults RunningBatch::take(const TicketPtr& ticket, double seconds) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto ready = [&] { return ticket->left || closed_ || ticket->results.error || !ticket->results.finished.empty() || !ticket->results.decided.empty(); };
+    const auto ready = [&] {
+        return ticket->left || closed_ || ticket->results.error || !ticket->results.finished.empty() ||
+               !ticket->results.decided.empty();
+    };
     ticket->changed.wait_for(lock, std::chrono::duration<double>(seconds), ready);
-    const bool empty = !ticket->results.error && ticket->results.finished.empty() && ticket->results.decided.empty();
+    const bool empty = !ticket->results.error && ticket->results.finished.empty() &&
+                       ticket->results.decided.empty();
     if (empty && closed_ && !ticket->left) throw std::runtime_error(closed_message);
     return std::exchange(ticket->results, {});
 }
@@ -149,7 +163,9 @@ void RunningBatch::leave(const TicketPtr& ticket) {
     if (ticket->left) return;
     ticket->left = true;
     ticket->changed.notify_all();
-    const auto waiting = std::remove_if(queue_.begin(), queue_.end(), [&](const QueuedSentence& sentence) { return sentence.ticket == ticket; });
+    const auto waiting = std::remove_if(queue_.begin(), queue_.end(), [&](const QueuedSentence& sentence) {
+        return sentence.ticket == ticket;
+    });
     rows_ -= (queue_.end() - waiting) * ticket->lane->rules.beams;
     queue_.erase(waiting, queue_.end());
     for (const auto& server : servers_) {
@@ -186,8 +202,12 @@ void RunningBatch::remove_left(Server& server) {
     for (const TicketPtr& ticket : left_tickets) {
         for (const auto& lane_search : server.searches) {
             if (lane_search->lane != ticket->lane) continue;
-            if (lane_search->search) lane_search->search->leave([&](int64_t number) { return lane_search->seats.at(number).ticket == ticket; });
-            for (auto seat = lane_search->seats.begin(); seat != lane_search->seats.end();) seat = seat->second.ticket == ticket ? lane_search->seats.erase(seat) : std::next(seat);
+            if (lane_search->search)
+                lane_search->search->leave([&](int64_t number) {
+                    return lane_search->seats.at(number).ticket == ticket;
+                });
+            for (auto seat = lane_search->seats.begin(); seat != lane_search->seats.end();)
+                seat = seat->second.ticket == ticket ? lane_search->seats.erase(seat) : std::next(seat);
         }
     }
 }
@@ -218,9 +238,11 @@ void RunningBatch::admit(Server& server, std::vector<QueuedSentence> entering) {
 }
 
 RunningBatch::LaneSearch& RunningBatch::search_of(Server& server, const std::shared_ptr<Lane>& lane) {
-    const auto running = std::find_if(server.searches.begin(), server.searches.end(), [&](const auto& search) { return search->lane == lane; });
+    const auto running = std::find_if(server.searches.begin(), server.searches.end(),
+                                      [&](const auto& search) { return search->lane == lane; });
     if (running != server.searches.end()) return **running;
-    const auto idle = std::find_if(server.idle.begin(), server.idle.end(), [&](const auto& search) { return search->lane == lane; });
+    const auto idle = std::find_if(server.idle.begin(), server.idle.end(),
+                                   [&](const auto& search) { return search->lane == lane; });
     if (idle == server.idle.end()) {
         server.searches.push_back(std::make_unique<LaneSearch>(lane));
     } else {
@@ -251,7 +273,8 @@ void RunningBatch::enter(Server& server, std::vector<QueuedSentence> sentences, 
         try {
             if (!lane_search.search) lane_search.search.emplace(model_, lane->rules);
             int64_t number = lane_search.search->enter(lane_memory, std::move(entries));
-            for (const std::size_t i : indices) lane_search.seats.emplace(number++, Seat{sentences[i].ticket, sentences[i].number});
+            for (const std::size_t i : indices)
+                lane_search.seats.emplace(number++, Seat{sentences[i].ticket, sentences[i].number});
         } catch (...) {  // the search has lost its state
             for (const std::size_t i : indices) fail(sentences[i].ticket, std::current_exception());
             fail(lane_search, std::current_exception());
@@ -261,7 +284,8 @@ void RunningBatch::enter(Server& server, std::vector<QueuedSentence> sentences, 
 
 void RunningBatch::advance(Server& server, LaneSearch& lane_search) {
     if (lane_search.seats.empty()) return;
-    const int64_t rows = static_cast<int64_t>(lane_search.search->running().size()) * lane_search.lane->rules.beams;
+    const int64_t rows = static_cast<int64_t>(lane_search.search->running().size()) *
+                         lane_search.lane->rules.beams;
     try {
         lane_search.search->step();
     } catch (const NotNumbers& error) {
@@ -272,7 +296,8 @@ void RunningBatch::advance(Server& server, LaneSearch& lane_search) {
     deliver(lane_search, lane_search.search->take_finished(), lane_search.search->take_decided(), rows);
 }
 
-void RunningBatch::deliver(LaneSearch& lane_search, std::vector<FinishedSentence> finished, const std::vector<DecidedToken>& decided, int64_t rows) {
+void RunningBatch::deliver(LaneSearch& lane_search, std::vector<FinishedSentence> finished,
+                           const std::vector<DecidedToken>& decided, int64_t rows) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counters_.steps;
     counters_.rows += rows;
@@ -301,8 +326,10 @@ void RunningBatch::fail(const TicketPtr& ticket, const std::exception_ptr& error
     leave(ticket);
 }
 
-// Remove the sentences that made a step fail; the next step runs without them. If none is known, the search fails.
-void RunningBatch::fail(Server& server, LaneSearch& lane_search, const std::vector<int64_t>& sentences, const std::exception_ptr& error) {
+// Remove the sentences that made a step fail; the next step runs without them. If none is known, the search
+// fails.
+void RunningBatch::fail(Server& server, LaneSearch& lane_search, const std::vector<int64_t>& sentences,
+                        const std::exception_ptr& error) {
     if (sentences.empty()) return fail(lane_search, error);
     std::vector<TicketPtr> failed;
     for (const int64_t number : sentences) failed.push_back(lane_search.seats.at(number).ticket);

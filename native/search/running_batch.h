@@ -57,24 +57,27 @@ struct Counters {
     int64_t steps = 0, rows = 0, sentences = 0;  // steps of lanes; rows of those steps; finished sentences
 };
 
-// Sentences enter in the order in which they are submitted, a few at a time, so as not to delay the running ones.
+// Sentences enter in the order in which they are submitted, a few at a time, so as not to delay the running
+// ones.
 //
-// Each of the model's threads decodes its own sentences and waits for no other: on a busy machine, a step shared by two
-// threads waits for the one that is preempted. New sentences go to the thread with the fewest. A thread that is the
-// only one at work uses the others as helpers, like any other call of the model.
+// Each of the model's threads decodes its own sentences and waits for no other: on a busy machine, a step
+// shared by two threads waits for the one that is preempted. New sentences go to the thread with the fewest.
+// A thread that is the only one at work uses the others as helpers, like any other call of the model.
 class RunningBatch {
   public:
-    RunningBatch(ModelPtr model, const Shortlist* shortlist) : model_(std::move(model)), shortlist_(shortlist) {}
+    RunningBatch(ModelPtr model, const Shortlist* shortlist)
+        : model_(std::move(model)), shortlist_(shortlist) {}
     RunningBatch(const RunningBatch&) = delete;
     RunningBatch& operator=(const RunningBatch&) = delete;
 
     const Model& model() const { return *model_; }
-    // Decode until close(), in one call and with all of the model's threads. Callers that are still waiting then get
-    // the error that the batch was closed.
+    // Decode until close(), in one call and with all of the model's threads. Callers that are still waiting
+    // then get the error that the batch was closed.
     void serve();
     void close();
 
-    void submit(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries);
+    void submit(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources,
+                std::vector<Entry> entries);
     // Return new results, waiting for up to `seconds`. Throws if there are none and the batch was closed.
     TicketResults take(const TicketPtr& ticket, double seconds);
     // Remove the ticket's sentences: immediately if they wait, before the next step if they run.
@@ -97,8 +100,9 @@ class RunningBatch {
     // A decoding thread. Members after the searches are guarded by the mutex.
     struct Server {
         std::vector<std::unique_ptr<LaneSearch>> searches;  // those with sentences
-        std::vector<std::unique_ptr<LaneSearch>> idle;      // a few without sentences, kept for later sentences with the same rules; latest last
-        int64_t rows = 0;                                   // of its sentences and of those about to enter
+        std::vector<std::unique_ptr<LaneSearch>> idle;  // a few without sentences, kept for later sentences
+                                                        // with the same rules; latest last
+        int64_t rows = 0;                               // of its sentences and of those about to enter
         bool sleeps = false;
         std::vector<TicketPtr> left_tickets;  // tickets that left while their sentences may still run
         std::condition_variable wake;
@@ -117,9 +121,11 @@ class RunningBatch {
     static void store_idle(Server& server);
     void enter(Server& server, std::vector<QueuedSentence> sentences, const Memory& memory);
     void advance(Server& server, LaneSearch& lane_search);
-    void deliver(LaneSearch& lane_search, std::vector<FinishedSentence> finished, const std::vector<DecidedToken>& decided, int64_t rows);
+    void deliver(LaneSearch& lane_search, std::vector<FinishedSentence> finished,
+                 const std::vector<DecidedToken>& decided, int64_t rows);
     void fail(const TicketPtr& ticket, const std::exception_ptr& error);
-    void fail(Server& server, LaneSearch& lane_search, const std::vector<int64_t>& sentences, const std::exception_ptr& error);
+    void fail(Server& server, LaneSearch& lane_search, const std::vector<int64_t>& sentences,
+              const std::exception_ptr& error);
     void fail(LaneSearch& lane_search, const std::exception_ptr& error);
 
     ModelPtr model_;

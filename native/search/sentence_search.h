@@ -1,5 +1,6 @@
-// The bookkeeping of beam search for one sentence; greedy search is a beam of one. The twin of uwaga.search.beam_batch,
-// its reference: same tokens, same bits, for all options that do not depend on a hypothesis's tokens.
+// The bookkeeping of beam search for one sentence; greedy search is a beam of one. The twin of
+// uwaga.search.beam_batch, its reference: same tokens, same bits, for all options that do not depend on a
+// hypothesis's tokens.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 
 namespace uwaga {
 
-// When a sentence is finished. full: `enough` hypotheses have finished. exact: no running one can still enter the n-best.
-// estimate: the best running one, scored as if it ended now, does not beat the last of `enough` finished ones.
+// When a sentence is finished. full: `enough` hypotheses have finished. exact: no running one can still enter
+// the n-best. estimate: the best running one, scored as if it ended now, does not beat the last of `enough`
+// finished ones.
 enum class Stopping { full, exact, estimate };
 
 // See uwaga.decoder.BeamRules.
@@ -22,7 +24,7 @@ struct BeamRules {
     int64_t beams = 1, enough = 1, nbest = 1;
     int32_t start = 0, end = 0;
     std::vector<int32_t> other_ends;  // tokens that end a target besides the end symbol
-    std::vector<int32_t> banned;  // tokens never produced, ascending
+    std::vector<int32_t> banned;      // tokens never produced, ascending
     int64_t min_length = 0;
     Stopping stopping = Stopping::full;
     bool force_end = false, score_forced = true, renormalise = false;
@@ -30,16 +32,18 @@ struct BeamRules {
     std::vector<double> divisors;  // divisor of a log-probability, by the counted length
     std::vector<uint8_t> inside;   // (vocabulary,): whether a token continues a word; empty: none does
 
-    bool ends(int32_t token) const { return token == end || std::find(other_ends.begin(), other_ends.end(), token) != other_ends.end(); }
+    bool ends(int32_t token) const {
+        return token == end || std::find(other_ends.begin(), other_ends.end(), token) != other_ends.end();
+    }
 };
 
-// A sentence to search: number of source tokens, maximum steps, leading tokens that do not count in scores, forced
-// tokens (-1: free), and the phrases that its target must contain.
+// A sentence to search: number of source tokens, maximum steps, leading tokens that do not count in scores,
+// forced tokens (-1: free), and the phrases that its target must contain.
 struct Entry {
     int64_t source = 0, limit = 1, uncounted = 0;
     std::vector<int64_t> forced = {};
     PhrasesPtr phrases = nullptr;
-    bool streams = false;  // report each token as it is decided; needs a single beam
+    bool streams = false;             // report each token as it is decided; needs a single beam
     std::vector<int32_t> draft = {};  // a target to check; used by a single beam without phrases
     double bias = 0;                  // weight of the draft's first `favoured_tokens` tokens, below 0.5
     int64_t favoured_tokens = 0;
@@ -84,15 +88,17 @@ class SentenceSearch {
     std::pair<const int32_t*, int64_t> proposal(int64_t max) const;
     // The draft's token that a step is biased towards, or -1.
     int64_t favoured(int64_t ahead) const;
-    // Replace the best candidate by the favoured one, which is after the `k` best, if the bias makes it better.
+    // Replace the best candidate by the favoured one, which is after the `k` best, if the bias makes it
+    // better.
     void favour(int64_t token, int64_t* tokens, float* log_probs, int64_t k) const;
     // Count a pass; see DraftCursor.
     void count(int64_t proposed, int64_t accepted);
     // Tokens that the step must evaluate for a beam besides its best candidates, ascending.
     void requested_tokens(int64_t beam, std::vector<int32_t>& tokens) const;
-    // Take the step's candidates (beams, k + requested). Returns false if the sentence is finished; otherwise `parents`
-    // (beams,) is set to the old beam that each beam continues.
-    bool advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t requested, int64_t* parents);
+    // Take the step's candidates (beams, k + requested). Returns false if the sentence is finished; otherwise
+    // `parents` (beams,) is set to the old beam that each beam continues.
+    bool advance(const int64_t* tokens, const float* log_probs, int64_t k, int64_t requested,
+                 int64_t* parents);
 
     // The n-best finished hypotheses, best first.
     std::vector<Hypothesis> hypotheses() const;
@@ -135,7 +141,7 @@ class SentenceSearch {
     int64_t steps_ = 0;
     std::vector<TreeNode> nodes_;
     std::vector<Beam> beams_;
-    std::vector<Finished> finished_;  // best first, at most `enough_`
+    std::vector<Finished> finished_;     // best first, at most `enough_`
     std::vector<Candidate> candidates_;  // candidates of this step, best first
     std::optional<PhraseTracker> phrases_;
     std::optional<DraftCursor> draft_;

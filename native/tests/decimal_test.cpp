@@ -16,7 +16,8 @@ namespace {
 
 void check_equal(const std::string& text) {
     const double actual = nearest_float64(text), expected = std::strtod(text.c_str(), nullptr);
-    if (std::memcmp(&actual, &expected, sizeof actual)) std::printf("%.60s: %a, not %a\n", text.c_str(), actual, expected);
+    if (std::memcmp(&actual, &expected, sizeof actual))
+        std::printf("%.60s: %a, not %a\n", text.c_str(), actual, expected);
     REQUIRE(!std::memcmp(&actual, &expected, sizeof actual));
 }
 
@@ -32,7 +33,8 @@ double from_bits(uint64_t bits) {
     return value;
 }
 
-// Texts of float64 of all sizes: short ones, exact ones, and those halfway to the next, just below and just above.
+// Texts of float64 of all sizes: short ones, exact ones, and those halfway to the next, just below and just
+// above.
 void random_numbers() {
     std::mt19937_64 random(1);
     for (int i = 0; i < 20000; ++i) {
@@ -61,12 +63,41 @@ void random_numbers() {
 
 void edges() {
     const std::string zeros(5000, '0'), nines(5000, '9');
-    for (const char* text : {"0", "-0", "0.0", "-0.0e5", "1", "-1", "0.1", "0.5", "1e0", "1E+5", "1e-5", "9007199254740993", "9007199254740992.5", "1e308", "1.7976931348623157e308",
-                             "1.7976931348623158e308", "1.7976931348623159e308", "1e309", "-1e400", "5e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "2e-324", "1e-400",
-                             "2.2250738585072011e-308", "2.2250738585072014e-308", "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999"}) {
+    for (const char* text : {"0",
+                             "-0",
+                             "0.0",
+                             "-0.0e5",
+                             "1",
+                             "-1",
+                             "0.1",
+                             "0.5",
+                             "1e0",
+                             "1E+5",
+                             "1e-5",
+                             "9007199254740993",
+                             "9007199254740992.5",
+                             "1e308",
+                             "1.7976931348623157e308",
+                             "1.7976931348623158e308",
+                             "1.7976931348623159e308",
+                             "1e309",
+                             "-1e400",
+                             "5e-324",
+                             "2.4703282292062327e-324",
+                             "2.4703282292062328e-324",
+                             "2e-324",
+                             "1e-400",
+                             "2.2250738585072011e-308",
+                             "2.2250738585072014e-308",
+                             "1e99999999999999999999",
+                             "1e-99999999999999999999",
+                             "0e99999999999999999999"}) {
         check_equal(text);
     }
-    for (const std::string& text : {"1" + zeros + "e-5000", "0." + zeros + "1e5001", "0." + nines, nines + "e-5000", "1." + zeros + "1", "9007199254740993." + zeros + "1", "0." + zeros}) check_equal(text);
+    for (const std::string& text :
+         {"1" + zeros + "e-5000", "0." + zeros + "1e5001", "0." + nines, nines + "e-5000", "1." + zeros + "1",
+          "9007199254740993." + zeros + "1", "0." + zeros})
+        check_equal(text);
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ void test_small_requests_take_small_pieces() {
     std::vector<Page> pages;
     for (int i = 0; i < 32; ++i) pages.push_back(pool.take(page / 4));
     REQUIRE(pool.held() == 2 * slab);  // one of halves, one of base pieces
-    for (const Page& taken_page : pages) REQUIRE(taken_page.slab == pages[0].slab && taken_page.slab->piece == page / 4);
+    for (const Page& taken_page : pages)
+        REQUIRE(taken_page.slab == pages[0].slab && taken_page.slab->piece == page / 4);
     const Page half = pool.take(slab / 2 - 1), lent = pool.take(slab / 4 + 1);
     REQUIRE(half.slab == lent.slab && pool.held() == 2 * slab);
     REQUIRE(pool.take(slab / 8 + 1).slab->piece == slab / 4);

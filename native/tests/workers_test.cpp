@@ -43,7 +43,8 @@ void test_pauses_double_while_trying_fails() {
     for (const int64_t max : {2, 3, 8}) {
         Pace pace;
         REQUIRE(pace.members(max) == max);
-        for (int64_t expected = Pace::shortest, i = 0; i < 12; ++i, expected = std::min(2 * expected, Pace::longest)) {
+        for (int64_t expected = Pace::shortest, i = 0; i < 12;
+             ++i, expected = std::min(2 * expected, Pace::longest)) {
             pace.note(max, true);
             REQUIRE(until(pace, max, max) == expected);
         }
@@ -85,9 +86,9 @@ void test_trust_returns() {
 void test_who_is_waited_for_and_did_not_run_holds_up() {
     REQUIRE(!Pace::delayed(2, 900, 0, 0));
     REQUIRE(Pace::delayed(2, 900, 301, 301));
-    REQUIRE(!Pace::delayed(2, 900, 300, 900));    // a third is the most that a team of two costs
-    REQUIRE(!Pace::delayed(2, 900, 600, 10));     // waited for, but running
-    REQUIRE(!Pace::delayed(2, 900, 10, 600));     // not running, but not waited for
+    REQUIRE(!Pace::delayed(2, 900, 300, 900));     // a third is the most that a team of two costs
+    REQUIRE(!Pace::delayed(2, 900, 600, 10));      // waited for, but running
+    REQUIRE(!Pace::delayed(2, 900, 10, 600));      // not running, but not waited for
     REQUIRE(Pace::delayed(8, 900, 7 * 101, 101));  // waited for by all the others
     REQUIRE(!Pace::delayed(8, 900, 7 * 100, 100));
 }
@@ -143,7 +144,8 @@ std::atomic<bool> held{false}, released{false};
 
 void hold(int) {
     held = true;
-    while (!released) {}
+    while (!released) {
+    }
 }
 
 // The only helper is held in a signal handler, like a thread that is preempted.

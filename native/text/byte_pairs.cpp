@@ -9,7 +9,8 @@ namespace uwaga {
 
 namespace {
 
-// The characters of the bytes 0 to 255: visible ones of Latin-1 stand for themselves, the others are U+0100 and on.
+// The characters of the bytes 0 to 255: visible ones of Latin-1 stand for themselves, the others are U+0100
+// and on.
 struct Letters {
     std::array<uint32_t, 256> of_byte{};
     std::array<int16_t, 512> byte_of{};  // -1: no byte
@@ -18,7 +19,8 @@ struct Letters {
         byte_of.fill(-1);
         uint32_t next = 256;
         for (uint32_t byte = 0; byte < 256; ++byte) {
-            const bool visible = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+            const bool visible = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) ||
+                                 byte >= 0xae;
             of_byte[byte] = visible ? byte : next++;
             byte_of[of_byte[byte]] = static_cast<int16_t>(byte);
         }
@@ -46,18 +48,22 @@ std::string spelling_of(std::string_view bytes) {
 }
 
 std::size_t hash_of(int32_t left, int32_t right) {
-    const uint64_t pair = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+    const uint64_t pair = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 |
+                          static_cast<uint32_t>(right);
     return static_cast<std::size_t>((pair * 0x9e3779b97f4a7c15u) >> 29);
 }
 
 }  // namespace
 
-BytePairs::BytePairs(const std::vector<std::string_view>& pieces, const std::vector<std::pair<std::string_view, std::string_view>>& merges, bool whole_words)
+BytePairs::BytePairs(const std::vector<std::string_view>& pieces,
+                     const std::vector<std::pair<std::string_view, std::string_view>>& merges,
+                     bool whole_words)
     : whole_words_(whole_words), ids_(pieces.size()), merge_table_(table_size(merges.size()), none) {
     for (const std::string_view piece : pieces) {
         const int32_t id = size();
         pieces_.append(piece);
-        if (!piece.empty() && !ids_.insert(pieces_, id)) throw std::invalid_argument("two pieces are '" + std::string(piece) + "'");
+        if (!piece.empty() && !ids_.insert(pieces_, id))
+            throw std::invalid_argument("two pieces are '" + std::string(piece) + "'");
     }
     for (std::size_t byte = 0; byte < 256; ++byte) {
         std::string letter;
@@ -69,8 +75,11 @@ BytePairs::BytePairs(const std::vector<std::string_view>& pieces, const std::vec
     for (const auto& [left, right] : merges) {
         joined.assign(left).append(right);
         const Merge merge{id_of(left), id_of(right), id_of(joined)};
-        for (const auto& [part, id] : {std::pair(left, merge.left), std::pair(right, merge.right), std::pair(std::string_view(joined), merge.merged)}) {
-            if (id == none) throw std::invalid_argument("a merge needs the piece '" + std::string(part) + "', which the vocabulary lacks");
+        for (const auto& [part, id] : {std::pair(left, merge.left), std::pair(right, merge.right),
+                                       std::pair(std::string_view(joined), merge.merged)}) {
+            if (id == none)
+                throw std::invalid_argument("a merge needs the piece '" + std::string(part) +
+                                            "', which the vocabulary lacks");
         }
         add(merge);
     }
@@ -88,7 +97,8 @@ void BytePairs::add(const Merge& merge) {
 }
 
 const BytePairs::Merge* BytePairs::merge(int32_t left, int32_t right) const {
-    for (std::size_t slot = hash_of(left, right) & (merge_table_.size() - 1); merge_table_[slot] != none; slot = (slot + 1) & (merge_table_.size() - 1)) {
+    for (std::size_t slot = hash_of(left, right) & (merge_table_.size() - 1); merge_table_[slot] != none;
+         slot = (slot + 1) & (merge_table_.size() - 1)) {
         const Merge& merge = merges_[static_cast<std::size_t>(merge_table_[slot])];
         if (merge.left == left && merge.right == right) return &merge;
     }
@@ -101,14 +111,17 @@ std::string BytePairs::letters() {
     return text;
 }
 
-std::string_view BytePairs::piece(int32_t id) const { return id < 0 || id >= size() ? std::string_view() : pieces_[id]; }
+std::string_view BytePairs::piece(int32_t id) const {
+    return id < 0 || id >= size() ? std::string_view() : pieces_[id];
+}
 
 std::string BytePairs::bytes(int32_t id) const {
     const std::string_view text = piece(id);
     std::string result;
     for (std::size_t position = 0; position < text.size(); ++position) {
         uint32_t letter = static_cast<uint8_t>(text[position]);
-        if (letter >= 0xc0 && letter < 0xe0 && position + 1 < text.size()) letter = (letter & 31) << 6 | (static_cast<uint8_t>(text[++position]) & 63);
+        if (letter >= 0xc0 && letter < 0xe0 && position + 1 < text.size())
+            letter = (letter & 31) << 6 | (static_cast<uint8_t>(text[++position]) & 63);
         else if (letter >= 128) return std::string(text);
         if (letter >= alphabet().byte_of.size() || alphabet().byte_of[letter] < 0) return std::string(text);
         result += static_cast<char>(alphabet().byte_of[letter]);
@@ -121,14 +134,16 @@ std::vector<int32_t> BytePairs::encode(std::string_view word) const {
         const int32_t id = id_of(spelling_of(word));
         if (id != none) return {id};
     }
-    // A list of symbols, from which merged ones are removed; possible merges wait in the order of rank and position.
+    // A list of symbols, from which merged ones are removed; possible merges wait in the order of rank and
+    // position.
     struct Symbol {
         int32_t id, before, after;
     };
     std::vector<Symbol> symbols;
     symbols.reserve(word.size());
     for (const char byte : word) {
-        const int32_t id = byte_ids_[static_cast<uint8_t>(byte)], position = static_cast<int32_t>(symbols.size());
+        const int32_t id = byte_ids_[static_cast<uint8_t>(byte)],
+                      position = static_cast<int32_t>(symbols.size());
         if (id != none) symbols.push_back({id, position - 1, position + 1});
     }
     if (symbols.empty()) return {};
@@ -136,7 +151,9 @@ std::vector<int32_t> BytePairs::encode(std::string_view word) const {
     const int32_t count = static_cast<int32_t>(symbols.size());
     using PossibleMerge = std::pair<const Merge*, int32_t>;  // merges are in the order of their ranks
     std::priority_queue<PossibleMerge, std::vector<PossibleMerge>, std::greater<>> queue;
-    const auto symbol = [&](int32_t position) -> Symbol& { return symbols[static_cast<std::size_t>(position)]; };
+    const auto symbol = [&](int32_t position) -> Symbol& {
+        return symbols[static_cast<std::size_t>(position)];
+    };
     const auto propose = [&](int32_t position) {
         if (position == none || symbol(position).after == none) return;
         const Merge* matching_merge = merge(symbol(position).id, symbol(symbol(position).after).id);
@@ -149,7 +166,8 @@ std::vector<int32_t> BytePairs::encode(std::string_view word) const {
         Symbol& left = symbol(position);
         if (left.id == none || left.after == none) continue;
         Symbol& right = symbol(left.after);
-        const Merge* current = merge(left.id, right.id);  // of other symbols, perhaps, which make the same piece
+        const Merge* current = merge(left.id, right.id);  // of other symbols, perhaps, which make the same
+                                                          // piece
         if (!current || current->merged != candidate->merged) continue;
         left.id = current->merged;
         right.id = none;

@@ -27,13 +27,16 @@ CharacterMap::CharacterMap(std::string_view compiled) {
     if (compiled.empty()) return;
     uint32_t size = 0;
     if (compiled.size() <= sizeof size) throw std::invalid_argument("its character map is damaged");
-    for (std::size_t byte = sizeof size; byte-- > 0;) size = size << 8 | static_cast<unsigned char>(compiled[byte]);
+    for (std::size_t byte = sizeof size; byte-- > 0;)
+        size = size << 8 | static_cast<unsigned char>(compiled[byte]);
     compiled.remove_prefix(sizeof size);
-    if (size >= compiled.size() || size < sizeof(uint32_t)) throw std::invalid_argument("its character map is damaged");
+    if (size >= compiled.size() || size < sizeof(uint32_t))
+        throw std::invalid_argument("its character map is damaged");
     units_.resize(size / sizeof(uint32_t));
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
         for (std::size_t byte = sizeof(uint32_t); byte-- > 0;) {
-            units_[unit] = units_[unit] << 8 | static_cast<unsigned char>(compiled[unit * sizeof(uint32_t) + byte]);
+            units_[unit] = units_[unit] << 8 |
+                           static_cast<unsigned char>(compiled[unit * sizeof(uint32_t) + byte]);
         }
     }
     results_ = compiled.substr(size);

@@ -17,7 +17,8 @@ class Pieces {
         const std::size_t index = static_cast<std::size_t>(id);
         return {text_.data() + starts_[index], starts_[index + 1] - starts_[index] - 1};
     }
-    void append(std::string_view piece);  // gives it the next id; throws std::invalid_argument beyond 4 GB or 2^31 - 1 pieces
+    void append(std::string_view piece);  // gives it the next id; throws std::invalid_argument beyond 4 GB or
+                                          // 2^31 - 1 pieces
 
   private:
     std::string text_;                    // the pieces, each with a zero byte at its end
@@ -27,7 +28,8 @@ class Pieces {
 // The size of a hash table, a power of 2, of which at most three quarters are used.
 std::size_t table_size(std::size_t entries);
 
-// Maps pieces to ids. It stores only ids, so each call takes their `Pieces`. It does not grow: `capacity` ids may be inserted.
+// Maps pieces to ids. It stores only ids, so each call takes their `Pieces`. It does not grow: `capacity` ids
+// may be inserted.
 class PieceIds {
   public:
     static constexpr int32_t none = -1;

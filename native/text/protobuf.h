@@ -15,7 +15,7 @@ struct DamagedMessage : std::invalid_argument {
 
 struct Field {
     uint64_t number = 0;
-    uint64_t value = 0;          // of a varint or a fixed number
+    uint64_t value = 0;           // of a varint or a fixed number
     std::string_view bytes = {};  // of a string, bytes or message
 
     bool flag() const { return value != 0; }

@@ -14,7 +14,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr float unknown_penalty = 10;   // below the lowest score: the cost of an unknown character
+constexpr float unknown_penalty = 10;  // below the lowest score: the cost of an unknown character
 
 // The byte that a piece such as <0x0A> stands for, or -1.
 int byte_of(std::string_view piece) {
@@ -26,7 +26,8 @@ int byte_of(std::string_view piece) {
 }
 
 void append_with_spaces(std::string& text, std::string_view piece) {
-    for (std::size_t position; (position = piece.find(space_mark)) != std::string_view::npos; piece.remove_prefix(position + space_mark.size())) {
+    for (std::size_t position; (position = piece.find(space_mark)) != std::string_view::npos;
+         piece.remove_prefix(position + space_mark.size())) {
         text.append(piece.substr(0, position)).push_back(' ');
     }
     text += piece;
@@ -104,7 +105,9 @@ void SentencePiece::read_normaliser(std::string_view message, NormaliserSpec& sp
 
 // Check the pieces, and build the indices that find them.
 void SentencePiece::index_pieces() {
-    const auto is_normal = [](Kind kind) { return kind == Kind::normal || kind == Kind::user_defined || kind == Kind::unused; };
+    const auto is_normal = [](Kind kind) {
+        return kind == Kind::normal || kind == Kind::user_defined || kind == Kind::unused;
+    };
     const auto normal = static_cast<std::size_t>(std::count_if(kinds_.begin(), kinds_.end(), is_normal));
     normal_ = PieceIds(normal);
     special_ = PieceIds(kinds_.size() - normal);
@@ -130,13 +133,15 @@ void SentencePiece::index_pieces() {
         }
         if (kind(id) == Kind::byte) {
             const int byte = byte_of(text);
-            if (byte < 0 || !byte_fallback_) throw std::invalid_argument("piece " + std::to_string(id) + " cannot be a byte");
+            if (byte < 0 || !byte_fallback_)
+                throw std::invalid_argument("piece " + std::to_string(id) + " cannot be a byte");
             byte_ids_[static_cast<std::size_t>(byte)] = id;
         }
     }
     if (unknown_ < 0) throw std::invalid_argument("it has no unknown symbol");
     if (normal == 0) throw std::invalid_argument("it has no pieces");
-    if (std::find(byte_ids_.begin(), byte_ids_.end(), -1) != byte_ids_.end()) throw std::invalid_argument("it lacks pieces of bytes");
+    if (std::find(byte_ids_.begin(), byte_ids_.end(), -1) != byte_ids_.end())
+        throw std::invalid_argument("it lacks pieces of bytes");
     if (algorithm_ == Algorithm::unigram) trie_ = Trie(std::move(keys));
     user_defined_ = Trie(std::move(user_defined));
 }
@@ -182,7 +187,8 @@ std::vector<SentencePiece::Part> SentencePiece::best_path(std::string_view text)
             const int32_t id = trie_.value(node);
             if (id == Trie::none || kind(id) == Kind::unused) continue;
             const bool protected_piece = kind(id) == Kind::user_defined;  // taken whatever else is possible
-            propose(start, end, protected_piece ? static_cast<float>(end - start) * highest_ - 0.1f : score(id), id);
+            propose(start, end,
+                    protected_piece ? static_cast<float>(end - start) * highest_ - 0.1f : score(id), id);
             covered |= end == character;
         }
         if (!covered) propose(start, character, lowest_ - unknown_penalty, unknown_);
@@ -196,8 +202,9 @@ std::vector<SentencePiece::Part> SentencePiece::best_path(std::string_view text)
     return parts;
 }
 
-// Byte-pair encoding: of two neighbours whose concatenation is a piece, those of the highest score are merged first, and
-// of equal ones the leftmost. Pieces that are unused serve as steps to longer ones, and are taken apart at the end.
+// Byte-pair encoding: of two neighbours whose concatenation is a piece, those of the highest score are merged
+// first, and of equal ones the leftmost. Pieces that are unused serve as steps to longer ones, and are taken
+// apart at the end.
 std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) const {
     constexpr int64_t none = -1;
     struct Symbol {
@@ -209,33 +216,41 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
         float score;
         int64_t left, right;
         std::size_t size;
-        bool operator<(const Pair& other) const { return score < other.score || (score == other.score && left > other.left); }
+        bool operator<(const Pair& other) const {
+            return score < other.score || (score == other.score && left > other.left);
+        }
     };
     std::vector<Symbol> symbols;
     for (std::string_view remaining = text; !remaining.empty();) {
         const std::size_t user_defined_length = user_defined_.longest_prefix(remaining);
-        const std::string_view first = user_defined_length ? remaining.substr(0, user_defined_length) : first_character(remaining);
+        const std::string_view first = user_defined_length ? remaining.substr(0, user_defined_length)
+                                                           : first_character(remaining);
         const auto index = static_cast<int64_t>(symbols.size());
         remaining.remove_prefix(first.size());
         symbols.push_back({first, index - 1, remaining.empty() ? none : index + 1, user_defined_length > 0});
     }
     const auto symbol = [&](int64_t index) -> Symbol& { return symbols[static_cast<std::size_t>(index)]; };
     std::priority_queue<Pair> pairs;
-    std::unordered_map<std::string_view, std::size_t> left_sizes;  // of unused pieces: the size of the left one
+    std::unordered_map<std::string_view, std::size_t> left_sizes;  // of unused pieces: the size of the left
+                                                                   // one
     const auto propose = [&](int64_t left, int64_t right) {
-        if (left == none || right == none || symbol(left).protected_symbol || symbol(right).protected_symbol) return;
-        const std::string_view joined(symbol(left).text.data(), symbol(left).text.size() + symbol(right).text.size());
+        if (left == none || right == none || symbol(left).protected_symbol || symbol(right).protected_symbol)
+            return;
+        const std::string_view joined(symbol(left).text.data(),
+                                      symbol(left).text.size() + symbol(right).text.size());
         const int32_t id = normal_.find(pieces_, joined);
         if (id == PieceIds::none) return;
         pairs.push({score(id), left, right, joined.size()});
         if (kind(id) == Kind::unused) left_sizes[joined] = symbol(left).text.size();
     };
-    for (std::size_t right = 1; right < symbols.size(); ++right) propose(static_cast<int64_t>(right) - 1, static_cast<int64_t>(right));
+    for (std::size_t right = 1; right < symbols.size(); ++right)
+        propose(static_cast<int64_t>(right) - 1, static_cast<int64_t>(right));
     while (!pairs.empty()) {
         const Pair pair = pairs.top();
         pairs.pop();
         Symbol &left = symbol(pair.left), &right = symbol(pair.right);
-        if (left.text.empty() || right.text.empty() || left.text.size() + right.text.size() != pair.size) continue;
+        if (left.text.empty() || right.text.empty() || left.text.size() + right.text.size() != pair.size)
+            continue;
         left.text = {left.text.data(), pair.size};
         left.after = right.after;
         if (left.after != none) symbol(left.after).before = pair.left;
@@ -277,7 +292,8 @@ std::vector<SentencePiece::Part> SentencePiece::characters(std::string_view text
     std::vector<Part> parts;
     while (!text.empty()) {
         const std::size_t user_defined_length = user_defined_.longest_prefix(text);
-        const std::string_view character = user_defined_length ? text.substr(0, user_defined_length) : first_character(text);
+        const std::string_view character = user_defined_length ? text.substr(0, user_defined_length)
+                                                               : first_character(text);
         parts.push_back({character, id_of(character)});
         text.remove_prefix(character.size());
     }
@@ -338,7 +354,8 @@ std::string SentencePiece::join(const std::vector<std::string_view>& pieces) con
             text += piece(id) == part ? std::string_view(unknown_text_) : part;
             continue;
         }
-        if (first && (spec_.add_prefix || spec_.remove_extra_spaces) && part.substr(0, space_mark.size()) == space_mark) {
+        if (first && (spec_.add_prefix || spec_.remove_extra_spaces) &&
+            part.substr(0, space_mark.size()) == space_mark) {
             part.remove_prefix(space_mark.size());
             dropped = !spec_.remove_extra_spaces;  // otherwise each space at the beginning is dropped
         }

@@ -1,8 +1,8 @@
 // SentencePiece tokenisers (Kudo and Richardson 2018): a model file read, texts segmented and joined.
 //
-// Unigram models take the most probable segmentation (Kudo 2018), BPE models merge by rank (Sennrich et al. 2016), others
-// know whole words or single characters. The library `sentencepiece` is the law: the same ids and texts
-// (tests/tokenizers/test_native_sentencepiece.py).
+// Unigram models take the most probable segmentation (Kudo 2018), BPE models merge by rank (Sennrich et al.
+// 2016), others know whole words or single characters. The library `sentencepiece` is the law: the same ids
+// and texts (tests/tokenizers/test_native_sentencepiece.py).
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,9 @@ class SentencePiece {
     int32_t checked(int32_t id) const;            // throws std::out_of_range if no piece has it
 
     // A text as the pieces spell it. Without `prefix` no space is added, here and below.
-    std::string normalise(std::string_view text, bool prefix = true) const { return normaliser_->normalise(text, user_defined_, prefix); }
+    std::string normalise(std::string_view text, bool prefix = true) const {
+        return normaliser_->normalise(text, user_defined_, prefix);
+    }
     // The segments of a text in UTF-8, in which malformed bytes become U+FFFD.
     std::vector<Segment> segment(std::string_view text, bool prefix = true) const;
     std::vector<int32_t> encode(std::string_view text, bool prefix = true) const;
@@ -54,7 +56,14 @@ class SentencePiece {
 
   private:
     enum class Algorithm : uint8_t { unigram = 1, bpe = 2, words = 3, characters = 4 };
-    enum class Kind : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+    enum class Kind : uint8_t {
+        normal = 1,
+        unknown = 2,
+        control = 3,
+        user_defined = 4,
+        unused = 5,
+        byte = 6
+    };
     struct Part {  // of a normalised text
         std::string_view text;
         int32_t id;
@@ -84,7 +93,8 @@ class SentencePiece {
     int32_t unknown_ = -1;
     Algorithm algorithm_ = Algorithm::unigram;
     bool byte_fallback_ = false;
-    std::string unknown_text_ = " \xe2\x81\x87 ", start_piece_ = "<s>", end_piece_ = "</s>", pad_piece_ = "<pad>";
+    std::string unknown_text_ = " \xe2\x81\x87 ", start_piece_ = "<s>", end_piece_ = "</s>",
+                pad_piece_ = "<pad>";
     NormaliserSpec spec_, reverse_spec_;  // as read; reverse: of decoded texts
     std::unique_ptr<Normaliser> normaliser_, reverse_;
 };

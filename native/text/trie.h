@@ -41,7 +41,8 @@ class Trie {
         }
         if (nodes_.empty()) return;
         roots_.fill(none);
-        for (int32_t child = nodes_[0].first; child < nodes_[0].last; ++child) roots_[bytes_[static_cast<std::size_t>(child)]] = child;
+        for (int32_t child = nodes_[0].first; child < nodes_[0].last; ++child)
+            roots_[bytes_[static_cast<std::size_t>(child)]] = child;
     }
 
     // The node that a byte leads to, or none.

@@ -18,7 +18,8 @@ inline std::string_view first_character(std::string_view text) {
     return text.substr(0, std::min(text.size(), character_bytes(text[0])));
 }
 
-// Bytes of a well-formed character at the start of `text`, or 0: no overlong form, surrogate or code point above U+10FFFF.
+// Bytes of a well-formed character at the start of `text`, or 0: no overlong form, surrogate or code point
+// above U+10FFFF.
 inline std::size_t well_formed(std::string_view text) {
     if (text.empty()) return 0;
     const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };

@@ -7,16 +7,21 @@
 
 namespace uwaga {
 
-int64_t PromptCache::Entry::cached() const { return prompt ? static_cast<int64_t>(prompt->offsets.size()) : 0; }
+int64_t PromptCache::Entry::cached() const {
+    return prompt ? static_cast<int64_t>(prompt->offsets.size()) : 0;
+}
 
 PromptCache::Match PromptCache::find(const int32_t* tokens, int64_t count) {
     Match match;
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Entry& entry : entries_) {
-        const int64_t common = std::mismatch(tokens, tokens + count, entry.tokens.begin(), entry.tokens.end()).first - tokens;
+        const int64_t common = std::mismatch(tokens, tokens + count, entry.tokens.begin(), entry.tokens.end())
+                                   .first -
+                               tokens;
         const int64_t cached = std::min(common, entry.cached());
         match.repeated = std::max(match.repeated, common);
-        // Of two equally long matches, the shorter prompt: only a complete prompt can be continued and cached.
+        // Of two equally long matches, the shorter prompt: only a complete prompt can be continued and
+        // cached.
         if (cached > match.cached || (cached && cached == match.cached && cached == entry.cached())) {
             match.prompt = entry.prompt;
             match.cached = cached;
@@ -35,7 +40,9 @@ void PromptCache::remember(std::vector<int32_t> tokens, std::shared_ptr<const Pr
         dropped.push_back(std::move(*entry));
         entries_.erase(entry);
     };
-    const auto duplicate = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.prompt ? entry.prompt == added.prompt : entry.tokens == added.tokens; });
+    const auto duplicate = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+        return entry.prompt ? entry.prompt == added.prompt : entry.tokens == added.tokens;
+    });
     if (duplicate != entries_.end()) drop(duplicate);
     entries_.push_back(std::move(added));
     while (entries_.size() > max_prompts || count_cached() > max_tokens) drop(entries_.begin());

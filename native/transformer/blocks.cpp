@@ -17,12 +17,21 @@ Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t
     // Avoid multiples of 512 bytes, as above. The quantising kernel fills the padding.
     int64_t bytes = rounded(width, 64);
     if (bytes % 512 == 0) bytes += 64;
-    return {x, rows, width, stride, ws.quantised.ensure(rows * terms * bytes), ws.scales.ensure(rows * terms), bytes, ws.spread.ensure(2 * width), terms};
+    return {x,
+            rows,
+            width,
+            stride,
+            ws.quantised.ensure(rows * terms * bytes),
+            ws.scales.ensure(rows * terms),
+            bytes,
+            ws.spread.ensure(2 * width),
+            terms};
 }
 
 void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y) {
     const int64_t stride = stride_of(model.shape.width);
-    model.kernels->norm(x, rows, model.shape.width, stride, norm.gain, norm.bias, model.shape.epsilon, model.shape.rms, y, stride);
+    model.kernels->norm(x, rows, model.shape.width, stride, norm.gain, norm.bias, model.shape.epsilon,
+                        model.shape.rms, y, stride);
 }
 
 Rows block_input(const Model& model, const BlockNorms& norm, const float* x, int64_t rows, Workspace& ws) {
@@ -35,8 +44,10 @@ Rows block_input(const Model& model, const BlockNorms& norm, const float* x, int
 
 namespace {
 
-// The end of a block with one norm: y, made by the whole team, is normalised into or copied to each member's x.
-void finish_block(const Model& model, const BlockNorms& norm, const float* y, int64_t rows, float* x, const ThreadSlice& slice) {
+// The end of a block with one norm: y, made by the whole team, is normalised into or copied to each member's
+// x.
+void finish_block(const Model& model, const BlockNorms& norm, const float* y, int64_t rows, float* x,
+                  const ThreadSlice& slice) {
     const int64_t stride = stride_of(model.shape.width);
     slice.wait();
     if (norm.after.gain) normalise(model, norm.after, y, rows, x);
@@ -45,7 +56,8 @@ void finish_block(const Model& model, const BlockNorms& norm, const float* y, in
 
 }  // namespace
 
-void block_output(const Model& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+void block_output(const Model& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x,
+                  Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
     const int64_t width = model.shape.width, stride = stride_of(width);
     Epilogue residual;
     residual.bias = out.bias;
@@ -67,17 +79,20 @@ void block_output(const Model& model, const Linear& out, const BlockNorms& norm,
     finish_block(model, norm, y, in.rows, x, slice);
 }
 
-void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice) {
+void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, float* x, int64_t rows,
+           Workspace& shared, const ThreadSlice& slice) {
     const int64_t width = model.shape.width, stride = stride_of(width);
     float* y = slice.count == 1 ? x : shared.features.get();
     for (int64_t row = slice.first(rows); row < slice.last(rows); ++row) {
-        model.kernels->ssru(unit.forget + row * unit.stride, unit.input + row * unit.stride, unit.before + row * unit.cells_stride,
-                            x + row * stride, width, unit.after + row * unit.cells_stride, y + row * stride);
+        model.kernels->ssru(unit.forget + row * unit.stride, unit.input + row * unit.stride,
+                            unit.before + row * unit.cells_stride, x + row * stride, width,
+                            unit.after + row * unit.cells_stride, y + row * stride);
     }
     finish_block(model, norm, y, rows, x, slice);
 }
 
-void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws,
+                  Workspace& shared, const ThreadSlice& slice) {
     const Kernels& kernels = *model.kernels;
     const int64_t inner = layer.inner.weight.outputs(), inner_stride = stride_of(inner);
     Rows in = block_input(model, layer.norm, x, rows, ws);
@@ -107,7 +122,8 @@ void scale_output(const Model& model, float* x, int64_t rows) {
     }
 }
 
-void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x, Workspace& ws) {
+void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions,
+                int64_t rows, float* x, Workspace& ws) {
     const Shape& shape = model.shape;
     const int64_t stride = stride_of(shape.width);
     embed(*model.kernels, side.embedding, tokens, rows, shape.embedding_scale, x, stride);
@@ -119,10 +135,15 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     }
     if (side.positions) {
         const std::vector<int32_t>* replaced = nullptr;
-        if (model.edits) replaced = &side == &model.source ? &model.edits->source_positions : &model.edits->target_positions;
+        if (model.edits)
+            replaced = &side == &model.source ? &model.edits->source_positions
+                                              : &model.edits->target_positions;
         for (int64_t row = 0; row < rows; ++row) {
             const std::size_t index = static_cast<std::size_t>(positions[row]);
-            const float* position = side.positions + (replaced && index < replaced->size() ? (*replaced)[index] : positions[row]) * shape.width;
+            const float* position = side.positions + (replaced && index < replaced->size()
+                                                          ? (*replaced)[index]
+                                                          : positions[row]) *
+                                                         shape.width;
             float* to = x + row * stride;
             for (int64_t i = 0; i < shape.width; ++i) to[i] += position[i];
         }
@@ -133,7 +154,9 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
 const float* rotary_angles(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws) {
     if (model.rotary.empty()) return nullptr;
     const int64_t width = model.shape.decoder.width, tables = static_cast<int64_t>(model.rotary.size());
-    const std::vector<int32_t>* replaced = model.edits && !model.edits->target_positions.empty() ? &model.edits->target_positions : nullptr;
+    const std::vector<int32_t>* replaced = model.edits && !model.edits->target_positions.empty()
+                                               ? &model.edits->target_positions
+                                               : nullptr;
     float* to = ws.angles.ensure(rows * tables * width);
     for (int64_t row = 0; row < rows; ++row) {
         const std::size_t index = static_cast<std::size_t>(positions[row]);
@@ -146,32 +169,42 @@ const float* rotary_angles(const Model& model, const int32_t* positions, int64_t
     return to;
 }
 
-void normalise_and_rotate(const Model& model, const DecoderLayer& layer, const float* angles, bool queries, float* projected) {
+void normalise_and_rotate(const Model& model, const DecoderLayer& layer, const float* angles, bool queries,
+                          float* projected) {
     const Heads& heads = model.shape.decoder;
     const auto process_heads = [&](float* x, int64_t count, const float* gain) {
         const auto normalised = [&](bool rotated) {
-            if (gain && model.shape.norm_rotated == rotated) model.kernels->norm(x, count, heads.width, heads.width, gain, nullptr, model.shape.epsilon, true, x, heads.width);
+            if (gain && model.shape.norm_rotated == rotated)
+                model.kernels->norm(x, count, heads.width, heads.width, gain, nullptr, model.shape.epsilon,
+                                    true, x, heads.width);
         };
         normalised(false);
-        if (layer.rotary >= 0) model.kernels->rotate(x, count, heads.width, angles + layer.rotary * heads.width);
+        if (layer.rotary >= 0)
+            model.kernels->rotate(x, count, heads.width, angles + layer.rotary * heads.width);
         normalised(true);
     };
     if (queries) process_heads(projected, heads.count, layer.query_norm);
     process_heads(projected + heads.inner(), heads.count / heads.group, layer.key_norm);
 }
 
-void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys, CachedAttention attention) {
+void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys,
+                 CachedAttention attention) {
     attention.heads = heads.count;
     attention.group = heads.group;
     attention.head_width = attention.head_stride = heads.width;
     attention.scale = heads.scale;
     attention.cap = heads.cap;
     const int64_t value = heads.key_width();
-    if (float16) model.kernels->attend_float16(attention, static_cast<const uint16_t*>(keys), static_cast<const uint16_t*>(keys) + value);
-    else model.kernels->attend_float(attention, static_cast<const float*>(keys), static_cast<const float*>(keys) + value);
+    if (float16)
+        model.kernels->attend_float16(attention, static_cast<const uint16_t*>(keys),
+                                      static_cast<const uint16_t*>(keys) + value);
+    else
+        model.kernels->attend_float(attention, static_cast<const float*>(keys),
+                                    static_cast<const float*>(keys) + value);
 }
 
-CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias,
+                             float* weights, float* context) {
     CachedAttention attention;
     attention.query = query;
     attention.offsets = offsets;
@@ -182,7 +215,8 @@ CachedAttention single_query(const float* query, const int64_t* offsets, int64_t
     return attention;
 }
 
-void attend_cached(const Model& model, const Heads& heads, const QueryPosition& position, const void* keys, const CachedAttention& attention) {
+void attend_cached(const Model& model, const Heads& heads, const QueryPosition& position, const void* keys,
+                   const CachedAttention& attention) {
     const bool float16 = model.shape.float16_cache;
     if (model.edits) attend_edited(model, heads, position, float16, keys, attention);
     else attend_keys(model, heads, float16, keys, attention);
@@ -190,17 +224,20 @@ void attend_cached(const Model& model, const Heads& heads, const QueryPosition& 
 
 void store_key_value(const Model& model, const float* key_value, uint8_t* to) {
     const int64_t width = model.key_value_width();
-    if (model.shape.float16_cache) model.kernels->to_float16(key_value, width, reinterpret_cast<uint16_t*>(to));
+    if (model.shape.float16_cache)
+        model.kernels->to_float16(key_value, width, reinterpret_cast<uint16_t*>(to));
     else std::memcpy(to, key_value, static_cast<std::size_t>(width) * sizeof(float));
 }
 
-const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws) {
+const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query,
+                           int64_t length, Workspace& ws) {
     if (!side.relative_bias) return nullptr;
     const int64_t max_distance = model.shape.max_distance;
     float* bias = ws.bias.ensure(heads.count * length);
     for (int64_t head = 0; head < heads.count; ++head) {
         const float* head_bias = side.relative_bias + head * (2 * max_distance + 1) + max_distance;
-        for (int64_t key = 0; key < length; ++key) bias[head * length + key] = head_bias[std::clamp(key - query, -max_distance, max_distance)];
+        for (int64_t key = 0; key < length; ++key)
+            bias[head * length + key] = head_bias[std::clamp(key - query, -max_distance, max_distance)];
     }
     return bias;
 }

@@ -18,11 +18,13 @@ class Builder : private PartReader {
         const Shape& shape = model_.shape;
         if (model_.has_source()) {
             model_.source = side("source", model_.source_vocabulary, shape.encoder.count);
-            for (int64_t l = 0; l < integer("encoder_layers", 1); ++l) model_.encoder.push_back(encoder_layer("encoder." + std::to_string(l) + "."));
+            for (int64_t l = 0; l < integer("encoder_layers", 1); ++l)
+                model_.encoder.push_back(encoder_layer("encoder." + std::to_string(l) + "."));
             if (shape.pre_norm) model_.encoder_norm = norm("encoder_norm");
         }
         model_.target = side("target", model_.target_vocabulary, shape.decoder.count);
-        for (int64_t l = 0; l < integer("decoder_layers", 1); ++l) model_.decoder.push_back(decoder_layer("decoder." + std::to_string(l) + "."));
+        for (int64_t l = 0; l < integer("decoder_layers", 1); ++l)
+            model_.decoder.push_back(decoder_layer("decoder." + std::to_string(l) + "."));
         if (shape.pre_norm) model_.decoder_norm = norm("decoder_norm");
         model_.output_weight = matrix("output", model_.target_vocabulary, shape.width);
         model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
@@ -71,14 +73,17 @@ class Builder : private PartReader {
             const std::string prefix = "rotary." + std::to_string(table) + ".";
             Rotary rotary;
             rotary.factor = setting(prefix + "factor");
-            for (int64_t pair = 0; pair < shape.decoder.width / 2; ++pair) rotary.frequencies.push_back(setting(prefix + std::to_string(pair)));
+            for (int64_t pair = 0; pair < shape.decoder.width / 2; ++pair)
+                rotary.frequencies.push_back(setting(prefix + std::to_string(pair)));
             model_.rotary.push_back(std::move(rotary));
         }
     }
 
-    // The norms of a head's queries and keys, the window and the rotary positions of layer model_.decoder.size().
+    // The norms of a head's queries and keys, the window and the rotary positions of layer
+    // model_.decoder.size().
     void configure_queries_and_keys(const std::string& self, DecoderLayer& layer) {
-        const int64_t width = model_.shape.decoder.width, number = static_cast<int64_t>(model_.decoder.size());
+        const int64_t width = model_.shape.decoder.width,
+                      number = static_cast<int64_t>(model_.decoder.size());
         layer.query_norm = optional_vector(self + ".query_norm.weight", width);
         layer.key_norm = optional_vector(self + ".key_norm.weight", width);
         const int64_t window = integer("window", 0), global_every = integer("global_every", 0);
@@ -105,7 +110,8 @@ class Builder : private PartReader {
             layer.forget = linear(prefix + "ssru.forget", width, width);
             layer.input = linear(prefix + "ssru.input", width, width);
         } else {
-            layer.query_key_value = linear(self + ".query_key_value", model_.shape.decoder.projected_width(), width);
+            layer.query_key_value = linear(self + ".query_key_value", model_.shape.decoder.projected_width(),
+                                           width);
             layer.self_output = linear(self + ".output", width, inner);
         }
         layer.self_norm = block_norms(self);
@@ -129,12 +135,14 @@ class Builder : private PartReader {
             }
         };
         for (EncoderLayer& l : model_.encoder) {
-            add({&l.query_key_value, &l.self_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+            add({&l.query_key_value, &l.self_output, &l.feed_forward.gate, &l.feed_forward.inner,
+                 &l.feed_forward.outer});
         }
         for (DecoderLayer& l : model_.decoder) add({&l.key_value});
         const std::size_t step = matrices.size();
         for (DecoderLayer& l : model_.decoder) {
-            add({&l.query_key_value, &l.self_output, &l.forget, &l.input, &l.query, &l.cross_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
+            add({&l.query_key_value, &l.self_output, &l.forget, &l.input, &l.query, &l.cross_output,
+                 &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
         }
         matrices.push_back(&model_.output_weight);
         choose_output_terms(matrices);
@@ -142,7 +150,8 @@ class Builder : private PartReader {
             const Matrix& next = *matrices[i + 1 < matrices.size() ? i + 1 : step];
             if (!matrices[i]->quantised() || !next.quantised()) continue;
             const bool int8 = next.kind == Matrix::Kind::int8;
-            const int64_t size = int8 ? int8_panels_size(next.outputs(), next.inputs()) : int4_panels_size(next.outputs(), next.inputs());
+            const int64_t size = int8 ? int8_panels_size(next.outputs(), next.inputs())
+                                      : int4_panels_size(next.outputs(), next.inputs());
             const void* const panels = int8 ? static_cast<const void*>(next.int8.panels) : next.int4.panels;
             if (matrices[i]->kind == Matrix::Kind::int8) {
                 matrices[i]->int8.prefetch = static_cast<const int8_t*>(panels);
@@ -154,8 +163,8 @@ class Builder : private PartReader {
         }
     }
 
-    // Rounding the inputs of a decoder-only model's output layer changes its probabilities as much as that of several layers;
-    // two terms are worth their time where the output layer is a small part of the model.
+    // Rounding the inputs of a decoder-only model's output layer changes its probabilities as much as that of
+    // several layers; two terms are worth their time where the output layer is a small part of the model.
     void choose_output_terms(const std::vector<Matrix*>& matrices) {
         const Matrix& output = model_.output_weight;
         if (model_.has_source() || output.kind != Matrix::Kind::int8 || output.inputs() > 16384) return;
@@ -204,7 +213,8 @@ class Builder : private PartReader {
 }  // namespace
 
 void configure_pools(Model& model) {
-    const int64_t page = page_entries * model.key_value_width() * static_cast<int64_t>(model.decoder.size()) * model.cache_element_size();
+    const int64_t page = page_entries * model.key_value_width() * static_cast<int64_t>(model.decoder.size()) *
+                         model.cache_element_size();
     model.pages.configure(page, int64_t{16} << 20);
     model.chunks.configure(page, int64_t{4} << 20);
 }

@@ -11,7 +11,8 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t min_part_rows = 8;  // minimum per thread: with fewer, two threads would read all weights for little
+constexpr int64_t min_part_rows = 8;  // minimum per thread: with fewer, two threads would read all weights
+                                      // for little
 
 // The keys, each followed by its value, that a row attends to.
 struct RowKeys {
@@ -20,7 +21,10 @@ struct RowKeys {
     int64_t length;
     int64_t position;  // of the first key
 
-    uintptr_t first(int64_t element_size) const { return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(length > 0 ? offsets[0] * element_size : 0); }
+    uintptr_t first(int64_t element_size) const {
+        return reinterpret_cast<uintptr_t>(base) +
+               static_cast<uintptr_t>(length > 0 ? offsets[0] * element_size : 0);
+    }
 };
 
 // Computed rows [first, last) of a step. `next` holds the tables, which already contain this step's entries.
@@ -41,7 +45,9 @@ struct StepRows {
 
     int64_t rows() const { return last - first; }
     int64_t state_row(int64_t row) const { return row_numbers ? row_numbers[first + row] : first + row; }
-    const State::Sentence& sentence(int64_t row) const { return next.sentences[static_cast<std::size_t>(state_row(row) / next.beams)]; }
+    const State::Sentence& sentence(int64_t row) const {
+        return next.sentences[static_cast<std::size_t>(state_row(row) / next.beams)];
+    }
     const int64_t* table(int64_t row) const { return next.tables.data() + state_row(row) * next.stride; }
 
     void reserve();
@@ -49,9 +55,11 @@ struct StepRows {
     void store(std::size_t l, int64_t row, float* projected, int64_t stride);
     RowKeys target_keys(std::size_t l, int64_t row) const;
     RowKeys source_keys(std::size_t l, int64_t row) const;
-    void attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias, float* context);
+    void attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias,
+                float* context);
     void self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride);
-    void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
+    void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context,
+                      int64_t context_stride);
     void write_attention(int64_t row, const float* weights, int64_t length) const;
     void recur_layer(std::size_t l, float* x);
     void run_layer(std::size_t l, float* x);
@@ -60,47 +68,66 @@ struct StepRows {
 // Rotate a row's query and key, and store its key and value.
 void StepRows::store(std::size_t l, int64_t row, float* projected, int64_t stride) {
     const State::Sentence& current = sentence(row);
-    const int64_t offset = static_cast<int64_t>(l) * current.store->layer_stride() + table(row)[current.position - 1];
+    const int64_t offset = static_cast<int64_t>(l) * current.store->layer_stride() +
+                           table(row)[current.position - 1];
     const int64_t angle_stride = static_cast<int64_t>(model.rotary.size()) * model.shape.decoder.width;
-    normalise_and_rotate(model, model.decoder[l], ws.angles.get() + row * angle_stride, true, projected + row * stride);
-    store_key_value(model, projected + row * stride + model.shape.decoder.inner(), current.store->base() + offset * model.cache_element_size());
+    normalise_and_rotate(model, model.decoder[l], ws.angles.get() + row * angle_stride, true,
+                         projected + row * stride);
+    store_key_value(model, projected + row * stride + model.shape.decoder.inner(),
+                    current.store->base() + offset * model.cache_element_size());
 }
 
 // The last keys of the target within the layer's window, including this step's.
 RowKeys StepRows::target_keys(std::size_t l, int64_t row) const {
     const State::Sentence& current = sentence(row);
-    const int64_t visible = std::min(current.position, model.decoder[l].window), skipped = current.position - visible;
-    return {current.store->base() + static_cast<int64_t>(l) * current.store->layer_stride() * model.cache_element_size(), table(row) + skipped, visible, skipped};
+    const int64_t visible = std::min(current.position, model.decoder[l].window),
+                  skipped = current.position - visible;
+    return {current.store->base() +
+                static_cast<int64_t>(l) * current.store->layer_stride() * model.cache_element_size(),
+            table(row) + skipped, visible, skipped};
 }
 
 RowKeys StepRows::source_keys(std::size_t l, int64_t row) const {
     const EncodedSentence& memory = sentence(row).memory;
-    const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
-    return {memory.chunk->page.data + first_key * model.cache_element_size(), ws.offsets.get(), memory.length, 0};
+    const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) *
+                              model.key_value_width();
+    return {memory.chunk->page.data + first_key * model.cache_element_size(), ws.offsets.get(), memory.length,
+            0};
 }
 
 // The weights are left in the workspace.
-void StepRows::attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias, float* context) {
-    const auto keys_of = [&](int64_t index) { return kind == AttentionKind::cross ? source_keys(l, index) : target_keys(l, index); };
+void StepRows::attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias,
+                      float* context) {
+    const auto keys_of = [&](int64_t index) {
+        return kind == AttentionKind::cross ? source_keys(l, index) : target_keys(l, index);
+    };
     const Heads& heads = model.shape.decoder;
     const RowKeys keys = keys_of(row);
-    CachedAttention attention = single_query(query, keys.offsets, keys.length, bias, ws.weights.ensure(heads.count * keys.length), context);
-    if (row + 1 < slice.last(rows())) attention.following = keys_of(row + 1).first(model.cache_element_size()) - keys.first(model.cache_element_size());
-    attend_cached(model, heads, {kind, static_cast<int64_t>(l), sentence(row).position - 1, keys.position}, keys.base, attention);
+    CachedAttention attention = single_query(query, keys.offsets, keys.length, bias,
+                                             ws.weights.ensure(heads.count * keys.length), context);
+    if (row + 1 < slice.last(rows()))
+        attention.following = keys_of(row + 1).first(model.cache_element_size()) -
+                              keys.first(model.cache_element_size());
+    attend_cached(model, heads, {kind, static_cast<int64_t>(l), sentence(row).position - 1, keys.position},
+                  keys.base, attention);
 }
 
-void StepRows::self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride) {
-    for (int64_t row = slice.first(rows()); drafts && row < slice.last(rows()); ++row) store(l, row, projected, stride);
+void StepRows::self_attend(std::size_t l, float* projected, int64_t stride, float* context,
+                           int64_t context_stride) {
+    for (int64_t row = slice.first(rows()); drafts && row < slice.last(rows()); ++row)
+        store(l, row, projected, stride);
     if (drafts) slice.wait();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         if (!drafts) store(l, row, projected, stride);
         const int64_t length = sentence(row).position;  // including this step's key
         const float* bias = relative_bias(model, model.target, model.shape.decoder, length - 1, length, ws);
-        attend(AttentionKind::decoder, l, row, projected + row * stride, bias, context + row * context_stride);
+        attend(AttentionKind::decoder, l, row, projected + row * stride, bias,
+               context + row * context_stride);
     }
 }
 
-void StepRows::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
+void StepRows::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context,
+                            int64_t context_stride) {
     const bool write_weights = answer.attention && l + 1 == model.decoder.size();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         attend(AttentionKind::cross, l, row, queries + row * stride, nullptr, context + row * context_stride);
@@ -131,16 +158,19 @@ void StepRows::recur_layer(std::size_t l, float* x) {
     product(*model.kernels, source, layer.input.weight, Epilogue{}, input, stride, slice);
     slice.wait();
     const int64_t cells = first * cells_width + static_cast<int64_t>(l) * width;
-    recur(model, {forget, input, stride, cells_before + cells, cells_after + cells, cells_width}, layer.self_norm, x, rows(), shared, slice);
+    recur(model, {forget, input, stride, cells_before + cells, cells_after + cells, cells_width},
+          layer.self_norm, x, rows(), shared, slice);
 }
 
 void StepRows::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = model.shape.decoder.inner();
-    const int64_t projected_stride = stride_of(model.shape.decoder.projected_width()), context_stride = stride_of(inner);
+    const int64_t projected_stride = stride_of(model.shape.decoder.projected_width()),
+                  context_stride = stride_of(inner);
     float* projected = shared.projected.get();
     float* context = shared.context.get();
-    const auto block = [&](const Linear& in, const BlockNorms& norm, const Linear& out, const auto& attention) {
+    const auto block = [&](const Linear& in, const BlockNorms& norm, const Linear& out,
+                           const auto& attention) {
         Rows source = block_input(model, norm, x, rows(), ws);
         Epilogue plain;
         plain.bias = in.bias;
@@ -152,8 +182,12 @@ void StepRows::run_layer(std::size_t l, float* x) {
         block_output(model, out, norm, attended, x, ws, shared, slice);
     };
     if (model.shape.recurrent) recur_layer(l, x);
-    else block(layer.query_key_value, layer.self_norm, layer.self_output, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
-    if (model.has_source()) block(layer.query, layer.cross_norm, layer.cross_output, [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
+    else
+        block(layer.query_key_value, layer.self_norm, layer.self_output,
+              [&] { self_attend(l, projected, projected_stride, context, context_stride); });
+    if (model.has_source())
+        block(layer.query, layer.cross_norm, layer.cross_output,
+              [&] { cross_attend(l, projected, projected_stride, context, context_stride); });
     feed_forward(model, layer.feed_forward, x, rows(), ws, shared, slice);
 }
 
@@ -200,8 +234,9 @@ void StepRows::run() {
 
 TooLong too_long(const Model& model, int64_t positions) {
     if (model.has_source()) return TooLong("a target is longer than the model can generate");
-    return TooLong("prompt and continuation take " + std::to_string(positions) + " positions, but the model has " +
-                   std::to_string(model.shape.max_length) + ": shorten the prompt or lower max_length");
+    return TooLong("prompt and continuation take " + std::to_string(positions) +
+                   " positions, but the model has " + std::to_string(model.shape.max_length) +
+                   ": shorten the prompt or lower max_length");
 }
 
 // The next state, with room for this step in every table and the offsets of this step's keys filled in.
@@ -229,12 +264,14 @@ State advanced(const State& state, const DistinctRows& distinct) {
         }
         int64_t* entry = next.tables.data() + first * next.stride + sentence.position - 1;
         sentence.store->take(distinct.first_only(s) ? 1 : state.beams, entry, next.stride);
-        for (int64_t beam = 1; beam < state.beams && distinct.first_only(s); ++beam) entry[beam * next.stride] = *entry;
+        for (int64_t beam = 1; beam < state.beams && distinct.first_only(s); ++beam)
+            entry[beam * next.stride] = *entry;
     }
     return next;
 }
 
-// The state with a sentence for each row of drafts, at its own position, in whose table are the keys of earlier rows.
+// The state with a sentence for each row of drafts, at its own position, in whose table are the keys of
+// earlier rows.
 State with_rows(const State& state, const std::vector<int64_t>& first) {
     const Model& model = *state.model;
     State next{state.model, 1, {}, state.stride, {}};
@@ -256,27 +293,46 @@ State with_rows(const State& state, const std::vector<int64_t>& first) {
             next.sentences.back().position += row + 1;
             next.sentences.back().prompt_token = -1;
             int64_t* table = next.tables.data() + (first[s] + row) * next.stride;
-            table = std::copy_n(state.tables.data() + static_cast<int64_t>(s) * state.stride, sentence.position, table);
+            table = std::copy_n(state.tables.data() + static_cast<int64_t>(s) * state.stride,
+                                sentence.position, table);
             std::copy_n(offsets.data(), row + 1, table);
         }
     }
     return next;
 }
 
-// Many rows are divided among the threads. Few rows are computed by all threads together, each a slice of the columns:
-// a single thread would be limited by how fast it can read the weights.
-void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* row_numbers, int64_t rows, const std::vector<int64_t>* drafts = nullptr) {
+// Many rows are divided among the threads. Few rows are computed by all threads together, each a slice of the
+// columns: a single thread would be limited by how fast it can read the weights.
+void decode(const State& state, State& next, const int32_t* tokens, const Request& request,
+            const Answer& answer, const int64_t* row_numbers, int64_t rows,
+            const std::vector<int64_t>* drafts = nullptr) {
     const Model& model = *state.model;
     if (model.network) return step_network(state, next, tokens, request, answer, row_numbers, rows);
     const int64_t threads = model.workers.threads();
     int64_t parts = std::max<int64_t>(1, std::min(threads, rows / min_part_rows));
     if (drafts) parts = std::min(parts, static_cast<int64_t>(drafts->size()) - 1);
     // The rows of a draft stay together.
-    const auto boundary = [&](int64_t part) { return drafts ? *std::lower_bound(drafts->begin(), drafts->end(), rows * part / parts) : rows * part / parts; };
+    const auto boundary = [&](int64_t part) {
+        return drafts ? *std::lower_bound(drafts->begin(), drafts->end(), rows * part / parts)
+                      : rows * part / parts;
+    };
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            StepRows part_rows{model, next, tokens, request, answer, row_numbers, boundary(part), boundary(part + 1), *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data(), drafts != nullptr};
+            StepRows part_rows{model,
+                               next,
+                               tokens,
+                               request,
+                               answer,
+                               row_numbers,
+                               boundary(part),
+                               boundary(part + 1),
+                               *ws,
+                               *ws,
+                               ThreadSlice{},
+                               state.cells.data(),
+                               next.cells.data(),
+                               drafts != nullptr};
             part_rows.reserve();
             part_rows.run();
         });
@@ -285,7 +341,20 @@ void decode(const State& state, State& next, const int32_t* tokens, const Reques
     WorkspacePool::Loan shared(model.workspaces);
     model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        StepRows part_rows{model, next, tokens, request, answer, row_numbers, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data(), drafts != nullptr};
+        StepRows part_rows{model,
+                           next,
+                           tokens,
+                           request,
+                           answer,
+                           row_numbers,
+                           0,
+                           rows,
+                           *ws,
+                           *shared,
+                           slice,
+                           state.cells.data(),
+                           next.cells.data(),
+                           drafts != nullptr};
         if (slice.index == 0) part_rows.reserve();
         slice.wait();
         part_rows.run();
@@ -300,7 +369,8 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
     if (distinct.all()) {
         decode(state, next, tokens, request, answer, nullptr, state.rows());
     } else {
-        decode(state, next, distinct.tokens(), distinct.request(), distinct.answer(), distinct.rows().data(), static_cast<int64_t>(distinct.rows().size()));
+        decode(state, next, distinct.tokens(), distinct.request(), distinct.answer(), distinct.rows().data(),
+               static_cast<int64_t>(distinct.rows().size()));
         distinct.spread(answer);
     }
     return next;
@@ -309,7 +379,8 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
 // Cells must be computed one after the other; the tables of edits may end before a draft does.
 bool can_verify(const Model& model) { return !model.shape.recurrent && !model.edits; }
 
-State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens, const Request& request, const Answer& answer) {
+State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens,
+             const Request& request, const Answer& answer) {
     State next = with_rows(state, first);
     decode(state, next, tokens, request, answer, nullptr, first.back(), &first);
     return next;

@@ -8,28 +8,34 @@ namespace {
 
 // Whether a step may have rows with equal results: samples, shortlists and attention differ by row.
 bool may_have_equal_rows(const State& state, const Request& request, const Answer& answer) {
-    const bool copied = !state.model->shape.recurrent || state.model->network;  // whether the results of a row can be copied
-    return state.beams > 1 && copied && !state.listed() && !request.full_vocabulary && !request.uniform && !answer.attention;
+    const bool copied = !state.model->shape.recurrent || state.model->network;  // whether the results of a
+                                                                                // row can be copied
+    return state.beams > 1 && copied && !state.listed() && !request.full_vocabulary && !request.uniform &&
+           !answer.attention;
 }
 
 bool same_request(const Request& request, int64_t row, int64_t other) {
     if (request.forced && request.forced[row] != request.forced[other]) return false;
     const int64_t *requested = request.requested, count = request.requested_count;
-    if (!std::equal(requested + row * count, requested + (row + 1) * count, requested + other * count)) return false;
+    if (!std::equal(requested + row * count, requested + (row + 1) * count, requested + other * count))
+        return false;
     if (request.banned_first.empty()) return true;
     const int32_t *banned = request.banned.data(), *first = request.banned_first.data();
-    return std::equal(banned + first[row], banned + first[row + 1], banned + first[other], banned + first[other + 1]);
+    return std::equal(banned + first[row], banned + first[row + 1], banned + first[other],
+                      banned + first[other + 1]);
 }
 
 }  // namespace
 
-DistinctRows::DistinctRows(const State& state, const int32_t* tokens, const Request& request, const Answer& answer)
+DistinctRows::DistinctRows(const State& state, const int32_t* tokens, const Request& request,
+                           const Answer& answer)
     : beams_(state.beams), single_(state.sentences.size()) {
     if (!may_have_equal_rows(state, request, answer)) return;
     for (std::size_t s = 0; s < state.sentences.size(); ++s) {
         const int64_t first = static_cast<int64_t>(s) * beams_;
         bool equal = state.sentences[s].position == 0;
-        for (int64_t row = first + 1; row < first + beams_ && equal; ++row) equal = tokens[row] == tokens[first] && same_request(request, first, row);
+        for (int64_t row = first + 1; row < first + beams_ && equal; ++row)
+            equal = tokens[row] == tokens[first] && same_request(request, first, row);
         single_[s] = equal;
     }
     if (std::none_of(single_.begin(), single_.end(), [](bool single) { return single; })) return;
@@ -41,10 +47,13 @@ DistinctRows::DistinctRows(const State& state, const int32_t* tokens, const Requ
         rows_.push_back(row);
         tokens_.push_back(tokens[row]);
         if (request.forced) forced_.push_back(request.forced[row]);
-        requested_.insert(requested_.end(), request.requested + row * request.requested_count, request.requested + (row + 1) * request.requested_count);
+        requested_.insert(requested_.end(), request.requested + row * request.requested_count,
+                          request.requested + (row + 1) * request.requested_count);
         if (request.banned_first.empty()) continue;
         const auto first = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
-        request_.banned.insert(request_.banned.end(), first, request.banned.begin() + request.banned_first[static_cast<std::size_t>(row) + 1]);
+        request_.banned.insert(request_.banned.end(), first,
+                               request.banned.begin() +
+                                   request.banned_first[static_cast<std::size_t>(row) + 1]);
         request_.banned_first.push_back(static_cast<int32_t>(request_.banned.size()));
     }
     if (request.forced) request_.forced = forced_.data();

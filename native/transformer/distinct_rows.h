@@ -8,8 +8,9 @@
 
 namespace uwaga {
 
-// Before a sentence's first token all its beams are equal, so one is computed for all. With five beams and a dozen
-// tokens this saves one row in sixteen. The step gets a reduced request, and its answer is then copied to all rows.
+// Before a sentence's first token all its beams are equal, so one is computed for all. With five beams and a
+// dozen tokens this saves one row in sixteen. The step gets a reduced request, and its answer is then copied
+// to all rows.
 class DistinctRows {
   public:
     DistinctRows(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);
@@ -29,7 +30,7 @@ class DistinctRows {
 
   private:
     int64_t beams_;
-    std::vector<bool> single_;    // (sentences,): only the first row is computed
+    std::vector<bool> single_;   // (sentences,): only the first row is computed
     std::vector<int64_t> rows_;  // empty if all rows are computed
     std::vector<int32_t> tokens_;
     std::vector<int64_t> forced_, requested_, answer_tokens_;

@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t queries_between_checks = 64;  // attention over a long sentence may take seconds
 
 // `length` weights of the keys from `first`.
-void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first, int64_t length, float* weights) {
+void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first, int64_t length,
+            float* weights) {
     if (edit.weights == AttentionEdit::Weights::alone && head != edit.head) {
         std::fill_n(weights, length, 0.0f);
         return;
@@ -26,12 +27,16 @@ void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first,
         case AttentionEdit::Weights::unchanged:
         case AttentionEdit::Weights::alone: break;
         case AttentionEdit::Weights::silent: std::fill_n(weights, length, 0.0f); break;
-        case AttentionEdit::Weights::uniform: std::fill_n(weights, length, 1.0f / static_cast<float>(length)); break;
+        case AttentionEdit::Weights::uniform:
+            std::fill_n(weights, length, 1.0f / static_cast<float>(length));
+            break;
         case AttentionEdit::Weights::diagonal:
             std::fill_n(weights, length, 0.0f);
             weights[std::min(row - first, length - 1)] = 1;
             break;
-        case AttentionEdit::Weights::table: std::copy_n(edit.table.row(head, row) + first, length, weights); break;
+        case AttentionEdit::Weights::table:
+            std::copy_n(edit.table.row(head, row) + first, length, weights);
+            break;
     }
     if (edit.mask.values.empty()) return;
     const float* mask = edit.mask.row(head, row) + first;
@@ -42,7 +47,8 @@ void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first,
 
 bool changes(const AttentionEdit& edit, int64_t head) {
     if (edit.head >= 0 && edit.head != head) return edit.weights == AttentionEdit::Weights::alone;
-    const bool unchanged = edit.weights == AttentionEdit::Weights::unchanged || edit.weights == AttentionEdit::Weights::alone;
+    const bool unchanged = edit.weights == AttentionEdit::Weights::unchanged ||
+                           edit.weights == AttentionEdit::Weights::alone;
     return !unchanged || !edit.mask.values.empty();
 }
 
@@ -55,27 +61,31 @@ void check_table(const EditTable& table, AttentionKind kind, int64_t row, int64_
     if (table.values.empty()) return;
     const bool growing = kind == AttentionKind::decoder;
     if (row < table.rows && (growing ? keys <= table.columns : keys == table.columns)) return;
-    throw EditMismatch("a table of " + std::to_string(table.rows) + " rows and " + std::to_string(table.columns) + " columns for " +
-                       kind_name(kind) + " attention does not fit " + std::to_string(row + 1) + " rows and " +
+    throw EditMismatch("a table of " + std::to_string(table.rows) + " rows and " +
+                       std::to_string(table.columns) + " columns for " + kind_name(kind) +
+                       " attention does not fit " + std::to_string(row + 1) + " rows and " +
                        std::to_string(keys) + " columns; it is of one sentence with its end");
 }
 
 void require_transformer(const Model& model) {
-    if (model.network) throw EditMismatch("the model is recurrent; only the attention of a Transformer can be edited");
+    if (model.network)
+        throw EditMismatch("the model is recurrent; only the attention of a Transformer can be edited");
 }
 
 }  // namespace
 
 float float_of(uint16_t half) {
     const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
     return half & 0x8000 ? -size : size;
 }
 
 float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64_t layer, int64_t head) {
     float scale = heads.scale;
     for (const AttentionEdit& edit : model.edits ? model.edits->attention : std::vector<AttentionEdit>{}) {
-        if (edit.rescaled && edit.applies_to(kind, layer) && (edit.head < 0 || edit.head == head)) scale = edit.scale;
+        if (edit.rescaled && edit.applies_to(kind, layer) && (edit.head < 0 || edit.head == head))
+            scale = edit.scale;
     }
     return scale;
 }
@@ -83,18 +93,25 @@ float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64
 void check_edit(const Model& model, const AttentionEdit& edit) {
     require_transformer(model);
     const bool encoder = edit.kind == AttentionKind::encoder;
-    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source()) throw EditMismatch(std::string("the model has no ") + kind_name(edit.kind) + " attention");
+    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source())
+        throw EditMismatch(std::string("the model has no ") + kind_name(edit.kind) + " attention");
     const int64_t layers = static_cast<int64_t>(encoder ? model.encoder.size() : model.decoder.size());
     const int64_t heads = encoder ? model.shape.encoder.count : model.shape.decoder.count;
     const auto check = [](const char* name, int64_t number, int64_t count) {
-        if (number < -1 || number >= count) throw EditMismatch(std::string(name) + " " + std::to_string(number + 1) + ": the model has " + std::to_string(count) + " of that kind, counted from 1");
+        if (number < -1 || number >= count)
+            throw EditMismatch(std::string(name) + " " + std::to_string(number + 1) + ": the model has " +
+                               std::to_string(count) + " of that kind, counted from 1");
     };
     check("layer", edit.layer, layers);
     check("head", edit.head, heads);
-    if ((edit.weights == AttentionEdit::Weights::table) == edit.table.values.empty()) throw EditMismatch("weights: no table, or a table in place of other weights");
-    if (edit.weights == AttentionEdit::Weights::alone && edit.head < 0) throw EditMismatch("weights 'alone': name the head that is to be alone");
+    if ((edit.weights == AttentionEdit::Weights::table) == edit.table.values.empty())
+        throw EditMismatch("weights: no table, or a table in place of other weights");
+    if (edit.weights == AttentionEdit::Weights::alone && edit.head < 0)
+        throw EditMismatch("weights 'alone': name the head that is to be alone");
     for (const EditTable* table : {&edit.table, &edit.mask}) {
-        if (table->heads && table->heads != heads) throw EditMismatch("a table of " + std::to_string(table->heads) + " heads does not fit " + std::to_string(heads));
+        if (table->heads && table->heads != heads)
+            throw EditMismatch("a table of " + std::to_string(table->heads) + " heads does not fit " +
+                               std::to_string(heads));
     }
 }
 
@@ -102,9 +119,12 @@ void check_positions(const Model& model, bool source, const std::vector<int32_t>
     require_transformer(model);
     if (positions.empty()) return;
     if (source && !model.has_source()) throw EditMismatch("a decoder-only model has the side target alone");
-    if (!(source ? model.source : model.target).positions && model.rotary.empty()) throw EditMismatch("the model has relative positions, which cannot be replaced");
+    if (!(source ? model.source : model.target).positions && model.rotary.empty())
+        throw EditMismatch("the model has relative positions, which cannot be replaced");
     for (const int32_t position : positions) {
-        if (position < 0 || position >= model.shape.max_length) throw EditMismatch("position " + std::to_string(position) + ": the model has " + std::to_string(model.shape.max_length) + ", counted from 0");
+        if (position < 0 || position >= model.shape.max_length)
+            throw EditMismatch("position " + std::to_string(position) + ": the model has " +
+                               std::to_string(model.shape.max_length) + ", counted from 0");
     }
 }
 
@@ -130,11 +150,14 @@ Memory memory_for(const ModelPtr& model, const Memory& memory) {
         while (current->base) current = current->base.get();
         return current;
     };
-    if (root(model.get()) != root(memory.model.get())) throw std::invalid_argument("the memory belongs to another model");
+    if (root(model.get()) != root(memory.model.get()))
+        throw std::invalid_argument("the memory belongs to another model");
     for (const Model* owner : {model.get(), memory.model.get()}) {
-        if (owner->edits && owner->edits->touch_encoder()) throw std::invalid_argument("the model's encoder is edited");
+        if (owner->edits && owner->edits->touch_encoder())
+            throw std::invalid_argument("the model's encoder is edited");
     }
-    for (const EncodedSentence& sentence : memory.sentences) check_tables(*model, AttentionKind::cross, 0, sentence.length);
+    for (const EncodedSentence& sentence : memory.sentences)
+        check_tables(*model, AttentionKind::cross, 0, sentence.length);
     Memory result = memory;
     result.model = model;
     return result;
@@ -149,14 +172,16 @@ void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t k
     }
 }
 
-void attend_edited(const Model& model, const Heads& heads, const QueryPosition& position, bool float16, const void* keys, CachedAttention attention) {
+void attend_edited(const Model& model, const Heads& heads, const QueryPosition& position, bool float16,
+                   const void* keys, CachedAttention attention) {
     const std::vector<AttentionEdit>& edits = model.edits->attention;
     std::vector<float> rescaled;
     for (int64_t head = 0; head < heads.count; ++head) {
         const float scale = scale_of(model, heads, position.kind, position.layer, head);
         if (scale == heads.scale) continue;
         if (rescaled.empty()) rescaled.assign(attention.query, attention.query + heads.inner());
-        for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] *= scale / heads.scale;
+        for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i)
+            rescaled[static_cast<std::size_t>(i)] *= scale / heads.scale;
     }
     if (!rescaled.empty()) attention.query = rescaled.data();
     attend_keys(model, heads, float16, keys, attention);
@@ -172,15 +197,19 @@ void attend_edited(const Model& model, const Heads& heads, const QueryPosition& 
         float* const sum = attention.context + head * heads.width;
         std::fill_n(sum, heads.width, 0.0f);
         for (int64_t key = 0; key < attention.length; ++key) {
-            const int64_t value = attention.offsets[key] + heads.key_width() + head / heads.group * heads.width;
+            const int64_t value = attention.offsets[key] + heads.key_width() +
+                                  head / heads.group * heads.width;
             for (int64_t i = 0; i < heads.width; ++i) {
-                sum[i] += head_weights[key] * (float16 ? float_of(static_cast<const uint16_t*>(keys)[value + i]) : static_cast<const float*>(keys)[value + i]);
+                sum[i] += head_weights[key] * (float16
+                                                   ? float_of(static_cast<const uint16_t*>(keys)[value + i])
+                                                   : static_cast<const float*>(keys)[value + i]);
             }
         }
     }
 }
 
-void encode_edited(const Model& model, int64_t layer, const float* projected, int64_t stride, int64_t length, float* context, int64_t context_stride, float* to, Workspace& ws) {
+void encode_edited(const Model& model, int64_t layer, const float* projected, int64_t stride, int64_t length,
+                   float* context, int64_t context_stride, float* to, Workspace& ws) {
     const Heads& heads = model.shape.encoder;
     int64_t* offsets = ws.offsets.ensure(length);
     for (int64_t key = 0; key < length; ++key) offsets[key] = key * stride;
@@ -188,7 +217,9 @@ void encode_edited(const Model& model, int64_t layer, const float* projected, in
     for (int64_t query = 0; query < length; ++query) {
         if (query % queries_between_checks == queries_between_checks - 1) model.workers.check();
         const float* bias = relative_bias(model, model.source, heads, query, length, ws);
-        attend_edited(model, heads, {AttentionKind::encoder, layer, query}, false, projected + heads.inner(), single_query(projected + query * stride, offsets, length, bias, weights, context + query * context_stride));
+        attend_edited(model, heads, {AttentionKind::encoder, layer, query}, false, projected + heads.inner(),
+                      single_query(projected + query * stride, offsets, length, bias, weights,
+                                   context + query * context_stride));
         for (int64_t head = 0; to && head < heads.count; ++head) {
             std::copy_n(weights + head * length, length, to + (head * length + query) * length);
         }

@@ -1,4 +1,5 @@
-// The encoder: from sources to the keys and values that the decoder reads. Rows are packed in groups, without padding.
+// The encoder: from sources to the keys and values that the decoder reads. Rows are packed in groups, without
+// padding.
 #include <algorithm>
 
 #include "recurrent/network.h"
@@ -11,19 +12,22 @@ namespace {
 
 constexpr int64_t min_group_rows = 64;
 constexpr int64_t rows_between_checks = 256;  // attention over a long sentence may take seconds
-constexpr int64_t max_excess_rows = 16;  // tokens by which a group may exceed an even share: sentences are not split
+constexpr int64_t max_excess_rows = 16;  // tokens by which a group may exceed an even share: sentences are
+                                         // not split
 
 struct Group {
     std::size_t first = 0, last = 0;  // range of sentences
     int64_t rows = 0;
 };
 
-// Groups sized so that every thread gets one, unless they would be too small to be worth a pass over the weights.
+// Groups sized so that every thread gets one, unless they would be too small to be worth a pass over the
+// weights.
 std::vector<Group> make_groups(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
     std::vector<Group> groups;
     int64_t total = 0;
     for (const std::vector<int32_t>& source : sources) total += static_cast<int64_t>(source.size());
-    const int64_t limit = std::clamp((total + threads - 1) / threads + max_excess_rows, min_group_rows, group_rows);
+    const int64_t limit = std::clamp((total + threads - 1) / threads + max_excess_rows, min_group_rows,
+                                     group_rows);
     for (std::size_t i = 0; i < sources.size(); ++i) {
         const int64_t length = static_cast<int64_t>(sources[i].size());
         if (groups.empty() || groups.back().rows + length > limit) groups.push_back({i, i, 0});
@@ -34,7 +38,9 @@ std::vector<Group> make_groups(const std::vector<std::vector<int32_t>>& sources,
 }
 
 // Self-attention of whole sentences over the projected rows (rows, query | key | value).
-void attend(const Model& model, int64_t layer, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
+void attend(const Model& model, int64_t layer, const std::vector<std::vector<int32_t>>& sources,
+            const Group& group, const float* projected, int64_t projected_stride, float* context,
+            int64_t context_stride, Workspace& ws) {
     const Heads& heads = model.shape.encoder;
     SelfAttention attention;
     attention.stride = projected_stride;
@@ -45,13 +51,17 @@ void attend(const Model& model, int64_t layer, const std::vector<std::vector<int
     const bool edited = model.edits && model.edits->touch(AttentionKind::encoder, layer);
     for (std::size_t s = group.first; s < group.last; ++s) {
         attention.length = static_cast<int64_t>(sources[s].size());
-        if (edited) encode_edited(model, layer, projected, projected_stride, attention.length, context, context_stride, nullptr, ws);
+        if (edited)
+            encode_edited(model, layer, projected, projected_stride, attention.length, context,
+                          context_stride, nullptr, ws);
         attention.scratch = ws.weights.ensure((heads.width + 4) * padded_keys(attention.length));
         for (int64_t head = 0; head < heads.count && !edited; ++head) {
             attention.queries = projected + head * heads.width;
             attention.keys = attention.queries + heads.inner();
             attention.values = attention.keys + heads.inner();
-            if (model.source.relative_bias) attention.relative = model.source.relative_bias + head * (2 * attention.max_distance + 1) + attention.max_distance;
+            if (model.source.relative_bias)
+                attention.relative = model.source.relative_bias + head * (2 * attention.max_distance + 1) +
+                                     attention.max_distance;
             attention.context = context + head * heads.width;
             for (attention.first = 0; attention.first < attention.length; attention.first = attention.last) {
                 attention.last = std::min(attention.first + rows_between_checks, attention.length);
@@ -64,7 +74,8 @@ void attend(const Model& model, int64_t layer, const std::vector<std::vector<int
     }
 }
 
-void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<int32_t>>& sources, const Group& group, float* x, Workspace& ws) {
+void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<int32_t>>& sources,
+               const Group& group, float* x, Workspace& ws) {
     const EncoderLayer& layer = model.encoder[l];
     const int64_t rows = group.rows, inner = model.shape.encoder.inner();
     const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
@@ -74,13 +85,15 @@ void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<
     Epilogue plain;
     plain.bias = layer.query_key_value.bias;
     product(*model.kernels, in, layer.query_key_value.weight, plain, projected, projected_stride);
-    attend(model, static_cast<int64_t>(l), sources, group, projected, projected_stride, context, context_stride, ws);
+    attend(model, static_cast<int64_t>(l), sources, group, projected, projected_stride, context,
+           context_stride, ws);
     Rows attended = rows_of(ws, context, rows, inner, context_stride);
     block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ws, ThreadSlice{});
     feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
 }
 
-std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, Workspace& ws) {
+std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std::vector<int32_t>>& sources,
+                                       const Group& group, Workspace& ws) {
     const Shape& shape = model.shape;
     const int64_t rows = group.rows, stride = stride_of(shape.width);
     int32_t* tokens = ws.tokens.ensure(rows);
@@ -108,9 +121,12 @@ void check_sources(const Model& model, const std::vector<std::vector<int32_t>>& 
     }
 }
 
-std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows, Workspace& ws) {
-    const int64_t width = model.shape.width, stride = stride_of(width), entry = model.key_value_width(), projected_stride = stride_of(entry);
-    const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry * model.cache_element_size();
+std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows,
+                                             Workspace& ws) {
+    const int64_t width = model.shape.width, stride = stride_of(width), entry = model.key_value_width(),
+                  projected_stride = stride_of(entry);
+    const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry *
+                          model.cache_element_size();
     const auto chunk = std::make_shared<Chunk>(model.chunks, bytes, rows);
     float* projected = ws.projected.ensure(rows * projected_stride);
     Rows source = rows_of(ws, x, rows, width, stride);
@@ -134,7 +150,8 @@ Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& so
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model->workspaces);
-        chunks[static_cast<std::size_t>(part)] = run_group(*model, sources, groups[static_cast<std::size_t>(part)], *ws);
+        chunks[static_cast<std::size_t>(part)] = run_group(*model, sources,
+                                                           groups[static_cast<std::size_t>(part)], *ws);
     });
     Memory memory{model, {}};
     memory.sentences.reserve(sources.size());

@@ -1,4 +1,5 @@
-// Every intermediate array of a translation by name: the contents of the boxes of a diagram of the Transformer.
+// Every intermediate array of a translation by name: the contents of the boxes of a diagram of the
+// Transformer.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,10 @@ struct InsightTooLarge : std::length_error {
 constexpr int64_t max_insight_bytes = int64_t{1} << 28;  // of a translation's arrays, by default
 
 // The arrays of a translation, without values, in the order of the computation: NAME, `encoder.LAYER.NAME`,
-// `decoder.LAYER.NAME` and `cross.LAYER.NAME`, with layers from 1; see uwaga.engine.insight. `selection` are names or
-// prefixes of names before a point; empty: all. Throws NoSuchArray, and std::invalid_argument for a recurrent model.
-std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target, const std::vector<std::string>& selection);
+// `decoder.LAYER.NAME` and `cross.LAYER.NAME`, with layers from 1; see uwaga.engine.insight. `selection` are
+// names or prefixes of names before a point; empty: all. Throws NoSuchArray, and std::invalid_argument for a
+// recurrent model.
+std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target,
+                                       const std::vector<std::string>& selection);
 
 }  // namespace uwaga

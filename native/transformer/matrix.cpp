@@ -35,14 +35,18 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
         std::vector<int8_t> unpacked;
         if (w.kind == Matrix::Kind::int4) {
             unpacked.resize(static_cast<std::size_t>(depth * panel));
-            unpack_int4(w.int4.panels + panel_index * int4_panels_size(panel, inputs), 1, inputs, unpacked.data());
+            unpack_int4(w.int4.panels + panel_index * int4_panels_size(panel, inputs), 1, inputs,
+                        unpacked.data());
         }
-        const int8_t* from = (w.kind == Matrix::Kind::int8 ? w.int8.panels + panel_index * panel * depth : unpacked.data()) + column * 4;
+        const int8_t* from = (w.kind == Matrix::Kind::int8 ? w.int8.panels + panel_index * panel * depth
+                                                           : unpacked.data()) +
+                             column * 4;
         float logit = 0;
         for (int64_t term = row * in.terms; term < (row + 1) * in.terms; ++term) {
             const uint8_t* values = in.values + term * in.values_stride;
             int32_t exact = 0;
-            for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
+            for (int64_t k = 0; k < inputs; ++k)
+                exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
             const float part = static_cast<float>(exact) * (in.scales[term] * w.scales()[token]);
             logit = term == row * in.terms ? part : logit + part;
         }
@@ -66,7 +70,9 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
 }
 
 void check_int8_inputs(int64_t inputs) {
-    if (inputs > max_int8_inputs) throw std::invalid_argument("a matrix has " + std::to_string(inputs) + " inputs; int8 allows at most " + std::to_string(max_int8_inputs));
+    if (inputs > max_int8_inputs)
+        throw std::invalid_argument("a matrix has " + std::to_string(inputs) +
+                                    " inputs; int8 allows at most " + std::to_string(max_int8_inputs));
 }
 
 void check_int8(const Int8Matrix& w) {
@@ -90,10 +96,12 @@ void check_int8(const Int8Matrix& w) {
             for (int64_t k = 0; k < group; ++k) sums[k / 4] += partial[k];
         }
         for (int64_t n = 0; n < panel; ++n) {
-            if (w.sums[first + n] != 128 * sums[n]) throw std::invalid_argument("sums: do not match the panels");
+            if (w.sums[first + n] != 128 * sums[n])
+                throw std::invalid_argument("sums: do not match the panels");
         }
     }
-    if (excess) throw std::invalid_argument("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
+    if (excess)
+        throw std::invalid_argument("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
 }
 
 void check_int4(const Int4Matrix& w) {
@@ -104,16 +112,20 @@ void check_int4(const Int4Matrix& w) {
         for (int64_t g = 0; g < groups; ++g, from += int4_group) {
             int32_t level_sums[panel] = {};
             for (int64_t i = 2 * panel; i < int4_group; i += 4 * panel) {
-                for (int64_t k = 0; k < 4 * panel; ++k) level_sums[k / 4] += (from[i + k] & 15) + (from[i + k] >> 4);
+                for (int64_t k = 0; k < 4 * panel; ++k)
+                    level_sums[k / 4] += (from[i + k] & 15) + (from[i + k] >> 4);
             }
             for (int64_t c = 0; c < panel; ++c) {
                 const int32_t step = from[2 * c], middle = static_cast<int8_t>(from[2 * c + 1]);
-                if (step > 16 || middle - 8 * step < -127 || middle + 7 * step > 127) throw std::invalid_argument("panels: the grid of a group exceeds int8");
-                sums[c] += step * (level_sums[c] - 8 * static_cast<int32_t>(int4_inputs)) + middle * static_cast<int32_t>(int4_inputs);
+                if (step > 16 || middle - 8 * step < -127 || middle + 7 * step > 127)
+                    throw std::invalid_argument("panels: the grid of a group exceeds int8");
+                sums[c] += step * (level_sums[c] - 8 * static_cast<int32_t>(int4_inputs)) +
+                           middle * static_cast<int32_t>(int4_inputs);
             }
         }
         for (int64_t c = 0; c < panel; ++c) {
-            if (w.sums[first + c] != 128 * sums[c]) throw std::invalid_argument("sums: do not match the panels");
+            if (w.sums[first + c] != 128 * sums[c])
+                throw std::invalid_argument("sums: do not match the panels");
         }
     }
 }

@@ -16,8 +16,18 @@ struct Matrix {
     FloatMatrix float32{};
     Spread spread{};  // of the weights, if quantised
 
-    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::int4 ? int4.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
-    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::int4 ? int4.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
+    int64_t outputs() const {
+        return kind == Kind::int8       ? int8.outputs
+               : kind == Kind::int4     ? int4.outputs
+               : kind == Kind::bfloat16 ? bfloat16.outputs
+                                        : float32.outputs;
+    }
+    int64_t inputs() const {
+        return kind == Kind::int8       ? int8.inputs
+               : kind == Kind::int4     ? int4.inputs
+               : kind == Kind::bfloat16 ? bfloat16.inputs
+                                        : float32.inputs;
+    }
     // Its products take quantised rows.
     bool quantised() const { return kind == Kind::int8 || kind == Kind::int4; }
     const float* scales() const { return kind == Kind::int8 ? int8.scales : int4.scales; }  // if quantised
@@ -33,7 +43,7 @@ struct Rows {
     float* scales;    // room for rows
     int64_t values_stride;
     float* scratch = nullptr;  // for a spread row: 2 * width
-    int64_t terms = 1;      // of each quantised row; with two there is room for twice as many
+    int64_t terms = 1;         // of each quantised row; with two there is room for twice as many
     enum class Format { none, plain, spread } format = Format::none;
 
     // The rows for products with w.
@@ -48,13 +58,18 @@ struct Rows {
     }
     void quantise_rows(const Kernels& kernels, const Spread& spread);
     // Rows [first, first + count).
-    Rows part(int64_t first, int64_t count) const { return {x + first * stride, count, width, stride, values + first * terms * values_stride, scales + first * terms, values_stride, scratch, terms, format}; }
+    Rows part(int64_t first, int64_t count) const {
+        return {
+            x + first * stride,     count,         width,   stride, values + first * terms * values_stride,
+            scales + first * terms, values_stride, scratch, terms,  format};
+    }
 };
 
 // Panels [first, last) of a matrix: its outputs from 32 * first.
 inline Matrix panel_range(const Matrix& w, int64_t first, int64_t last) {
     Matrix part = w;
-    const int64_t skipped = first * panel, outputs = (last * panel < w.outputs() ? last * panel : w.outputs()) - skipped;
+    const int64_t skipped = first * panel,
+                  outputs = (last * panel < w.outputs() ? last * panel : w.outputs()) - skipped;
     if (w.kind == Matrix::Kind::int8) {
         part.int8.panels += skipped * padded_inputs(w.int8.inputs);
         part.int8.scales += skipped;
@@ -78,19 +93,28 @@ inline Matrix panel_range(const Matrix& w, int64_t first, int64_t last) {
 }
 
 // y = activation(x W^T + bias) [* gate] [+ residual]
-inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y,
+                    int64_t y_stride) {
     switch (w.kind) {
-        case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels, w), in.rows, w.int8, e, y, y_stride); break;
-        case Matrix::Kind::int4: kernels.int4_product(in.as_int8(kernels, w), in.rows, w.int4, e, y, y_stride); break;
-        case Matrix::Kind::bfloat16: kernels.bfloat16_product(in.x, in.rows, in.stride, w.bfloat16, e, y, y_stride); break;
+        case Matrix::Kind::int8:
+            kernels.int8_product(in.as_int8(kernels, w), in.rows, w.int8, e, y, y_stride);
+            break;
+        case Matrix::Kind::int4:
+            kernels.int4_product(in.as_int8(kernels, w), in.rows, w.int4, e, y, y_stride);
+            break;
+        case Matrix::Kind::bfloat16:
+            kernels.bfloat16_product(in.x, in.rows, in.stride, w.bfloat16, e, y, y_stride);
+            break;
         default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
     }
 }
 
 // The same for a thread's slice of the columns; y is complete after all members have waited.
-inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride, const ThreadSlice& slice) {
+inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride,
+                    const ThreadSlice& slice) {
     if (slice.count == 1) return product(kernels, in, w, e, y, y_stride);
-    const int64_t panels = padded_outputs(w.outputs()) / panel, first = slice.first(panels), last = slice.last(panels);
+    const int64_t panels = padded_outputs(w.outputs()) / panel, first = slice.first(panels),
+                  last = slice.last(panels);
     if (first == last) return;
     const int64_t skipped = first * panel;
     if (e.bias) e.bias += skipped;
@@ -102,21 +126,27 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
     product(kernels, in, part, e, y + skipped, y_stride);
 }
 
-inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const LogitEpilogue& e,
+                   OutputRow* out) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels, w), in.rows, w.int8, e, out); break;
         case Matrix::Kind::int4: kernels.int4_output(in.as_int8(kernels, w), in.rows, w.int4, e, out); break;
-        case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, e, out); break;
+        case Matrix::Kind::bfloat16:
+            kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, e, out);
+            break;
         default: kernels.float_output(in.x, in.rows, in.stride, w.float32, e, out);
     }
 }
 
 // Rows of the table, as it is stored: spread ones if it is spread.
-inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride) {
+inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale,
+                  float* y, int64_t y_stride) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_embed(w.int8, tokens, rows, scale, y, y_stride); break;
         case Matrix::Kind::int4: kernels.int4_embed(w.int4, tokens, rows, scale, y, y_stride); break;
-        case Matrix::Kind::bfloat16: kernels.bfloat16_embed(w.bfloat16, tokens, rows, scale, y, y_stride); break;
+        case Matrix::Kind::bfloat16:
+            kernels.bfloat16_embed(w.bfloat16, tokens, rows, scale, y, y_stride);
+            break;
         default: kernels.float_embed(w.float32, tokens, rows, scale, y, y_stride);
     }
 }
@@ -126,7 +156,8 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
 
 // Sums over more inputs could overflow.
 constexpr int64_t max_int8_inputs = 65536;
-// Check the numbers of a file, on which the products rely: levels, grids and sums. Throws std::invalid_argument.
+// Check the numbers of a file, on which the products rely: levels, grids and sums. Throws
+// std::invalid_argument.
 void check_int8_inputs(int64_t inputs);
 void check_int8(const Int8Matrix& w);
 void check_int4(const Int4Matrix& w);

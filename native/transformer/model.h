@@ -41,20 +41,21 @@ struct DecoderLayer {
     Linear forget, input;                 // in a recurrent model only
     BlockNorms self_norm;
     const float *query_norm = nullptr, *key_norm = nullptr;  // gains of the RMS norms of each head, or null
-    int64_t window = no_window;             // positions that a query sees, itself included
+    int64_t window = no_window;                              // positions that a query sees, itself included
     int64_t rotary = -1;                    // index of the model's rotary positions; negative: none
     Linear query, key_value, cross_output;  // not in a decoder-only model
     BlockNorms cross_norm;
     FeedForward feed_forward;
 };
-struct Rotary {  // rotary positions (Su et al. 2021)
+struct Rotary {                       // rotary positions (Su et al. 2021)
     std::vector<double> frequencies;  // (head width / 2,) angles by which one position turns each pair
     double factor = 1;                // of rotated queries and keys
 };
 struct Side {  // source or target
     Matrix embedding;
     const float* positions = nullptr;      // (max_length, width) or null
-    const float* relative_bias = nullptr;  // (heads, 2 * max_distance + 1): score bias by key - query, or null
+    const float* relative_bias = nullptr;  // (heads, 2 * max_distance + 1): score bias by key - query, or
+                                           // null
     Norm norm;                             // after the embeddings; optional
 };
 
@@ -65,7 +66,7 @@ struct Heads {
     float cap = 0;      // scores become cap * tanh(score / cap); 0: no cap
 
     int64_t inner() const { return count * width; }
-    int64_t key_width() const { return count / group * width; }                  // elements of a key, and of its value
+    int64_t key_width() const { return count / group * width; }  // elements of a key, and of its value
     int64_t projected_width() const { return inner() + 2 * key_width(); }  // query | key | value
 };
 
@@ -98,13 +99,15 @@ struct Weights {
     int64_t output_terms = 1;  // of the output layer's quantised rows
     int64_t source_vocabulary = 0, target_vocabulary = 0;
     int64_t cells = 0;                       // recurrent state per row: numbers
-    std::shared_ptr<const Network> network;  // of a recurrent encoder-decoder, which has no layers here; otherwise null
+    std::shared_ptr<const Network> network;  // of a recurrent encoder-decoder, which has no layers here;
+                                             // otherwise null
 };
 
 struct Model : Weights {
-    std::vector<Buffer<float>> vectors;   // memory behind the pointers above; an edited model shares that of `base`
-    std::shared_ptr<const Model> base;    // the model that an edited model was created from
-    std::unique_ptr<const Edits> edits;   // null: none
+    std::vector<Buffer<float>> vectors;  // memory behind the pointers above; an edited model shares that of
+                                         // `base`
+    std::shared_ptr<const Model> base;   // the model that an edited model was created from
+    std::unique_ptr<const Edits> edits;  // null: none
     mutable PagePool pages, chunks;
     mutable PromptCache prompt_cache;  // prompts of a decoder-only model; stored in the pages
     mutable WorkspacePool workspaces;
@@ -115,7 +118,9 @@ struct Model : Weights {
     int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }
     // Elements of a key and its value.
     int64_t key_value_width() const { return 2 * shape.decoder.key_width(); }
-    LogitEpilogue logits(int64_t first = 0) const { return {output_bias ? output_bias + first : nullptr, shape.logit_cap}; }
+    LogitEpilogue logits(int64_t first = 0) const {
+        return {output_bias ? output_bias + first : nullptr, shape.logit_cap};
+    }
     int64_t cells_width() const { return cells; }
     int64_t cross_layers() const;  // layers of cross-attention
 };

@@ -25,8 +25,8 @@ Matrix PartReader::matrix(const std::string& name, int64_t outputs, int64_t inpu
     const Matrix& match = find(parts_.matrices, name);
     used_.insert(name);
     if (match.outputs() != outputs || match.inputs() != inputs) {
-        refuse(name + ": is " + std::to_string(match.outputs()) + " x " + std::to_string(match.inputs()) + ", expected " +
-               std::to_string(outputs) + " x " + std::to_string(inputs));
+        refuse(name + ": is " + std::to_string(match.outputs()) + " x " + std::to_string(match.inputs()) +
+               ", expected " + std::to_string(outputs) + " x " + std::to_string(inputs));
     }
     return match;
 }
@@ -34,7 +34,8 @@ Matrix PartReader::matrix(const std::string& name, int64_t outputs, int64_t inpu
 const float* PartReader::vector(const std::string& name, int64_t size) {
     const Vector& match = find(parts_.vectors, name);
     used_.insert(name);
-    if (match.size != size) refuse(name + ": " + std::to_string(match.size) + " numbers, expected " + std::to_string(size));
+    if (match.size != size)
+        refuse(name + ": " + std::to_string(match.size) + " numbers, expected " + std::to_string(size));
     Buffer<float> copy(rounded(size, panel));
     std::copy(match.data, match.data + size, copy.get());
     std::fill(copy.get() + size, copy.get() + rounded(size, panel), 0.0f);
@@ -56,7 +57,8 @@ Matrix PartReader::embedding(const std::string& side, int64_t vocabulary, int64_
 }
 
 void PartReader::check_all_used() const {
-    if (used_.size() != parts_.matrices.size() + parts_.vectors.size()) refuse("some of the given weights are not part of the model");
+    if (used_.size() != parts_.matrices.size() + parts_.vectors.size())
+        refuse("some of the given weights are not part of the model");
 }
 
 }  // namespace uwaga

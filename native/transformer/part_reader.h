@@ -1,4 +1,5 @@
-// Looks up the settings and weights of a model by name, and checks each weight against the shape it must have.
+// Looks up the settings and weights of a model by name, and checks each weight against the shape it must
+// have.
 #pragma once
 
 #include <set>
@@ -21,7 +22,8 @@ class PartReader {
     const float* vector(const std::string& name, int64_t size);  // a copy, padded with zeros to whole panels
     const float* optional_vector(const std::string& name, int64_t size);
     Linear linear(const std::string& name, int64_t outputs, int64_t inputs);
-    Matrix embedding(const std::string& side, int64_t vocabulary, int64_t width);  // the output layer's, if it has none
+    Matrix embedding(const std::string& side, int64_t vocabulary, int64_t width);  // the output layer's, if
+                                                                                   // it has none
     void check_all_used() const;
 
   protected:

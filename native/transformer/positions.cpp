@@ -33,7 +33,8 @@ struct Angle {
 };
 Angle sine_and_cosine(double x) {
     // pi / 2 in three parts, of which multiples are exact (Cody and Waite 1980).
-    constexpr double high = 1.57079632673412561417e+00, middle = 6.07710050630396597660e-11, low = 2.02226624879595063154e-21;
+    constexpr double high = 1.57079632673412561417e+00, middle = 6.07710050630396597660e-11,
+                     low = 2.02226624879595063154e-21;
     const double quarters = std::floor(x / (high + middle) + 0.5);
     const double remainder = ((x - quarters * high) - quarters * middle) - quarters * low;
     const double sine = series(remainder, 1, 2, -1), cosine = series(remainder, 0, 2, -1);
@@ -51,8 +52,10 @@ int64_t bucket(int64_t distance, int64_t buckets, int64_t max_distance, bool bid
     const int64_t magnitude = bidirectional ? std::abs(distance) : std::max<int64_t>(-distance, 0);
     if (magnitude < exact) return offset + magnitude;
     const float spread = std::log(static_cast<float>(magnitude) / static_cast<float>(exact)) /
-                         static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
-    return offset + std::min(exact + static_cast<int64_t>(spread * static_cast<float>(count - exact)), count - 1);
+                         static_cast<float>(std::log(static_cast<double>(max_distance) /
+                                                     static_cast<double>(exact)));
+    return offset +
+           std::min(exact + static_cast<int64_t>(spread * static_cast<float>(count - exact)), count - 1);
 }
 
 }  // namespace
@@ -62,10 +65,14 @@ std::vector<float> sinusoids(Sinusoids order, int64_t width, int64_t first, int6
     const double log_slowest = std::log(10000.0);
     std::vector<float> table(static_cast<std::size_t>(count * width));
     for (int64_t i = 0; i < half; ++i) {
-        const double exponent = order == Sinusoids::tensor2tensor ? static_cast<double>(i) * (-log_slowest / static_cast<double>(std::max<int64_t>(half - 1, 1)))
-                                                                  : static_cast<double>(2 * i) * (-log_slowest / static_cast<double>(width));
+        const double exponent = order == Sinusoids::tensor2tensor
+                                    ? static_cast<double>(i) *
+                                          (-log_slowest / static_cast<double>(std::max<int64_t>(half - 1, 1)))
+                                    : static_cast<double>(2 * i) *
+                                          (-log_slowest / static_cast<double>(width));
         const double rate = exponential(exponent);
-        const int64_t sine = order == Sinusoids::interleaved ? 2 * i : i, cosine = order == Sinusoids::interleaved ? 2 * i + 1 : half + i;
+        const int64_t sine = order == Sinusoids::interleaved ? 2 * i : i,
+                      cosine = order == Sinusoids::interleaved ? 2 * i + 1 : half + i;
         for (int64_t p = 0; p < count; ++p) {
             const Angle angle = sine_and_cosine(static_cast<double>(first + p) * rate);
             table[static_cast<std::size_t>(p * width + sine)] = static_cast<float>(angle.sine);
@@ -84,12 +91,14 @@ void write_angles(const std::vector<double>& frequencies, double factor, int64_t
     }
 }
 
-std::vector<float> distances(const float* weight, int64_t buckets, int64_t heads, int64_t max_distance, bool bidirectional) {
+std::vector<float> distances(const float* weight, int64_t buckets, int64_t heads, int64_t max_distance,
+                             bool bidirectional) {
     const int64_t count = 2 * max_distance + 1;
     std::vector<float> table(static_cast<std::size_t>(heads * count));
     for (int64_t d = -max_distance; d <= max_distance; ++d) {
         const float* row = weight + bucket(d, buckets, max_distance, bidirectional) * heads;
-        for (int64_t h = 0; h < heads; ++h) table[static_cast<std::size_t>(h * count + d + max_distance)] = row[h];
+        for (int64_t h = 0; h < heads; ++h)
+            table[static_cast<std::size_t>(h * count + d + max_distance)] = row[h];
     }
     return table;
 }

@@ -1,7 +1,7 @@
 // Prompts of a decoder-only model, processed in blocks: packed rows with causal attention, no padding.
 //
-// Threads divide the rows of a block. A row needs only the keys and values of the others, so there is one barrier per
-// layer. Results are bit-identical to those of steps, token by token.
+// Threads divide the rows of a block. A row needs only the keys and values of the others, so there is one
+// barrier per layer. Results are bit-identical to those of steps, token by token.
 #include <algorithm>
 #include <numeric>
 
@@ -12,8 +12,10 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t min_prompt_rows = 8;      // minimum per thread: with fewer, one more thread would read all weights for little
-constexpr int64_t spare_entries = 32;  // extra table entries after a prompt, so that the first steps need no wider one
+constexpr int64_t min_prompt_rows = 8;  // minimum per thread: with fewer, one more thread would read all
+                                        // weights for little
+constexpr int64_t spare_entries = 32;   // extra table entries after a prompt, so that the first steps need no
+                                        // wider one
 
 // One token of a prompt.
 struct PromptToken {
@@ -30,7 +32,8 @@ struct PromptRows {
     const ThreadSlice& slice;
 
     uint8_t* layer_base(const PromptToken& token, std::size_t l) const {
-        return token.prompt->store->base() + static_cast<int64_t>(l) * token.prompt->store->layer_stride() * model.cache_element_size();
+        return token.prompt->store->base() +
+               static_cast<int64_t>(l) * token.prompt->store->layer_stride() * model.cache_element_size();
     }
     void run();
     void run_layer(std::size_t l, float* x);
@@ -42,33 +45,41 @@ struct PromptRows {
 
 // (rows, query | key | value). Without queries, the panels before the keys are skipped.
 float* PromptRows::project(const DecoderLayer& layer, float* x, bool queries) {
-    const int64_t inner = model.shape.decoder.inner(), projected_stride = stride_of(model.shape.decoder.projected_width());
+    const int64_t inner = model.shape.decoder.inner(),
+                  projected_stride = stride_of(model.shape.decoder.projected_width());
     float* projected = ws.projected.ensure(rows * projected_stride);
     Rows in = block_input(model, layer.self_norm, x, rows, ws);
     const Matrix& complete = layer.query_key_value.weight;
     const int64_t first = queries ? 0 : inner / panel;
     Epilogue plain;
     if (layer.query_key_value.bias) plain.bias = layer.query_key_value.bias + first * panel;
-    product(*model.kernels, in, panel_range(complete, first, padded_outputs(complete.outputs()) / panel), plain, projected + first * panel, projected_stride);
+    product(*model.kernels, in, panel_range(complete, first, padded_outputs(complete.outputs()) / panel),
+            plain, projected + first * panel, projected_stride);
     return projected;
 }
 
 // Rotate queries and keys, and store keys and values.
 void PromptRows::write_keys_values(std::size_t l, bool queries, float* projected) {
     const Heads& heads = model.shape.decoder;
-    const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()), angle_stride = static_cast<int64_t>(model.rotary.size()) * heads.width;
+    const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()),
+                  angle_stride = static_cast<int64_t>(model.rotary.size()) * heads.width;
     for (int64_t row = 0; row < rows; ++row) {
         const PromptToken& token = prompt_tokens[row];
-        normalise_and_rotate(model, model.decoder[l], ws.angles.get() + row * angle_stride, queries, projected + row * stride);
+        normalise_and_rotate(model, model.decoder[l], ws.angles.get() + row * angle_stride, queries,
+                             projected + row * stride);
         const int64_t offset = token.prompt->offsets[static_cast<std::size_t>(token.position)];
-        store_key_value(model, projected + row * stride + inner, layer_base(token, l) + offset * model.cache_element_size());
+        store_key_value(model, projected + row * stride + inner,
+                        layer_base(token, l) + offset * model.cache_element_size());
     }
 }
 
-// The number of rows from this one on that are consecutive tokens of a prompt, at most as many as attend together.
+// The number of rows from this one on that are consecutive tokens of a prompt, at most as many as attend
+// together.
 int64_t PromptRows::adjacent(int64_t row) const {
     int64_t count = 1;
-    while (count < queries_at_once && row + count < rows && prompt_tokens[row + count].prompt == prompt_tokens[row].prompt) ++count;
+    while (count < queries_at_once && row + count < rows &&
+           prompt_tokens[row + count].prompt == prompt_tokens[row].prompt)
+        ++count;
     return count;
 }
 
@@ -79,15 +90,25 @@ const float* PromptRows::attend(std::size_t l, const float* projected) {
     float* context = ws.context.ensure(rows * context_stride);
     for (int64_t row = 0, count = 1; row < rows; row += count) {
         const PromptToken& token = prompt_tokens[row];
-        const int64_t length = token.position + 1, visible = std::min(length, window), skipped = length - visible;
+        const int64_t length = token.position + 1, visible = std::min(length, window),
+                      skipped = length - visible;
         const int64_t* offsets = token.prompt->offsets.data() + skipped;
         if (model.edits) {
-            attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, skipped}, layer_base(token, l), single_query(projected + row * stride, offsets, visible, nullptr, ws.weights.ensure(heads.count * visible), context + row * context_stride));
+            attend_cached(model, heads,
+                          {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, skipped},
+                          layer_base(token, l),
+                          single_query(projected + row * stride, offsets, visible, nullptr,
+                                       ws.weights.ensure(heads.count * visible),
+                                       context + row * context_stride));
             continue;
         }
         count = adjacent(row);
         const int64_t keys = visible + count - 1;
-        CachedAttention attention = single_query(projected + row * stride, offsets, visible, nullptr, ws.weights.ensure(std::max(heads.count, heads.group * count) * keys), context + row * context_stride);
+        CachedAttention attention = single_query(projected + row * stride, offsets, visible, nullptr,
+                                                 ws.weights.ensure(std::max(heads.count,
+                                                                            heads.group * count) *
+                                                                   keys),
+                                                 context + row * context_stride);
         attention.queries = count;
         attention.window = window;
         attention.query_stride = stride;
@@ -127,9 +148,10 @@ void PromptRows::run() {
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
 }
 
-// Process all tokens in blocks in which each of `members` threads has at most group_rows. A prompt may span blocks,
-// because tokens attend only to earlier ones.
-void run_all(const Model& model, const std::vector<PromptToken>& tokens, int64_t members, const ThreadSlice& slice) {
+// Process all tokens in blocks in which each of `members` threads has at most group_rows. A prompt may span
+// blocks, because tokens attend only to earlier ones.
+void run_all(const Model& model, const std::vector<PromptToken>& tokens, int64_t members,
+             const ThreadSlice& slice) {
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t rows = static_cast<int64_t>(tokens.size());
     const int64_t blocks = (rows + members * group_rows - 1) / (members * group_rows);
@@ -149,8 +171,8 @@ struct Prefix {
     bool complete() const { return prompt && length == static_cast<int64_t>(prompt->offsets.size()); }
 };
 
-// Plans the stores of the tokens of prompts. A prefix that several prompts share is computed once, into a separate store
-// that their stores continue; they may be prompts of this call or of earlier ones.
+// Plans the stores of the tokens of prompts. A prefix that several prompts share is computed once, into a
+// separate store that their stores continue; they may be prompts of this call or of earlier ones.
 struct PromptPlan {
     Memory& memory;
     const std::vector<std::vector<int32_t>>& prompts;
@@ -172,18 +194,24 @@ struct PromptPlan {
 // Plan the first `length` tokens of a prompt, except those of the prefix.
 void PromptPlan::extend(Prompt& target, const Prefix& prefix, std::size_t prompt, int64_t length) {
     const Model& model = *memory.model;
-    target.store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size(), prefix.prompt ? prefix.prompt->store : nullptr);
-    if (prefix.prompt) target.offsets.assign(prefix.prompt->offsets.begin(), prefix.prompt->offsets.begin() + prefix.length);
+    target.store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(),
+                                                   model.cache_element_size(),
+                                                   prefix.prompt ? prefix.prompt->store : nullptr);
+    if (prefix.prompt)
+        target.offsets.assign(prefix.prompt->offsets.begin(), prefix.prompt->offsets.begin() + prefix.length);
     target.offsets.resize(static_cast<std::size_t>(length));
     target.store->take(length - prefix.length, target.offsets.data() + prefix.length, 1);
-    for (int64_t position = prefix.length; position < length; ++position) tokens.push_back({&target, prompts[prompt][static_cast<std::size_t>(position)], static_cast<int32_t>(position)});
+    for (int64_t position = prefix.length; position < length; ++position)
+        tokens.push_back({&target, prompts[prompt][static_cast<std::size_t>(position)],
+                          static_cast<int32_t>(position)});
 }
 
 // The same for sorted prompts, all of which start with the prefix.
 void PromptPlan::share(const std::size_t* first, const std::size_t* end, Prefix prefix) {
     const bool single = end - first == 1;
     const auto lowest = prompts[*first].begin(), highest = prompts[end[-1]].begin();
-    const int64_t common = std::mismatch(lowest, prompt_end(*first), highest, prompt_end(end[-1])).first - lowest;
+    const int64_t common = std::mismatch(lowest, prompt_end(*first), highest, prompt_end(end[-1])).first -
+                           lowest;
     const PromptCache::Match match = memory.model->prompt_cache.find(prompts[*first].data(), common);
     if (match.cached >= prefix.length + page_entries) prefix = {match.prompt, match.cached};
     const int64_t shared = single ? std::min(match.repeated, PromptCache::max_tokens) : common;
@@ -211,7 +239,8 @@ void PromptPlan::run() {
     std::vector<std::size_t> order(prompts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
-        return std::lexicographical_compare(prompts[a].begin(), prompt_end(a), prompts[b].begin(), prompt_end(b));
+        return std::lexicographical_compare(prompts[a].begin(), prompt_end(a), prompts[b].begin(),
+                                            prompt_end(b));
     });
     if (!order.empty()) share(order.data(), order.data() + order.size(), {});
 }
@@ -221,9 +250,12 @@ void PromptPlan::remember() {
     PromptCache& cache = memory.model->prompt_cache;
     for (auto shared = shared_prefixes.rbegin(); shared != shared_prefixes.rend(); ++shared) {
         const auto tokens = prompts[shared->index].begin();
-        cache.remember({tokens, tokens + static_cast<std::ptrdiff_t>(shared->prompt->offsets.size())}, shared->prompt);
+        cache.remember({tokens, tokens + static_cast<std::ptrdiff_t>(shared->prompt->offsets.size())},
+                       shared->prompt);
     }
-    if (!prompts.empty()) cache.remember({prompts.back().begin(), prompt_end(prompts.size() - 1)}, last_prefix.complete() ? last_prefix.prompt : nullptr);
+    if (!prompts.empty())
+        cache.remember({prompts.back().begin(), prompt_end(prompts.size() - 1)},
+                       last_prefix.complete() ? last_prefix.prompt : nullptr);
 }
 
 }  // namespace
@@ -237,9 +269,13 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
     }
     PromptPlan plan{memory, prompts};
     plan.run();
-    const int64_t rows = static_cast<int64_t>(plan.tokens.size()), useful_members = std::max<int64_t>(1, rows / min_prompt_rows);
+    const int64_t rows = static_cast<int64_t>(plan.tokens.size()),
+                  useful_members = std::max<int64_t>(1, rows / min_prompt_rows);
     if (useful_members == 1) run_all(*model, plan.tokens, 1, ThreadSlice{});
-    else model->workers.run_team([&](const ThreadSlice& slice) { run_all(*model, plan.tokens, std::min(slice.count, useful_members), slice); });
+    else
+        model->workers.run_team([&](const ThreadSlice& slice) {
+            run_all(*model, plan.tokens, std::min(slice.count, useful_members), slice);
+        });
     plan.remember();
     return memory;
 }

@@ -50,21 +50,27 @@ struct Pass {
     Workspace& ws;
     std::vector<int64_t> lengths = {};  // length of each sentence
     int64_t rows = 0;
-    Buffer<uint16_t> halves = {};  // keys and values in float16
+    Buffer<uint16_t> halves = {};      // keys and values in float16
     const Insight* insight = nullptr;  // null: none; otherwise the pass has one sentence
 
     void embed_tokens(const std::vector<const std::vector<int32_t>*>& sentences);
     float* project(const Linear& linear, Rows& in);
     void encoder_attend(std::size_t l, const std::vector<float*>& to);
     void decoder_attend(std::size_t l, const std::vector<float*>& to);
-    void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
+    void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources,
+                      const std::vector<float*>& to, int64_t head = -1);
     void finish(const Linear& out, const BlockNorms& norm);
     float* array(const std::string& name) const { return insight ? insight->find(name) : nullptr; }
     void copy_rows(const std::string& name);
-    void copy_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group = 1);
-    void copy_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window = no_window);
+    void copy_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count,
+                    int64_t group = 1);
+    void copy_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries,
+                     int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length,
+                     int64_t window = no_window);
     void recur_layer(const DecoderLayer& layer);
-    void run_feed_forward(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
+    void run_feed_forward(const FeedForward& layer) {
+        feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{});
+    }
 };
 
 void Pass::embed_tokens(const std::vector<const std::vector<int32_t>*>& sentences) {
@@ -82,53 +88,70 @@ void Pass::embed_tokens(const std::vector<const std::vector<int32_t>*>& sentence
         }
     }
     if (&side == &model.target) rotary_angles(model, ws.positions.get(), rows, ws);
-    embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)), ws);
+    embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows,
+               ws.x.ensure(rows * stride_of(model.shape.width)), ws);
 }
 
 // Copy the current vectors (rows, width).
 void Pass::copy_rows(const std::string& name) {
     const int64_t width = model.shape.width;
     float* to = array(name);
-    for (int64_t row = 0; to && row < rows; ++row) std::copy_n(ws.x.get() + row * stride_of(width), width, to + row * width);
+    for (int64_t row = 0; to && row < rows; ++row)
+        std::copy_n(ws.x.get() + row * stride_of(width), width, to + row * width);
 }
 
 float read_number(const void* numbers, bool float16, int64_t index) {
-    return float16 ? float_of(static_cast<const uint16_t*>(numbers)[index]) : static_cast<const float*>(numbers)[index];
+    return float16 ? float_of(static_cast<const uint16_t*>(numbers)[index])
+                   : static_cast<const float*>(numbers)[index];
 }
 
-// (heads, count, head width) of rows (count, stride) that begin with the heads side by side, each for `group` heads.
-void Pass::copy_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group) {
+// (heads, count, head width) of rows (count, stride) that begin with the heads side by side, each for `group`
+// heads.
+void Pass::copy_heads(const std::string& name, const void* numbers, bool float16, int64_t stride,
+                      int64_t count, int64_t group) {
     float* to = array(name);
     if (!to) return;
     for (int64_t head = 0; head < heads.count; ++head) {
         for (int64_t row = 0; row < count; ++row) {
-            for (int64_t i = 0; i < heads.width; ++i) *to++ = read_number(numbers, float16, row * stride + head / group * heads.width + i);
+            for (int64_t i = 0; i < heads.width; ++i)
+                *to++ = read_number(numbers, float16, row * stride + head / group * heads.width + i);
         }
     }
 }
 
 // (heads, rows, length) scores before the softmax; -inf where a query may not look.
-void Pass::copy_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window) {
+void Pass::copy_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries,
+                       int64_t query_stride, const void* keys, bool float16, int64_t key_stride,
+                       int64_t length, int64_t window) {
     float* to = array(name);
     for (int64_t query = 0; to && query < rows; ++query) {
-        const float* bias = kind == AttentionKind::cross ? nullptr : relative_bias(model, side, heads, query, length, ws);
+        const float* bias = kind == AttentionKind::cross
+                                ? nullptr
+                                : relative_bias(model, side, heads, query, length, ws);
         for (int64_t head = 0; head < heads.count; ++head) {
             const float scale = scale_of(model, heads, kind, layer, head);
             float* row = to + (head * rows + query) * length;
             for (int64_t key = 0; key < length; ++key) {
                 double sum = 0;
                 for (int64_t i = 0; i < heads.width; ++i) {
-                    sum += static_cast<double>(queries[query * query_stride + head * heads.width + i]) * static_cast<double>(read_number(keys, float16, key * key_stride + head / heads.group * heads.width + i));
+                    sum += static_cast<double>(queries[query * query_stride + head * heads.width + i]) *
+                           static_cast<double>(read_number(keys, float16,
+                                                           key * key_stride +
+                                                               head / heads.group * heads.width + i));
                 }
-                row[key] = static_cast<float>(sum * static_cast<double>(scale)) + (bias ? bias[head * length + key] : 0.0f);
+                row[key] = static_cast<float>(sum * static_cast<double>(scale)) +
+                           (bias ? bias[head * length + key] : 0.0f);
                 if (heads.cap != 0) row[key] = heads.cap * std::tanh(row[key] / heads.cap);
-                if (kind == AttentionKind::decoder && (key > query || query - key >= window)) row[key] = -std::numeric_limits<float>::infinity();
+                if (kind == AttentionKind::decoder && (key > query || query - key >= window))
+                    row[key] = -std::numeric_limits<float>::infinity();
             }
         }
     }
 }
 
-std::string layer_name(const char* kind, std::size_t l) { return std::string(kind) + "." + std::to_string(l + 1) + "."; }
+std::string layer_name(const char* kind, std::size_t l) {
+    return std::string(kind) + "." + std::to_string(l + 1) + ".";
+}
 
 float* Pass::project(const Linear& linear, Rows& in) {
     const int64_t stride = stride_of(linear.weight.outputs());
@@ -139,36 +162,43 @@ float* Pass::project(const Linear& linear, Rows& in) {
     return projected;
 }
 
-// Attention of a sentence's queries over its keys, followed by their values, as in a step; the weights are copied.
+// Attention of a sentence's queries over its keys, followed by their values, as in a step; the weights are
+// copied.
 struct RecordedAttention {
     const float* queries;
     int64_t query_stride, count;  // count: number of queries
     const void* keys;
     int64_t key_stride, length;  // length: number of keys
-    bool causal;  // self-attention in which a query sees only itself and earlier positions
+    bool causal;                 // self-attention in which a query sees only itself and earlier positions
     int64_t layer;
-    float* to;    // (heads, count, length), or null
-    int64_t head = -1;  // the only head copied, as (count, length); negative: all heads
+    float* to;                   // (heads, count, length), or null
+    int64_t head = -1;           // the only head copied, as (count, length); negative: all heads
     int64_t window = no_window;  // keys that a query sees at most, of causal attention
 };
-void record_attention(const Model& model, const Heads& heads, const RecordedAttention& recorded, float* context, Workspace& ws) {
+void record_attention(const Model& model, const Heads& heads, const RecordedAttention& recorded,
+                      float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
     int64_t* offsets = ws.offsets.ensure(recorded.length);
     for (int64_t key = 0; key < recorded.length; ++key) offsets[key] = key * recorded.key_stride;
     float* weights = ws.weights.ensure(heads.count * recorded.length);
     for (int64_t query = 0; query < recorded.count; ++query) {
         if (query % queries_between_checks == queries_between_checks - 1) model.workers.check();
-        const int64_t end = recorded.causal ? query + 1 : recorded.length, length = std::min(end, recorded.window), first = end - length;
-        const float* bias = recorded.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
+        const int64_t end = recorded.causal ? query + 1 : recorded.length,
+                      length = std::min(end, recorded.window), first = end - length;
+        const float* bias = recorded.causal ? relative_bias(model, model.target, heads, query, length, ws)
+                                            : nullptr;
         const AttentionKind kind = recorded.causal ? AttentionKind::decoder : AttentionKind::cross;
-        attend_cached(model, heads, {kind, recorded.layer, query, first}, recorded.keys, single_query(recorded.queries + query * recorded.query_stride, offsets + first, length, bias, weights, context + query * context_stride));
+        attend_cached(model, heads, {kind, recorded.layer, query, first}, recorded.keys,
+                      single_query(recorded.queries + query * recorded.query_stride, offsets + first, length,
+                                   bias, weights, context + query * context_stride));
         if (!recorded.to) continue;
         if (recorded.head >= 0) {
             std::copy_n(weights + recorded.head * length, length, recorded.to + query * recorded.length);
             continue;
         }
         for (int64_t head = 0; head < heads.count; ++head) {
-            std::copy_n(weights + head * length, length, recorded.to + (head * recorded.count + query) * recorded.length + first);
+            std::copy_n(weights + head * length, length,
+                        recorded.to + (head * recorded.count + query) * recorded.length + first);
         }
     }
 }
@@ -187,7 +217,8 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
         copy_heads(name + "query", projected, false, stride, rows);
         copy_heads(name + "key", projected + inner, false, stride, rows);
         copy_heads(name + "value", projected + 2 * inner, false, stride, rows);
-        copy_scores(name + "scores", AttentionKind::encoder, static_cast<int64_t>(l), projected, stride, projected + inner, false, stride, rows);
+        copy_scores(name + "scores", AttentionKind::encoder, static_cast<int64_t>(l), projected, stride,
+                    projected + inner, false, stride, rows);
     }
     SelfAttention attention;
     attention.stride = stride_of(3 * inner);
@@ -197,20 +228,25 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
     attention.context_stride = context_stride;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const int64_t length = attention.length = lengths[s], padded = padded_keys(length);
-        if (edited) encode_edited(model, static_cast<int64_t>(l), projected, attention.stride, length, context, context_stride, to[s], ws);
+        if (edited)
+            encode_edited(model, static_cast<int64_t>(l), projected, attention.stride, length, context,
+                          context_stride, to[s], ws);
         attention.scratch = ws.weights.ensure((heads.width + queries_at_once) * padded);
         for (int64_t head = 0; head < heads.count && !edited; ++head) {
             attention.queries = projected + head * heads.width;
             attention.keys = attention.queries + inner;
             attention.values = attention.keys + inner;
-            if (side.relative_bias) attention.relative = side.relative_bias + head * (2 * attention.max_distance + 1) + attention.max_distance;
+            if (side.relative_bias)
+                attention.relative = side.relative_bias + head * (2 * attention.max_distance + 1) +
+                                     attention.max_distance;
             attention.context = context + head * heads.width;
             for (attention.first = 0; attention.first < length; attention.first = attention.last) {
                 attention.last = std::min(attention.first + queries_at_once, length);
                 if (attention.first % queries_between_checks == 0) model.workers.check();
                 model.kernels->self_attend(attention);
                 for (int64_t query = attention.first; query < attention.last; ++query) {
-                    const float* weights = attention.scratch + (heads.width + query - attention.first) * padded;
+                    const float* weights = attention.scratch +
+                                           (heads.width + query - attention.first) * padded;
                     if (to[s]) std::copy_n(weights, length, to[s] + (head * length + query) * length);
                 }
             }
@@ -224,17 +260,21 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
 
 void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
     const DecoderLayer& layer = model.decoder[l];
-    const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()), context_stride = stride_of(inner), size = model.cache_element_size();
+    const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()),
+                  context_stride = stride_of(inner), size = model.cache_element_size();
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
     float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
     const int64_t angle_stride = static_cast<int64_t>(model.rotary.size()) * heads.width;
-    for (int64_t row = 0; row < rows; ++row) normalise_and_rotate(model, layer, ws.angles.get() + row * angle_stride, true, projected + row * stride);
+    for (int64_t row = 0; row < rows; ++row)
+        normalise_and_rotate(model, layer, ws.angles.get() + row * angle_stride, true,
+                             projected + row * stride);
     const void* cache = projected + inner;
     int64_t key_stride = stride;
     if (model.shape.float16_cache) {
         key_stride = model.key_value_width();
         uint16_t* half = halves.ensure(rows * key_stride);
-        for (int64_t row = 0; row < rows; ++row) model.kernels->to_float16(projected + row * stride + inner, key_stride, half + row * key_stride);
+        for (int64_t row = 0; row < rows; ++row)
+            model.kernels->to_float16(projected + row * stride + inner, key_stride, half + row * key_stride);
         cache = half;
     }
     if (insight) {
@@ -244,20 +284,25 @@ void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
         copy_heads(name + "query", projected, false, stride, rows);
         copy_heads(name + "key", cache, float16, key_stride, rows, heads.group);
         copy_heads(name + "value", values, float16, key_stride, rows, heads.group);
-        copy_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride, cache, float16, key_stride, rows, layer.window);
+        copy_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride,
+                    cache, float16, key_stride, rows, layer.window);
     }
     float* context = ws.context.ensure(rows * context_stride);
     int64_t first = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const void* keys = static_cast<const uint8_t*>(cache) + first * key_stride * size;
-        record_attention(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s], -1, layer.window}, context + first * context_stride, ws);
+        record_attention(model, heads,
+                         {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true,
+                          static_cast<int64_t>(l), to[s], -1, layer.window},
+                         context + first * context_stride, ws);
         first += lengths[s];
     }
     copy_heads(layer_name("decoder", l) + "context", context, false, context_stride, rows);
     finish(layer.self_output, layer.self_norm);
 }
 
-void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head) {
+void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources,
+                        const std::vector<float*>& to, int64_t head) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = heads.inner(), stride = stride_of(inner), entry = model.key_value_width();
     Rows in = block_input(model, layer.cross_norm, ws.x.get(), rows, ws);
@@ -275,9 +320,13 @@ void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>
             copy_heads(name + "query", queries, false, stride, rows);
             copy_heads(name + "key", keys, float16, entry, source.length);
             copy_heads(name + "value", values, float16, entry, source.length);
-            copy_scores(name + "scores", AttentionKind::cross, static_cast<int64_t>(l), queries, stride, keys, float16, entry, source.length);
+            copy_scores(name + "scores", AttentionKind::cross, static_cast<int64_t>(l), queries, stride, keys,
+                        float16, entry, source.length);
         }
-        record_attention(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, static_cast<int64_t>(l), to[s], head}, context + first * stride, ws);
+        record_attention(model, heads,
+                         {queries + first * stride, stride, lengths[s], keys, entry, source.length, false,
+                          static_cast<int64_t>(l), to[s], head},
+                         context + first * stride, ws);
         first += lengths[s];
     }
     copy_heads(layer_name("cross", l) + "context", context, false, stride, rows);
@@ -302,23 +351,34 @@ void Pass::recur_layer(const DecoderLayer& layer) {
     int64_t first = 0;
     for (const int64_t length : lengths) {
         std::vector<float> cells(static_cast<std::size_t>((length + 1) * width));
-        const Recurrence unit{forget + first * stride, input + first * stride, stride, cells.data(), cells.data() + width, width};
+        const Recurrence unit{forget + first * stride,
+                              input + first * stride,
+                              stride,
+                              cells.data(),
+                              cells.data() + width,
+                              width};
         recur(model, unit, layer.self_norm, x + first * stride, length, ws, ThreadSlice{});
         first += length;
     }
 }
 
 // The addresses of layer l in each sentence's matrices, which begin at `to`; null if that is null.
-std::vector<float*> layer_addresses(const std::vector<float*>& to, const std::vector<int64_t>& sizes, std::size_t l) {
+std::vector<float*> layer_addresses(const std::vector<float*>& to, const std::vector<int64_t>& sizes,
+                                    std::size_t l) {
     std::vector<float*> addresses;
-    for (std::size_t s = 0; s < to.size(); ++s) addresses.push_back(to[s] ? to[s] + static_cast<int64_t>(l) * sizes[s] : nullptr);
+    for (std::size_t s = 0; s < to.size(); ++s)
+        addresses.push_back(to[s] ? to[s] + static_cast<int64_t>(l) * sizes[s] : nullptr);
     return addresses;
 }
 
-std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const RecordedGroup& group, const std::vector<float*>& matrices, Workspace& ws) {
+std::shared_ptr<const Chunk> encode_group(const Model& model,
+                                          const std::vector<std::vector<int32_t>>& sources,
+                                          const RecordedGroup& group, const std::vector<float*>& matrices,
+                                          Workspace& ws) {
     std::vector<const std::vector<int32_t>*> sentences;
     for (std::size_t s = group.first; s < group.last; ++s) sentences.push_back(&sources[s]);
-    const std::vector<float*> to(matrices.begin() + static_cast<std::ptrdiff_t>(group.first), matrices.begin() + static_cast<std::ptrdiff_t>(group.last));
+    const std::vector<float*> to(matrices.begin() + static_cast<std::ptrdiff_t>(group.first),
+                                 matrices.begin() + static_cast<std::ptrdiff_t>(group.last));
     Pass pass{model, model.shape.encoder, model.source, ws};
     pass.embed_tokens(sentences);
     std::vector<int64_t> sizes;  // elements of a layer's matrices
@@ -333,7 +393,8 @@ std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<
     return keys_and_values(model, ws.x.get(), pass.rows, ws);
 }
 
-void record_group(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<Matrices>& matrices, const RecordedGroup& group, Workspace& ws) {
+void record_group(const Model& model, const std::vector<DecoderInput>& inputs,
+                  const std::vector<Matrices>& matrices, const RecordedGroup& group, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
     std::vector<const std::vector<int32_t>*> sentences;
     std::vector<const EncodedSentence*> sources;
@@ -360,7 +421,9 @@ void record_group(const Model& model, const std::vector<DecoderInput>& inputs, c
 }
 
 // Record up to the cross-attention of the selected layer.
-void record_cross_group(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& matrices, const RecordedGroup& group, const CrossHead& selected, Workspace& ws) {
+void record_cross_group(const Model& model, const std::vector<DecoderInput>& inputs,
+                        const std::vector<float*>& matrices, const RecordedGroup& group,
+                        const CrossHead& selected, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
     std::vector<const std::vector<int32_t>*> sentences;
     std::vector<const EncodedSentence*> sources;
@@ -397,7 +460,8 @@ std::vector<RecordedGroup> target_groups(const Model& model, const std::vector<D
 
 }  // namespace
 
-Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to) {
+Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources,
+                       const std::vector<float*>& to) {
     if (model->network) return encode_network(model, sources);
     check_sources(*model, sources);
     std::vector<int64_t> lengths;
@@ -420,14 +484,17 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
     return memory;
 }
 
-std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target, const std::vector<std::string>& selection) {
+std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target,
+                                       const std::vector<std::string>& selection) {
     if (model.network) throw std::invalid_argument("the model is recurrent; insight is for Transformers");
     const Shape& shape = model.shape;
     std::vector<NamedArray> arrays;
     const auto attention = [&](const std::string& name, const Heads& heads, int64_t queries, int64_t keys) {
         arrays.push_back({name + "query", {heads.count, queries, heads.width}});
-        for (const char* const part : {"key", "value"}) arrays.push_back({name + part, {heads.count, keys, heads.width}});
-        for (const char* const part : {"scores", "weights"}) arrays.push_back({name + part, {heads.count, queries, keys}});
+        for (const char* const part : {"key", "value"})
+            arrays.push_back({name + part, {heads.count, keys, heads.width}});
+        for (const char* const part : {"scores", "weights"})
+            arrays.push_back({name + part, {heads.count, queries, keys}});
         arrays.push_back({name + "context", {heads.count, queries, heads.width}});
         arrays.push_back({name + "attention", {queries, shape.width}});
     };
@@ -441,7 +508,8 @@ std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64
     }
     arrays.push_back({"decoder.embedding", {target, shape.width}});
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
-        if (shape.recurrent) arrays.push_back({layer_name("decoder", l) + "recurrence", {target, shape.width}});
+        if (shape.recurrent)
+            arrays.push_back({layer_name("decoder", l) + "recurrence", {target, shape.width}});
         else attention(layer_name("decoder", l), shape.decoder, target, target);
         if (model.has_source()) attention(layer_name("cross", l), shape.decoder, target, source);
         arrays.push_back({layer_name("decoder", l) + "feed_forward", {target, shape.width}});
@@ -454,7 +522,9 @@ std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64
     for (const NamedArray& array : arrays) {
         bool matches = false;
         for (std::size_t i = 0; i < selection.size(); ++i) {
-            if (array.name != selection[i] && array.name.compare(0, selection[i].size() + 1, selection[i] + ".") != 0) continue;
+            if (array.name != selection[i] &&
+                array.name.compare(0, selection[i].size() + 1, selection[i] + ".") != 0)
+                continue;
             matches = matched[i] = true;
         }
         if (matches) selected.push_back(array);
@@ -463,18 +533,24 @@ std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64
         if (matched[i]) continue;
         std::string names;
         for (const NamedArray& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
-        throw NoSuchArray("no array has the name '" + selection[i].substr(0, 60) + "'; the model has " + names);
+        throw NoSuchArray("no array has the name '" + selection[i].substr(0, 60) + "'; the model has " +
+                          names);
     }
     return selected;
 }
 
-std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& selection, int64_t bound) {
+std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vector<int32_t>& source,
+                                        const std::vector<int32_t>& target,
+                                        const std::vector<std::string>& selection, int64_t bound) {
     const Model& model = *pointer;
-    std::vector<NamedArray> arrays = insight_arrays(model, static_cast<int64_t>(source.size()), static_cast<int64_t>(target.size()), selection);
+    std::vector<NamedArray> arrays = insight_arrays(model, static_cast<int64_t>(source.size()),
+                                                    static_cast<int64_t>(target.size()), selection);
     int64_t bytes = 0;
     for (const NamedArray& array : arrays) {
         bytes += array.size() * static_cast<int64_t>(sizeof(float));
-        if (bytes > bound) throw InsightTooLarge(array.name + ": the selected arrays take more than " + std::to_string(bound) + " bytes: select fewer names or raise the bound");
+        if (bytes > bound)
+            throw InsightTooLarge(array.name + ": the selected arrays take more than " +
+                                  std::to_string(bound) + " bytes: select fewer names or raise the bound");
     }
     for (NamedArray& array : arrays) array.zeroed();
     const Insight insight{arrays};
@@ -524,7 +600,8 @@ std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vect
     pass.copy_rows("decoder.output");
     float* logits = pass.array("logits");
     if (!logits) return arrays;
-    Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width), model.output_terms);
+    Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width),
+                            model.output_terms);
     std::vector<OutputRow> out(static_cast<std::size_t>(steps));
     for (int64_t row = 0; row < steps; ++row) {
         out[static_cast<std::size_t>(row)].count = 0;
@@ -547,7 +624,8 @@ void record(const Model& model, const std::vector<DecoderInput>& inputs, const s
     });
 }
 
-void record_cross(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to, const CrossHead& selected) {
+void record_cross(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to,
+                  const CrossHead& selected) {
     if (model.network) return record_network(model, inputs, to);
     const std::vector<RecordedGroup> groups = target_groups(model, inputs);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {

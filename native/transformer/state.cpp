@@ -1,4 +1,5 @@
-// Operations on states. States are values: each operation returns a new one and leaves its arguments unchanged.
+// Operations on states. States are values: each operation returns a new one and leaves its arguments
+// unchanged.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -23,7 +24,8 @@ std::vector<int64_t> widened(const State& state, int64_t stride) {
 
 // Append the sentences of another state.
 void append(State& state, const State& other) {
-    if (state.model != other.model || state.beams != other.beams) throw std::invalid_argument("join: states of different models or beam sizes");
+    if (state.model != other.model || state.beams != other.beams)
+        throw std::invalid_argument("join: states of different models or beam sizes");
     if (!state.sentences.empty() && !other.sentences.empty() && state.listed() != other.listed()) {
         throw std::invalid_argument("join: states with and without a shortlist cannot be mixed");
     }
@@ -44,7 +46,8 @@ int64_t Model::cross_layers() const {
 }
 
 State start(const Memory& memory, int64_t beams) {
-    if (beams < 1 || beams > max_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(max_beams));
+    if (beams < 1 || beams > max_beams)
+        throw std::invalid_argument("beams must be from 1 to " + std::to_string(max_beams));
     State state;
     state.model = memory.model;
     state.beams = beams;
@@ -53,13 +56,16 @@ State start(const Memory& memory, int64_t beams) {
     const Model& model = *memory.model;
     for (const EncodedSentence& sentence : memory.sentences) {
         std::shared_ptr<KeyValueStore> store;
-        if (!model.shape.recurrent) store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size());
+        if (!model.shape.recurrent)
+            store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(),
+                                                    model.cache_element_size());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
     const int64_t cells = model.cells_width();
     state.cells.resize(static_cast<std::size_t>(state.rows() * cells));
     for (int64_t row = 0; model.network && row < state.rows(); ++row) {
-        std::copy_n(initial_cells(model, memory.sentences[static_cast<std::size_t>(row / beams)]), cells, state.cells.data() + row * cells);
+        std::copy_n(initial_cells(model, memory.sentences[static_cast<std::size_t>(row / beams)]), cells,
+                    state.cells.data() + row * cells);
     }
     return state;
 }

@@ -14,7 +14,8 @@ namespace uwaga {
 
 // The cross-attention keys and values of the sentences of an encoder group: [layer][row][key, value].
 struct Chunk {
-    Chunk(PagePool& pages, int64_t bytes, int64_t count) : pool(pages), page(pages.take(bytes)), rows(count) {}
+    Chunk(PagePool& pages, int64_t bytes, int64_t count)
+        : pool(pages), page(pages.take(bytes)), rows(count) {}
     ~Chunk() { pool.give(page); }
     Chunk(const Chunk&) = delete;
     Chunk& operator=(const Chunk&) = delete;
@@ -50,7 +51,8 @@ struct State {
         EncodedSentence memory;
         std::shared_ptr<KeyValueStore> store;  // null in a recurrent model
         int64_t position = 0;
-        int32_t prompt_token = -1;  // a prompt's last token, which the next step reads instead of its input token
+        int32_t prompt_token = -1;  // a prompt's last token, which the next step reads instead of its input
+                                    // token
     };
     ModelPtr model;
     int64_t beams = 1;
@@ -81,12 +83,15 @@ State reorder(const State& state, const int64_t* rows, int64_t count);
 State select(const State& state, const int64_t* sentences, int64_t count);
 State join(const std::vector<const State*>& states);
 State admit(State state, const Memory& memory);  // join(state, start of the memory), reusing `state`
-// Replace the tokens (rows,) fed to rows without a step yet. With `first`, sentence s has rows from first[s] on.
+// Replace the tokens (rows,) fed to rows without a step yet. With `first`, sentence s has rows from first[s]
+// on.
 void feed_last_prompt_tokens(const State& state, int32_t* tokens, const int64_t* first = nullptr);
 State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);
-// Feed several tokens to each sentence of a state with one beam (M42): rows [first[s], first[s + 1]) to sentence s. The
-// next state has a sentence for each row: it is the state after that row's token, bit for bit that of steps.
-State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens, const Request& request, const Answer& answer);
+// Feed several tokens to each sentence of a state with one beam (M42): rows [first[s], first[s + 1]) to
+// sentence s. The next state has a sentence for each row: it is the state after that row's token, bit for bit
+// that of steps.
+State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens,
+             const Request& request, const Answer& answer);
 bool can_verify(const Model& model);
 
 }  // namespace uwaga

@@ -1,5 +1,5 @@
-// AMX-INT8: blocks of 32 rows and 32 columns in four tiles. The previous block is finished (scaled, added to, stored or
-// searched) between the tile products of the next.
+// AMX-INT8: blocks of 32 rows and 32 columns in four tiles. The previous block is finished (scaled, added to,
+// stored or searched) between the tile products of the next.
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -23,7 +23,8 @@ constexpr uintptr_t prefetch_distance = 96 * 1024;
 // Memory at `p` is written before and reread after this: the tile instructions are opaque to the compiler.
 inline void compiler_barrier(const void* p) { __asm__ volatile("" : : "r"(p) : "memory"); }
 
-// Tiles 0 to 3: sums of the upper and lower 16 rows by the left and right 16 columns; 4, 5: rows; 6, 7: weights.
+// Tiles 0 to 3: sums of the upper and lower 16 rows by the left and right 16 columns; 4, 5: rows; 6, 7:
+// weights.
 inline TileShape shape_for(int64_t rows) {
     TileShape shape;
     const int64_t upper = rows < 16 ? rows : 16, lower = rows - upper;
@@ -40,8 +41,9 @@ constexpr int64_t tile_rows = 32;
 
 // Sums of a block of rows and one panel into `sums`. two: more than 16 rows, the upper 16 complete.
 template <bool two, class Finish>
-inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* negated, int64_t inputs,
-                       uintptr_t prefetch, uintptr_t prefetch_step, int64_t per_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
+inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* negated,
+                       int64_t inputs, uintptr_t prefetch, uintptr_t prefetch_step, int64_t per_step,
+                       PendingBlock& pending, Finish& finish, int32_t* sums) {
     load_tile<0>(negated, 0);  // with a stride of 0, every row of the tile starts from the same sums
     load_tile<1>(negated + 16, 0);
     if constexpr (two) {
@@ -74,8 +76,8 @@ inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, 
     }
 }
 
-// See shared/int8_panels.inl. All blocks have one shape, so that tiles are configured once: the last block starts early
-// enough to be complete, and rows that the previous block has finished are not finished again.
+// See shared/int8_panels.inl. All blocks have one shape, so that tiles are configured once: the last block
+// starts early enough to be complete, and rows that the previous block has finished are not finished again.
 template <class Panels, class Finish>
 void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     if (rows < 1) return;
@@ -94,17 +96,24 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& 
     for (int64_t p = 0; p < panels; ++p) {
         const int8_t* weights = panel_of(w, inputs, p);
         for (int64_t i = 0; i < panel; i += 16) {
-            _mm512_store_si512(negated + i, _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_load_si512(w.sums + p * panel + i)));
+            _mm512_store_si512(negated + i, _mm512_sub_epi32(_mm512_setzero_si512(),
+                                                             _mm512_load_si512(w.sums + p * panel + i)));
         }
         compiler_barrier(negated);
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t row = smaller(b * block, rows - block), finished = b * block - row;
             const uint8_t* from = x.values + row * x.stride;
-            const uintptr_t prefetch = prefetch_address(w, panels * inputs * panel, (p * inputs + inputs / blocks * b) * panel, prefetch_distance);
+            const uintptr_t prefetch = prefetch_address(w, panels * inputs * panel,
+                                                        (p * inputs + inputs / blocks * b) * panel,
+                                                        prefetch_distance);
             for (int64_t r = 0; r < block; ++r) finish.prepare(row + r, p);
             int32_t* to = sums[turn];
-            if (block > 16) tile_block<true>(from, x.stride, weights, negated, inputs, prefetch, prefetch_step, per_step, pending, finish, to);
-            else tile_block<false>(from, x.stride, weights, negated, inputs, prefetch, prefetch_step, per_step, pending, finish, to);
+            if (block > 16)
+                tile_block<true>(from, x.stride, weights, negated, inputs, prefetch, prefetch_step, per_step,
+                                 pending, finish, to);
+            else
+                tile_block<false>(from, x.stride, weights, negated, inputs, prefetch, prefetch_step, per_step,
+                                  pending, finish, to);
             compiler_barrier(to);
             pending = PendingBlock{to, finished, block, row, p};
             turn ^= 1;

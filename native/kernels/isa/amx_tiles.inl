@@ -1,5 +1,5 @@
-// The tile instructions that amx.cpp needs. With UWAGA_EMULATE, plain C++ replaces them, for tests on processors
-// without AMX. Included inside an unnamed namespace.
+// The tile instructions that amx.cpp needs. With UWAGA_EMULATE, plain C++ replaces them, for tests on
+// processors without AMX. Included inside an unnamed namespace.
 
 // The operand of `ldtilecfg` (Intel 64 manual, volume 1, section 18.3).
 struct TileShape {

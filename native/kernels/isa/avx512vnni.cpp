@@ -1,5 +1,5 @@
-// AVX-512 with VNNI: 8 rows and two registers of 16 columns. The previous block is finished (scaled, added to, stored
-// or searched) between the products of the next, so that neither stalls the other.
+// AVX-512 with VNNI: 8 rows and two registers of 16 columns. The previous block is finished (scaled, added
+// to, stored or searched) between the products of the next, so that neither stalls the other.
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -19,8 +19,8 @@ namespace {
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
 constexpr int64_t block_rows = 8;
-// Up to this many rows are limited by memory, and a quarter faster if only the first line of each 4 KB is prefetched:
-// the processor's own prefetcher then has room to fetch the rest (Zen 4).
+// Up to this many rows are limited by memory, and a quarter faster if only the first line of each 4 KB is
+// prefetched: the processor's own prefetcher then has room to fetch the rest (Zen 4).
 constexpr int few_rows = 4;
 
 struct PipelinedBlock {
@@ -31,13 +31,16 @@ struct PipelinedBlock {
     }
 
     // One row's weights load faster than dependent sums are added: two groups at once, in four chains.
-    static void run_row(const uint8_t* x, const int8_t* weights, const int32_t* correction, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+    static void run_row(const uint8_t* x, const int8_t* weights, const int32_t* correction, int64_t groups,
+                        uintptr_t prefetch, int32_t* sums) {
         const __m512i zero = _mm512_setzero_si512();
-        __m512i a = _mm512_sub_epi32(zero, _mm512_load_si512(correction)), b = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
+        __m512i a = _mm512_sub_epi32(zero, _mm512_load_si512(correction)),
+                b = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
         __m512i c = zero, d = zero;
         UWAGA_UNROLL_BY(4)
         for (int64_t g = 0; g < groups; g += 2, weights += 256, prefetch += 256, x += 8) {
-            for (uintptr_t line = 0; line < 64 && (prefetch & 4095) < 256; line += 128) _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T1);
+            for (uintptr_t line = 0; line < 64 && (prefetch & 4095) < 256; line += 128)
+                _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T1);
             const __m512i x0 = four(x), x1 = four(x + 4);
             a = _mm512_dpbusd_epi32(a, x0, _mm512_load_si512(weights));
             b = _mm512_dpbusd_epi32(b, x0, _mm512_load_si512(weights + 64));
@@ -49,8 +52,10 @@ struct PipelinedBlock {
     }
 
     template <int R, class Finish>
-    UWAGA_INLINE static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                                      uintptr_t prefetch, int64_t prefetch_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
+    UWAGA_INLINE static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights,
+                                      const int32_t* correction, int64_t groups, uintptr_t prefetch,
+                                      int64_t prefetch_step, PendingBlock& pending, Finish& finish,
+                                      int32_t* sums) {
         __m512i sum[R][2];
         const __m512i zero = _mm512_setzero_si512();
         UWAGA_UNROLL
@@ -60,9 +65,12 @@ struct PipelinedBlock {
         }
         const int64_t turn = groups / block_rows;  // inputs are padded to 64: 16 groups or a multiple
         for (int64_t group = 0; group < groups; group += turn) {
-            for (int64_t g = 0; g < turn; ++g, weights += 128, x += 4, prefetch += static_cast<uintptr_t>(prefetch_step)) {
-                if (R > few_rows || (prefetch & 4095) < 128) _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
-                if (R > few_rows && prefetch_step > 64) _mm_prefetch(reinterpret_cast<const char*>(prefetch + 64), _MM_HINT_T1);
+            for (int64_t g = 0; g < turn;
+                 ++g, weights += 128, x += 4, prefetch += static_cast<uintptr_t>(prefetch_step)) {
+                if (R > few_rows || (prefetch & 4095) < 128)
+                    _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
+                if (R > few_rows && prefetch_step > 64)
+                    _mm_prefetch(reinterpret_cast<const char*>(prefetch + 64), _MM_HINT_T1);
                 __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
                 __asm__("" : "+v"(left), "+v"(right));  // otherwise gcc reads them from memory for every row
                 UWAGA_UNROLL
@@ -82,20 +90,42 @@ struct PipelinedBlock {
     }
 
     template <class Finish>
-    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                    int64_t groups, uintptr_t prefetch, int64_t prefetch_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
+    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights,
+                    const int32_t* correction, int64_t groups, uintptr_t prefetch, int64_t prefetch_step,
+                    PendingBlock& pending, Finish& finish, int32_t* sums) {
         switch (count) {
             case 1:
                 run_row(x, weights, correction, groups, prefetch, sums);
                 pending.finish_rows(block_rows, finish);
                 break;
-            case 2: run_rows<2>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
-            case 3: run_rows<3>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
-            case 4: run_rows<4>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
-            case 5: run_rows<5>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
-            case 6: run_rows<6>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
-            case 7: run_rows<7>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
-            default: run_rows<8>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish, sums); break;
+            case 2:
+                run_rows<2>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
+            case 3:
+                run_rows<3>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
+            case 4:
+                run_rows<4>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
+            case 5:
+                run_rows<5>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
+            case 6:
+                run_rows<6>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
+            case 7:
+                run_rows<7>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
+            default:
+                run_rows<8>(x, stride, weights, correction, groups, prefetch, prefetch_step, pending, finish,
+                            sums);
+                break;
         }
     }
 };
@@ -115,10 +145,11 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& 
         const int64_t size = panels * inputs * panel, part = inputs * panel / blocks;
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t first = rows * b / blocks, count = rows * (b + 1) / blocks - first;
-            const uintptr_t prefetch = prefetch_address(w, size, p * inputs * panel + part * b, prefetch_distance);
+            const uintptr_t prefetch = prefetch_address(w, size, p * inputs * panel + part * b,
+                                                        prefetch_distance);
             for (int64_t r = 0; r < count; ++r) finish.prepare(first + r, p);
-            PipelinedBlock::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel, inputs / 4,
-                           prefetch, 4 * panel / blocks, pending, finish, sums[turn]);
+            PipelinedBlock::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel,
+                                inputs / 4, prefetch, 4 * panel / blocks, pending, finish, sums[turn]);
             pending = PendingBlock{sums[turn], 0, count, first, p};
             turn ^= 1;
         }

@@ -32,8 +32,8 @@ struct Int8Block {
 
     // Signed by signed products: uses x - 128 and needs no correction.
     template <int R>
-    static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, uintptr_t prefetch,
-                     int64_t prefetch_step, int32_t* sums) {
+    static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups,
+                         uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
         int32x4_t sum[R][8];
         UWAGA_UNROLL
         for (int r = 0; r < R; ++r) {
@@ -47,7 +47,8 @@ struct Int8Block {
             prefetch += static_cast<uintptr_t>(4 * prefetch_step);
             int8x16_t four[R];
             UWAGA_UNROLL
-            for (int r = 0; r < R; ++r) four[r] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x + r * stride), vdupq_n_u8(0x80)));
+            for (int r = 0; r < R; ++r)
+                four[r] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x + r * stride), vdupq_n_u8(0x80)));
             group<R, 0>(sum, four, weights);
             group<R, 1>(sum, four, weights + 128);
             group<R, 2>(sum, four, weights + 256);
@@ -60,8 +61,8 @@ struct Int8Block {
         }
     }
 
-    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t*, int64_t groups,
-                    uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
+    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t*,
+                    int64_t groups, uintptr_t prefetch, int64_t prefetch_step, int32_t* sums) {
         switch (count) {
             case 1: run_rows<1>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
             case 2: run_rows<2>(x, stride, weights, groups, prefetch, prefetch_step, sums); break;
@@ -76,15 +77,18 @@ struct Int8Block {
 struct Int4Block {
     static constexpr int64_t rows = SignedRows::max_rows;
 
-    static void run_row(const SignedRows& x, int64_t row, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+    static void run_row(const SignedRows& x, int64_t row, const uint8_t* weights, int64_t groups,
+                        uintptr_t prefetch, int32_t* sums) {
         int32x4_t total[8];
         UWAGA_UNROLL
         for (int c = 0; c < 8; ++c) total[c] = vdupq_n_s32(0);
         for (int64_t g = 0; g < groups; ++g, prefetch += int4_group) {
-            for (uintptr_t line = 0; line < int4_group; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(prefetch + line));
+            for (uintptr_t line = 0; line < int4_group; line += 64)
+                __builtin_prefetch(reinterpret_cast<const void*>(prefetch + line));
             const int8_t* pairs = reinterpret_cast<const int8_t*>(weights);
             weights += 2 * panel;
-            const int8x16_t inputs[2] = {vld1q_s8(x.row(row) + int4_inputs * g), vld1q_s8(x.row(row) + int4_inputs * g + 16)};
+            const int8x16_t inputs[2] = {vld1q_s8(x.row(row) + int4_inputs * g),
+                                         vld1q_s8(x.row(row) + int4_inputs * g + 16)};
             int32x4_t sum[8];
             UWAGA_UNROLL
             for (int c = 0; c < 8; ++c) sum[c] = vdupq_n_s32(x.row_starts(row)[g]);
@@ -98,15 +102,19 @@ struct Int4Block {
             for (int c = 0; c < 8; c += 2) {
                 const int8x8x2_t pair = vld2_s8(pairs + 8 * c);  // steps, and middles
                 const int16x8_t step = vmovl_s8(pair.val[0]), middle = vmovl_s8(pair.val[1]);
-                total[c] = vmlaq_n_s32(vmlaq_s32(total[c], sum[c], vmovl_s16(vget_low_s16(step))), vmovl_s16(vget_low_s16(middle)), input_sum);
-                total[c + 1] = vmlaq_n_s32(vmlaq_s32(total[c + 1], sum[c + 1], vmovl_s16(vget_high_s16(step))), vmovl_s16(vget_high_s16(middle)), input_sum);
+                total[c] = vmlaq_n_s32(vmlaq_s32(total[c], sum[c], vmovl_s16(vget_low_s16(step))),
+                                       vmovl_s16(vget_low_s16(middle)), input_sum);
+                total[c + 1] = vmlaq_n_s32(vmlaq_s32(total[c + 1], sum[c + 1],
+                                                     vmovl_s16(vget_high_s16(step))),
+                                           vmovl_s16(vget_high_s16(middle)), input_sum);
             }
         }
         UWAGA_UNROLL
         for (int c = 0; c < 8; ++c) vst1q_s32(sums + row * panel + 4 * c, total[c]);
     }
 
-    static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+    static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups,
+                    uintptr_t prefetch, int32_t* sums) {
         for (int64_t row = 0; row < count; ++row) run_row(x, row, weights, groups, prefetch, sums);
     }
 

@@ -18,8 +18,8 @@ constexpr uintptr_t prefetch_distance = 0;  // no prefetching
 struct Int8Block {
     static constexpr int64_t rows = 2;
 
-    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction,
-                    int64_t groups, uintptr_t, int64_t, int32_t* sums) {
+    static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights,
+                    const int32_t* correction, int64_t groups, uintptr_t, int64_t, int32_t* sums) {
         for (int64_t r = 0; r < count; ++r, x += stride, sums += panel) {
             int32_t sum[panel];
             for (int64_t c = 0; c < panel; ++c) sum[c] = -correction[c];

@@ -31,15 +31,16 @@ inline void softmax(float* w, int64_t length) {
     if (tail) store_part(w + full, load_part(w + full, tail) * factor, tail);
 }
 
-// Position t of one head is at p + offsets[t]. Reading it prefetches what is read later: `prefetch` bytes away, and into
-// the second level of the cache the `entry` bytes of a later position and what the next call reads, `following` bytes away.
+// Position t of one head is at p + offsets[t]. Reading it prefetches what is read later: `prefetch` bytes
+// away, and into the second level of the cache the `entry` bytes of a later position and what the next call
+// reads, `following` bytes away.
 template <class T>
 struct Positions {
     const T* p;
     const int64_t* offsets;
     int64_t length;
     uintptr_t prefetch;
-    uintptr_t entry = 0;  // of a position's keys and values of all heads, for the first head; 0: none
+    uintptr_t entry = 0;      // of a position's keys and values of all heads, for the first head; 0: none
     uintptr_t following = 0;  // 0: none
 
     static constexpr int64_t ahead = 8;
@@ -47,8 +48,12 @@ struct Positions {
 
     // Positions `begin` to `end`; and all positions without the first `number` numbers of each, whose
     // entries are not prefetched again.
-    UWAGA_INLINE Positions part(int64_t begin, int64_t end) const { return {p, offsets + begin, end - begin, prefetch, entry, following}; }
-    UWAGA_INLINE Positions without_first(int64_t number) const { return {p + number, offsets, length, prefetch, 0, following}; }
+    UWAGA_INLINE Positions part(int64_t begin, int64_t end) const {
+        return {p, offsets + begin, end - begin, prefetch, entry, following};
+    }
+    UWAGA_INLINE Positions without_first(int64_t number) const {
+        return {p + number, offsets, length, prefetch, 0, following};
+    }
 
     UWAGA_INLINE const T* at(int64_t t) const {
         const T* address = p + offsets[t];
@@ -58,16 +63,19 @@ struct Positions {
         }
         const uintptr_t later = reinterpret_cast<uintptr_t>(address) + prefetch;
         UWAGA_UNROLL
-        for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64) __builtin_prefetch(reinterpret_cast<const void*>(later + line));
+        for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64)
+            __builtin_prefetch(reinterpret_cast<const void*>(later + line));
         if (following) {
             UWAGA_UNROLL
-            for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64) __builtin_prefetch(reinterpret_cast<const char*>(address) + following + line, 0, 2);
+            for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64)
+                __builtin_prefetch(reinterpret_cast<const char*>(address) + following + line, 0, 2);
         }
         return address;
     }
 };
 
-constexpr int usual_vectors = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
+constexpr int usual_vectors = 64 / lanes;  // vectors of the most common head; small models have heads half as
+                                           // wide
 
 // Scores from a query's dot products: cap(scale * dot + bias).
 struct Scoring {
@@ -83,7 +91,8 @@ struct Scoring {
 
 // The scores of one query. The head is `vectors` vectors wide, an even number.
 template <class T, int fixed>
-inline void dot_scores(const float* query, const Positions<T>& keys, int vector_count, const Scoring& scoring, float* scores) {
+inline void dot_scores(const float* query, const Positions<T>& keys, int vector_count, const Scoring& scoring,
+                       float* scores) {
     constexpr int row_length = fixed ? fixed : widest;
     const int vectors = fixed ? fixed : vector_count;
     Vec q[row_length];
@@ -114,8 +123,8 @@ inline void dot_scores(const float* query, const Positions<T>& keys, int vector_
     }
 }
 
-// context = sum over t of weights[t] * value t, for 2 * pairs vectors. Each addition waits for the previous one, so
-// with few vectors even and odd positions are summed separately.
+// context = sum over t of weights[t] * value t, for 2 * pairs vectors. Each addition waits for the previous
+// one, so with few vectors even and odd positions are summed separately.
 template <class T, int pairs>
 inline void weighted_sum(const float* weights, const Positions<T>& values, float* context) {
     constexpr int vectors = 2 * pairs, chains = pairs == 1 ? 2 : 1;
@@ -127,7 +136,8 @@ inline void weighted_sum(const float* weights, const Positions<T>& values, float
         const T* value = values.at(t);
         const Vec weight = set(weights[t]);
         UWAGA_UNROLL
-        for (int i = 0; i < vectors; ++i) sum[chain][i] = fma(weight, load_any(value + i * lanes), sum[chain][i]);
+        for (int i = 0; i < vectors; ++i)
+            sum[chain][i] = fma(weight, load_any(value + i * lanes), sum[chain][i]);
     };
     int64_t t = 0;
     for (; t + chains <= values.length; t += chains) {
@@ -135,12 +145,14 @@ inline void weighted_sum(const float* weights, const Positions<T>& values, float
         for (int chain = 0; chain < chains; ++chain) add(t + chain, chain);
     }
     if (t < values.length) add(t, 0);
-    for (int i = 0; i < vectors; ++i) store(context + i * lanes, chains == 1 ? sum[0][i] : sum[0][i] + sum[chains - 1][i]);
+    for (int i = 0; i < vectors; ++i)
+        store(context + i * lanes, chains == 1 ? sum[0][i] : sum[0][i] + sum[chains - 1][i]);
 }
 
 // The same for any head width.
 template <class T>
-inline void dot_scores_any_width(const float* query, const Positions<T>& keys, int64_t head_width, const Scoring& scoring, float* scores) {
+inline void dot_scores_any_width(const float* query, const Positions<T>& keys, int64_t head_width,
+                                 const Scoring& scoring, float* scores) {
     for (int64_t t = 0; t < keys.length; ++t) {
         const T* key = keys.p + keys.offsets[t];
         Vec dot = set(0.0f);
@@ -152,29 +164,35 @@ inline void dot_scores_any_width(const float* query, const Positions<T>& keys, i
     }
 }
 template <class T>
-inline void weighted_sum_any_width(const float* weights, const Positions<T>& values, int64_t head_width, float* context) {
+inline void weighted_sum_any_width(const float* weights, const Positions<T>& values, int64_t head_width,
+                                   float* context) {
     for (int64_t k = 0; k < head_width; k += lanes) {
         const int64_t n = smaller(lanes, head_width - k);
         Vec sum = set(0.0f);
-        for (int64_t t = 0; t < values.length; ++t) sum = fma(set(weights[t]), load_any_part(values.p + values.offsets[t] + k, n), sum);
+        for (int64_t t = 0; t < values.length; ++t)
+            sum = fma(set(weights[t]), load_any_part(values.p + values.offsets[t] + k, n), sum);
         store_part(context + k, sum, n);
     }
 }
 
-// The scores of one query, and the sum of values from column `column` on, in heads of any width; `even`: an even number of
-// vectors that fit in registers.
+// The scores of one query, and the sum of values from column `column` on, in heads of any width; `even`: an
+// even number of vectors that fit in registers.
 template <class T>
-inline void score_keys_of(const float* query, const Positions<T>& keys, int64_t head_width, bool even, const Scoring& scoring, float* scores) {
+inline void score_keys_of(const float* query, const Positions<T>& keys, int64_t head_width, bool even,
+                          const Scoring& scoring, float* scores) {
     const int vectors = static_cast<int>(head_width / lanes);
     if (!even) dot_scores_any_width(query, keys, head_width, scoring, scores);
     else if (vectors == usual_vectors) dot_scores<T, usual_vectors>(query, keys, vectors, scoring, scores);
-    else if (vectors == usual_vectors / 2) dot_scores<T, usual_vectors / 2>(query, keys, vectors, scoring, scores);
+    else if (vectors == usual_vectors / 2)
+        dot_scores<T, usual_vectors / 2>(query, keys, vectors, scoring, scores);
     else dot_scores<T, 0>(query, keys, vectors, scoring, scores);
 }
 template <class T>
-inline void sum_values_of(const float* weights, const Positions<T>& values, int64_t head_width, bool even, int64_t column, float* context) {
+inline void sum_values_of(const float* weights, const Positions<T>& values, int64_t head_width, bool even,
+                          int64_t column, float* context) {
     if (!even) return weighted_sum_any_width(weights, values, head_width, context);
-    for (; column + 4 * lanes <= head_width; column += 4 * lanes) weighted_sum<T, 2>(weights, values.without_first(column), context + column);
+    for (; column + 4 * lanes <= head_width; column += 4 * lanes)
+        weighted_sum<T, 2>(weights, values.without_first(column), context + column);
     if (column < head_width) weighted_sum<T, 1>(weights, values.without_first(column), context + column);
 }
 
@@ -215,10 +233,12 @@ struct AttendedHead {
     bool even;  // the width is an even number of vectors
 
     void score(const QueryHead& q, int64_t begin, int64_t end) const {
-        if (begin < end) score_keys_of(q.query, keys.part(begin, end), head_width, even, scoring, q.weights + begin);
+        if (begin < end)
+            score_keys_of(q.query, keys.part(begin, end), head_width, even, scoring, q.weights + begin);
     }
 
-    // The same for `count` query heads, which read the keys that they share together. Each sum is in the same order.
+    // The same for `count` query heads, which read the keys that they share together. Each sum is in the same
+    // order.
     template <int count>
     void score_together(const QueryHead* q) const {
         const Shared<count> shared(q);
@@ -226,13 +246,15 @@ struct AttendedHead {
             score(q[i], q[i].begin, smaller(shared.begin, q[i].end));
             score(q[i], shared.begin > shared.end ? shared.begin : shared.end, q[i].end);
         }
-        if (head_width == usual_vectors * lanes) score_shared<count, usual_vectors>(q, shared.begin, shared.end);
+        if (head_width == usual_vectors * lanes)
+            score_shared<count, usual_vectors>(q, shared.begin, shared.end);
         else score_shared<count, 0>(q, shared.begin, shared.end);
     }
-    // The dot products of `count` queries with a key. `fixed` vectors of a head, whose queries stay in registers; 0: any
-    // even number of them.
+    // The dot products of `count` queries with a key. `fixed` vectors of a head, whose queries stay in
+    // registers; 0: any even number of them.
     template <int count, int fixed>
-    UWAGA_INLINE void dots_of(const QueryHead* q, const Vec (&query)[count][fixed + 1], const T* key, Vec (&dots)[count]) const {
+    UWAGA_INLINE void dots_of(const QueryHead* q, const Vec (&query)[count][fixed + 1], const T* key,
+                              Vec (&dots)[count]) const {
         const int vectors = fixed ? fixed : static_cast<int>(head_width / lanes);
         Vec a[count], b[count];
         for (int i = 0; i < count; ++i) a[i] = b[i] = set(0.0f);
@@ -266,25 +288,31 @@ struct AttendedHead {
                 UWAGA_UNROLL
                 for (int i = 0; i < count; ++i) pairs[i][j / 2] = add_pair(even_dots[i], odd_dots[i]);
             }
-            for (int i = 0; i < count; ++i) store_part(q[i].weights + first, scoring.scores(reduce_add_pairs(pairs[i]), first, block_keys), block_keys);
+            for (int i = 0; i < count; ++i)
+                store_part(q[i].weights + first,
+                           scoring.scores(reduce_add_pairs(pairs[i]), first, block_keys), block_keys);
         }
     }
 
-    void weigh(const QueryHead& q, int64_t column) const { sum_values_of(q.weights + q.begin, values.part(q.begin, q.end), head_width, even, column, q.context); }
+    void weigh(const QueryHead& q, int64_t column) const {
+        sum_values_of(q.weights + q.begin, values.part(q.begin, q.end), head_width, even, column, q.context);
+    }
 
     template <int count>
     void weigh_together(const QueryHead* q) const {
         constexpr int vectors = 4;
         const Shared<count> shared(q);
         int64_t column = 0;
-        for (; shared.begin < shared.end && column + vectors * lanes <= head_width; column += vectors * lanes) {
+        for (; shared.begin < shared.end && column + vectors * lanes <= head_width;
+             column += vectors * lanes) {
             Vec sum[count][vectors];
             for (int i = 0; i < count; ++i) {
                 for (int v = 0; v < vectors; ++v) sum[i][v] = set(0.0f);
             }
             const auto add_single = [&](int i, int64_t t) {
                 const T* value = values.p + values.offsets[t] + column;
-                for (int v = 0; v < vectors; ++v) sum[i][v] = fma(set(q[i].weights[t]), load_any(value + v * lanes), sum[i][v]);
+                for (int v = 0; v < vectors; ++v)
+                    sum[i][v] = fma(set(q[i].weights[t]), load_any(value + v * lanes), sum[i][v]);
             };
             UWAGA_UNROLL
             for (int i = 0; i < count; ++i) {
@@ -338,38 +366,55 @@ template <class T>
 void attend_single(const CachedAttention& a, const T* keys, const T* values) {
     const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
     const uintptr_t next = static_cast<uintptr_t>(a.head_stride) * sizeof(T);
-    const auto head = [&](int64_t h, const T* all, uintptr_t after) { return Positions<T>{all + h * a.head_stride, a.offsets, a.length, h + 1 < a.heads ? next : after, 0, a.following}; };
+    const auto head = [&](int64_t h, const T* all, uintptr_t after) {
+        return Positions<T>{all + h * a.head_stride,        a.offsets, a.length,
+                            h + 1 < a.heads ? next : after, 0,         a.following};
+    };
     for (int64_t h = 0; h < a.heads; ++h) {
-        const uintptr_t values_distance = reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(keys + h * a.head_stride);
+        const uintptr_t values_distance = reinterpret_cast<uintptr_t>(values) -
+                                          reinterpret_cast<uintptr_t>(keys + h * a.head_stride);
         const Scoring scoring{a.scale, a.cap, a.bias ? a.bias + h * a.length : nullptr};
-        score_keys_of(a.query + h * a.head_width, head(h, keys, values_distance), a.head_width, even, scoring, a.weights + h * a.length);
+        score_keys_of(a.query + h * a.head_width, head(h, keys, values_distance), a.head_width, even, scoring,
+                      a.weights + h * a.length);
     }
     for (int64_t h = 0; h < a.heads; ++h) softmax(a.weights + h * a.length, a.length);
-    for (int64_t h = 0; h < a.heads; ++h) sum_values_of(a.weights + h * a.length, head(h, values, 0), a.head_width, even, 0, a.context + h * a.head_width);
+    for (int64_t h = 0; h < a.heads; ++h)
+        sum_values_of(a.weights + h * a.length, head(h, values, 0), a.head_width, even, 0,
+                      a.context + h * a.head_width);
 }
 
-// softmax(cap(scale q K^T + bias)) V (Vaswani et al. 2017, equation 1). With a single query, each stage runs for all heads
-// before the next stage, so that the latencies of their softmaxes overlap.
+// softmax(cap(scale q K^T + bias)) V (Vaswani et al. 2017, equation 1). With a single query, each stage runs
+// for all heads before the next stage, so that the latencies of their softmaxes overlap.
 template <class T>
 void attend(const CachedAttention& a, const T* keys, const T* values) {
     if (a.queries == 1 && a.group == 1) return attend_single(a, keys, values);
-    const int64_t stored = a.heads / a.group, rows = a.queries * a.group, row_length = a.length + a.queries - 1;
+    const int64_t stored = a.heads / a.group, rows = a.queries * a.group,
+                  row_length = a.length + a.queries - 1;
     const int64_t heads_at_once = a.queries == 1 ? stored : 1;
     const uintptr_t next = a.queries == 1 ? static_cast<uintptr_t>(a.head_stride) * sizeof(T) : 0;
-    const uintptr_t position_bytes = 2 * (reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(keys));
+    const uintptr_t position_bytes = 2 * (reinterpret_cast<uintptr_t>(values) -
+                                          reinterpret_cast<uintptr_t>(keys));
     const bool few = a.queries == 1 && position_bytes <= Positions<T>::max_entry;
     const auto query_head = [&](int64_t h, int64_t slot, int64_t row) {
         const int64_t query = a.queries == 1 ? 0 : row / a.group, head = h * a.group + row - query * a.group;
         const int64_t end = a.length + query;
-        return QueryHead{a.query + query * a.query_stride + head * a.head_width, a.weights + (slot * rows + row) * row_length,
-                         a.context + query * a.context_stride + head * a.head_width, end > a.window ? end - a.window : 0, end};
+        return QueryHead{a.query + query * a.query_stride + head * a.head_width,
+                         a.weights + (slot * rows + row) * row_length,
+                         a.context + query * a.context_stride + head * a.head_width,
+                         end > a.window ? end - a.window : 0, end};
     };
     const auto attended = [&](int64_t h, bool last) {
         const T *k = keys + h * a.head_stride, *v = values + h * a.head_stride;
-        const uintptr_t values_distance = a.queries == 1 ? reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(k) : 0;
+        const uintptr_t values_distance = a.queries == 1 ? reinterpret_cast<uintptr_t>(values) -
+                                                               reinterpret_cast<uintptr_t>(k)
+                                                         : 0;
         const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
         const uintptr_t entry = h == 0 && few ? position_bytes : 0, following = few ? 0 : a.following;
-        return AttendedHead<T>{{k, a.offsets, row_length, last ? values_distance : next, entry, following}, {v, a.offsets, row_length, last ? 0 : next, 0, following}, a.head_width, {a.scale, a.cap, nullptr}, even};
+        return AttendedHead<T>{{k, a.offsets, row_length, last ? values_distance : next, entry, following},
+                               {v, a.offsets, row_length, last ? 0 : next, 0, following},
+                               a.head_width,
+                               {a.scale, a.cap, nullptr},
+                               even};
     };
     for (int64_t first = 0; first < stored; first += heads_at_once) {
         for (int64_t slot = 0; slot < heads_at_once; ++slot) {
@@ -400,5 +445,9 @@ void attend(const CachedAttention& a, const T* keys, const T* values) {
     }
 }
 
-void attend_float16(const CachedAttention& a, const uint16_t* keys, const uint16_t* values) { attend<uint16_t>(a, keys, values); }
-void attend_float(const CachedAttention& a, const float* keys, const float* values) { attend<float>(a, keys, values); }
+void attend_float16(const CachedAttention& a, const uint16_t* keys, const uint16_t* values) {
+    attend<uint16_t>(a, keys, values);
+}
+void attend_float(const CachedAttention& a, const float* keys, const float* values) {
+    attend<float>(a, keys, values);
+}

@@ -2,7 +2,8 @@
 struct Int8Dots {
     static constexpr int at_once = 4;
 
-    static void run(const uint8_t* x, const int8_t* const (&weights)[at_once], int64_t inputs, int32_t* sums) {
+    static void run(const uint8_t* x, const int8_t* const (&weights)[at_once], int64_t inputs,
+                    int32_t* sums) {
         for (int i = 0; i < at_once; ++i) {
             int32_t sum = 0;
             for (int64_t k = 0; k < inputs; ++k) sum += static_cast<int32_t>(x[k]) * weights[i][k];

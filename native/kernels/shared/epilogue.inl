@@ -7,7 +7,8 @@ struct ProductFinish {
     float* y;
     int64_t y_stride, outputs;
 
-    // Prefetch the destination of a row while it is computed: a store that misses the cache delays the others.
+    // Prefetch the destination of a row while it is computed: a store that misses the cache delays the
+    // others.
     void prepare(int64_t row, int64_t p) const {
         const float* to = y + row * y_stride + p * panel;
         __builtin_prefetch(to, 1);

@@ -1,7 +1,7 @@
 // Float code that all instruction sets share, over Vec. Included inside an unnamed namespace.
 //
-// Uses nothing from the standard library that could be an out-of-line inline function (std::max, std::sort): the linker
-// might keep the copy compiled for another instruction set.
+// Uses nothing from the standard library that could be an out-of-line inline function (std::max, std::sort):
+// the linker might keep the copy compiled for another instruction set.
 
 constexpr int lanes = Vec::width;
 constexpr float largest_float = 3.4028234e38f;
@@ -34,8 +34,8 @@ inline Vec exponential(const Vec& argument) {
     return zero_where_less(times_power_of_two(p, n), argument, set(-87.3f));
 }
 
-// e^d for d <= 0 (or NaN), in fewer steps: relative error about 2e-7 down to d = -10, at most e^-87.3 below -87.3. 2^f
-// on [-1/2, 1/2] is a polynomial of degree 5, fitted by Remez exchange on the relative error.
+// e^d for d <= 0 (or NaN), in fewer steps: relative error about 2e-7 down to d = -10, at most e^-87.3 below
+// -87.3. 2^f on [-1/2, 1/2] is a polynomial of degree 5, fitted by Remez exchange on the relative error.
 inline Vec exponential_of_negative(const Vec& d) {
     const Vec x = max(set(-87.3f), d);
     const Vec n = round_nearest(x * set(1.44269504088896341f));
@@ -91,18 +91,14 @@ inline Vec capped(const Vec& x, float cap) { return set(cap) * hyperbolic_tangen
 
 UWAGA_INLINE Vec activate(Activation activation, const Vec& x) {
     switch (activation) {
-        case Activation::relu:
-            return max(set(0.0f), x);
+        case Activation::relu: return max(set(0.0f), x);
         case Activation::gelu:
             return set(0.5f) * x * (set(1.0f) + error_function(x * set(0.70710678118654752f)));
         case Activation::gelu_tanh:  // 1/2 x (1 + tanh u) = x / (1 + e^(-2u))
             return x * sigmoid(set(1.59576912160573071f) * fma(x * x * x, set(0.044715f), x));
-        case Activation::silu:
-            return x * sigmoid(x);
-        case Activation::tanh:
-            return hyperbolic_tangent(x);
-        case Activation::none:
-            break;
+        case Activation::silu: return x * sigmoid(x);
+        case Activation::tanh: return hyperbolic_tangent(x);
+        case Activation::none: break;
     }
     return x;
 }
@@ -120,13 +116,15 @@ inline void chained(const float* x, int64_t width, float fill, Vec (&chain)[4], 
     if (k < width) chain[0] = term(load_part(x + k, width - k, fill), chain[0]);
 }
 
-void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride) {
+void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales,
+              int64_t stride) {
     const int64_t full = inputs / lanes * lanes;
     for (int64_t row = 0; row < rows; ++row, x += x_stride, values += stride) {
         Vec chain[4];
         chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return max_bits(abs(v), largest); });
         const Vec largest = max_bits(max_bits(chain[0], chain[1]), max_bits(chain[2], chain[3]));
-        const float not_finite = reduce_add(largest * set(0.0f));  // NaN if a value is not finite: its bits are the largest
+        const float not_finite = reduce_add(largest * set(0.0f));  // NaN if a value is not finite: its bits
+                                                                   // are the largest
         const float limit = reduce_max(largest);
         if (!(not_finite == 0.0f) || limit < 1e-30f) {
             memset(values, 128, static_cast<size_t>(stride));
@@ -145,7 +143,8 @@ void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, ui
     }
 }
 
-void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride) {
+void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias,
+          float epsilon, bool rms, float* y, int64_t y_stride) {
     const int64_t full = width / lanes * lanes;
     const int64_t tail = width - full;
     const float inverse_width = 1.0f / static_cast<float>(width);
@@ -165,13 +164,15 @@ void norm(const float* x, int64_t rows, int64_t width, int64_t stride, const flo
             store(y + k, fma((load(x + k) - centre) * factor, g, b));
         }
         if (tail) {
-            const Vec g = gain ? load_part(gain + full, tail) : set(1.0f), b = bias ? load_part(bias + full, tail) : set(0.0f);
+            const Vec g = gain ? load_part(gain + full, tail) : set(1.0f),
+                      b = bias ? load_part(bias + full, tail) : set(0.0f);
             store_part(y + full, fma((load_part(x + full, tail) - centre) * factor, g, b), tail);
         }
     }
 }
 
-void ssru(const float* forget, const float* input, const float* before, const float* x, int64_t width, float* after, float* y) {
+void ssru(const float* forget, const float* input, const float* before, const float* x, int64_t width,
+          float* after, float* y) {
     const auto step = [](const Vec& f, const Vec& i, const Vec& c) {
         const Vec forget_gate = sigmoid(f);
         return fma(forget_gate, c - i, i);
@@ -183,7 +184,8 @@ void ssru(const float* forget, const float* input, const float* before, const fl
         store(y + k, load(x + k) + max(cell, set(0.0f)));
     }
     if (!tail) return;
-    const Vec cell = step(load_part(forget + full, tail), load_part(input + full, tail), load_part(before + full, tail));
+    const Vec cell = step(load_part(forget + full, tail), load_part(input + full, tail),
+                          load_part(before + full, tail));
     store_part(after + full, cell, tail);
     store_part(y + full, load_part(x + full, tail) + max(cell, set(0.0f)), tail);
 }

@@ -1,6 +1,6 @@
-// The int4 product: the exact sums of the int8 product with the same numbers. Up to Int4Block::rows rows are multiplied
-// by the 4-bit numbers, which are read once, at the speed of memory; more rows by panels that are unpacked to int8 and
-// stay in the cache. For an instruction set that provides int8_panels and
+// The int4 product: the exact sums of the int8 product with the same numbers. Up to Int4Block::rows rows are
+// multiplied by the 4-bit numbers, which are read once, at the speed of memory; more rows by panels that are
+// unpacked to int8 and stay in the cache. For an instruction set that provides int8_panels and
 //
 //     struct Int4Block {
 //         static constexpr int64_t rows;  // at most; 0: panels are always unpacked, and `run` does not exist
@@ -32,7 +32,8 @@ inline const int8_t* panel_of(const UnpackedPanels& w, int64_t inputs, int64_t p
 }
 inline uintptr_t prefetch_address(const UnpackedPanels& w, int64_t size, int64_t byte, uintptr_t distance) {
     constexpr int64_t group_size = int4_inputs * panel;
-    return prefetch_address(w.packed, size / group_size * int4_group, byte / group_size * int4_group, distance);
+    return prefetch_address(w.packed, size / group_size * int4_group, byte / group_size * int4_group,
+                            distance);
 }
 
 struct AddToTotals {
@@ -46,9 +47,11 @@ struct AddToTotals {
 
 template <class Finish>
 void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
-    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel, groups = inputs / int4_inputs;
+    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel,
+                  groups = inputs / int4_inputs;
     alignas(64) int8_t scratch[unpacked_size];
-    if (inputs * panel <= unpacked_size) return int8_panels(x, rows, UnpackedPanels{w, w.sums, w.outputs, inputs, scratch}, finish);
+    if (inputs * panel <= unpacked_size)
+        return int8_panels(x, rows, UnpackedPanels{w, w.sums, w.outputs, inputs, scratch}, finish);
     // Panels that do not fit: piece by piece of their inputs. The correction belongs to the first piece.
     alignas(64) const int32_t zeros[panel] = {};
     alignas(64) int32_t totals[unpacked_rows * panel];
@@ -62,7 +65,10 @@ void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, 
                 const int64_t depth = smaller(piece, inputs - k);
                 unpack(w.panels + (p * groups + k / int4_inputs) * int4_group, depth / int4_inputs, scratch);
                 const QuantisedRows block_rows{x.values + row * x.stride + k, x.scales + row, x.stride};
-                int8_panels(block_rows, count, Int8Matrix{scratch, w.scales + p * panel, k ? zeros : w.sums + p * panel, panel, depth}, add);
+                int8_panels(block_rows, count,
+                            Int8Matrix{scratch, w.scales + p * panel, k ? zeros : w.sums + p * panel, panel,
+                                       depth},
+                            add);
             }
             for (int64_t r = 0; r < count; ++r) {
                 finish.prepare(row + r, p);
@@ -74,23 +80,27 @@ void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, 
 
 template <class Block, class Finish>
 void direct_rows(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
-    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel, groups = inputs / int4_inputs;
+    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel,
+                  groups = inputs / int4_inputs;
     SignedRows signed_rows;
     signed_rows.fill(x, rows, inputs);
     alignas(64) int32_t sums[Block::rows * panel];
     for (int64_t p = 0; p < panels; ++p) {
         const int64_t offset = p * groups * int4_group;
         for (int64_t r = 0; r < rows; ++r) finish.prepare(r, p);
-        Block::run(rows, signed_rows, w.panels + offset, groups, prefetch_address(w, panels * groups * int4_group, offset, prefetch_distance), sums);
+        Block::run(rows, signed_rows, w.panels + offset, groups,
+                   prefetch_address(w, panels * groups * int4_group, offset, prefetch_distance), sums);
         for (int64_t r = 0; r < rows; ++r) finish(r, p, sums + r * panel);
     }
 }
 
-// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * the int8 number) for every row and panel.
+// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * the int8 number) for every row and
+// panel.
 template <class Finish>
 void int4_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
     if constexpr (Int4Block::rows > 0) {
-        if (rows <= Int4Block::rows && padded_inputs(w.inputs) <= SignedRows::max_inputs) return direct_rows<Int4Block>(x, rows, w, finish);
+        if (rows <= Int4Block::rows && padded_inputs(w.inputs) <= SignedRows::max_inputs)
+            return direct_rows<Int4Block>(x, rows, w, finish);
     }
     unpacked_panels(x, rows, w, finish);
 }

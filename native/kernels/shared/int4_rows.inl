@@ -1,6 +1,6 @@
-// The rows of an Int4Block: x = u8 - 128, from -127 to 127, and the sums of each group of inputs. A group's sum of x * q
-// starts from -8 times the sum of x; it is then that of x * (q - 8) and fits in 16 bits: |.| <= 32 * 127 * 8. The middle
-// is multiplied by the sum of x. Included inside an unnamed namespace.
+// The rows of an Int4Block: x = u8 - 128, from -127 to 127, and the sums of each group of inputs. A group's
+// sum of x * q starts from -8 times the sum of x; it is then that of x * (q - 8) and fits in 16 bits: |.| <=
+// 32 * 127 * 8. The middle is multiplied by the sum of x. Included inside an unnamed namespace.
 struct SignedRows {
     static constexpr int64_t max_rows = 4, max_inputs = 16384;
     alignas(64) int8_t values[max_rows * max_inputs];

@@ -13,16 +13,19 @@
 //                         int32_t* sums);             // (count, 32): the exact sums of (u8 - 128) * q
 //     };
 //
-// and `constexpr uintptr_t prefetch_distance`, how many bytes before its use a weight is prefetched. Instruction sets
-// that finish one block while they multiply the next, or that repack their rows, define an int8_panels of their own
-// instead: avx2, avx512vnni, amx. Included inside an unnamed namespace.
+// and `constexpr uintptr_t prefetch_distance`, how many bytes before its use a weight is prefetched.
+// Instruction sets that finish one block while they multiply the next, or that repack their rows, define an
+// int8_panels of their own instead: avx2, avx512vnni, amx. Included inside an unnamed namespace.
 
 #include "kernels/shared/prefetch.inl"
 
-static_assert(is_same<decltype(&Int8Block::run), void (*)(int64_t, const uint8_t*, int64_t, const int8_t*, const int32_t*, int64_t, uintptr_t, int64_t, int32_t*)>);
+static_assert(
+    is_same<decltype(&Int8Block::run), void (*)(int64_t, const uint8_t*, int64_t, const int8_t*,
+                                                const int32_t*, int64_t, uintptr_t, int64_t, int32_t*)>);
 
-// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * q) for every row and panel; rows in their order
-// within a panel. Panels are an Int8Matrix or UnpackedPanels, and panel_of is called once for each.
+// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * q) for every row and panel; rows in
+// their order within a panel. Panels are an Int8Matrix or UnpackedPanels, and panel_of is called once for
+// each.
 template <class Panels, class Finish>
 void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
@@ -35,10 +38,11 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& 
         const int64_t size = panels * inputs * panel, part = inputs * panel / blocks;
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t first = rows * b / blocks, count = rows * (b + 1) / blocks - first;
-            const uintptr_t prefetch = prefetch_address(w, size, p * inputs * panel + part * b, prefetch_distance);
+            const uintptr_t prefetch = prefetch_address(w, size, p * inputs * panel + part * b,
+                                                        prefetch_distance);
             for (int64_t r = 0; r < count; ++r) finish.prepare(first + r, p);
-            Int8Block::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel, inputs / 4,
-                           prefetch, 4 * panel / blocks, sums);
+            Int8Block::run(count, x.values + first * x.stride, x.stride, weights, w.sums + p * panel,
+                           inputs / 4, prefetch, 4 * panel / blocks, sums);
             for (int64_t r = 0; r < count; ++r) finish(first + r, p, sums + r * panel);
         }
     }

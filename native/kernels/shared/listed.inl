@@ -6,11 +6,12 @@
 //                         int32_t* sums);
 //     };
 //
-// which multiplies a row by the weights of `at_once` tokens: exact sums of u8 * q, over inputs padded to 64. Included
-// inside an unnamed namespace after float.inl.
+// which multiplies a row by the weights of `at_once` tokens: exact sums of u8 * q, over inputs padded to 64.
+// Included inside an unnamed namespace after float.inl.
 
 // y = sums, scaled, + bias: computed as in Dequantise and ProductFinish, so that a token's logit is the same.
-inline void finish_listed(const int32_t* sums, float row_scale, const ListedTokens& w, int64_t first, int64_t count, float* logits) {
+inline void finish_listed(const int32_t* sums, float row_scale, const ListedTokens& w, int64_t first,
+                          int64_t count, float* logits) {
     for (int64_t i = 0; i < count; ++i) {
         const float y = static_cast<float>(sums[i] - w.sums[first + i]) * (row_scale * w.scales[first + i]);
         logits[first + i] = w.bias ? y + w.bias[first + i] : y;
@@ -25,7 +26,8 @@ void int8_listed(const QuantisedRows& x, int64_t rows, const ListedTokens& w, fl
     for (int64_t first = 0; first < w.count; first += block) {
         const int64_t count = smaller(block, w.count - first);
         const int8_t* token_weights[block];
-        for (int64_t i = 0; i < block; ++i) token_weights[i] = weights + w.tokens[first + smaller(i, count - 1)] * inputs;
+        for (int64_t i = 0; i < block; ++i)
+            token_weights[i] = weights + w.tokens[first + smaller(i, count - 1)] * inputs;
         for (int64_t row = 0; row < rows; ++row) {
             Int8Dots::run(x.values + row * x.stride, token_weights, inputs, sums);
             finish_listed(sums, x.scales[row], w, first, count, logits + row * stride);
@@ -40,7 +42,8 @@ inline Vec dot_product(const float* x, const float* weights, int64_t inputs) {
         a = fma(load(x + k), load(weights + k), a);
         b = fma(load(x + k + lanes), load(weights + k + lanes), b);
     }
-    for (; k < inputs; k += lanes) a = fma(load_part(x + k, inputs - k), load_part(weights + k, inputs - k), a);
+    for (; k < inputs; k += lanes)
+        a = fma(load_part(x + k, inputs - k), load_part(weights + k, inputs - k), a);
     return a + b;
 }
 
@@ -67,14 +70,17 @@ inline Vec dot_product(const float* x, const uint16_t* weights, int64_t inputs) 
 }
 
 template <class T>
-void dot_products_listed(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, int64_t row_size, float* logits, int64_t stride) {
+void dot_products_listed(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w,
+                         int64_t row_size, float* logits, int64_t stride) {
     const T* weights = static_cast<const T*>(w.weights);
     for (int64_t first = 0; first < w.count; first += lanes) {
         const int64_t count = smaller(lanes, w.count - first);
         for (int64_t row = 0; row < rows; ++row) {
             Vec dots[lanes];
             for (int64_t i = 0; i < lanes; ++i) {
-                dots[i] = i < count ? dot_product(x + row * x_stride, weights + w.tokens[first + i] * row_size, w.inputs) : set(0.0f);
+                dots[i] = i < count ? dot_product(x + row * x_stride,
+                                                  weights + w.tokens[first + i] * row_size, w.inputs)
+                                    : set(0.0f);
             }
             Vec y = reduce_add_each(dots);
             if (w.bias) y = y + load_part(w.bias + first, count);
@@ -82,9 +88,11 @@ void dot_products_listed(const float* x, int64_t rows, int64_t x_stride, const L
         }
     }
 }
-void float_listed(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits, int64_t stride) {
+void float_listed(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits,
+                  int64_t stride) {
     dot_products_listed<float>(x, rows, x_stride, w, w.inputs, logits, stride);
 }
-void bfloat16_listed(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits, int64_t stride) {
+void bfloat16_listed(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits,
+                     int64_t stride) {
     dot_products_listed<uint16_t>(x, rows, x_stride, w, (w.inputs + 1) / 2 * 2, logits, stride);
 }

@@ -1,5 +1,5 @@
-// The output layer: logits are consumed as they are computed, and each row keeps its best candidates and log-sum-exp.
-// Included inside an unnamed namespace.
+// The output layer: logits are consumed as they are computed, and each row keeps its best candidates and
+// log-sum-exp. Included inside an unnamed namespace.
 
 inline bool better(const Candidate& a, const Candidate& b) {
     return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
@@ -9,7 +9,8 @@ inline bool is_banned(const OutputRow& out, int32_t token) {
     int32_t low = 0, high = out.banned_count;
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
-        if (out.banned[middle] < token) low = middle + 1; else high = middle;
+        if (out.banned[middle] < token) low = middle + 1;
+        else high = middle;
     }
     return low < out.banned_count && out.banned[low] == token;
 }
@@ -28,10 +29,10 @@ inline void sift_down(Candidate* heap, int32_t size, int32_t index) {
 
 // The running result of a row: its best candidates and log-sum-exp so far.
 struct RowState {
-    Vec top;            // running maximum of the logits, equal in all lanes so that it seldom rises
-    Vec sum;            // per lane: sum of e^(logit - top)
-    Vec bar;            // equal in all lanes: logits above it go to notice()
-    float threshold;    // the best must be above it (a later token loses a tie)
+    Vec top;          // running maximum of the logits, equal in all lanes so that it seldom rises
+    Vec sum;          // per lane: sum of e^(logit - top)
+    Vec bar;          // equal in all lanes: logits above it go to notice()
+    float threshold;  // the best must be above it (a later token loses a tie)
     int32_t filled;
 
     void start(const OutputRow& out) {
@@ -58,7 +59,8 @@ struct RowState {
             for (int64_t i = 0; i < n; ++i) consider(out, logits[i], static_cast<int32_t>(column + i));
         } else {
             for (int i = 0; i < parts; ++i) {
-                for (uint32_t mask = greater_mask(load(logits + i * lanes), set(threshold)); mask; mask &= mask - 1) {
+                for (uint32_t mask = greater_mask(load(logits + i * lanes), set(threshold)); mask;
+                     mask &= mask - 1) {
                     const int index = i * lanes + __builtin_ctz(mask);
                     consider(out, logits[index], static_cast<int32_t>(column + index));
                 }
@@ -72,7 +74,8 @@ struct RowState {
         if (out.count < 1 || (full(out) && !(candidate.logit > threshold)) || is_banned(out, token)) return;
         if (out.count <= sorted_until) {
             int32_t index = full(out) ? filled - 1 : filled++;
-            for (; index > 0 && better(candidate, out.best[index - 1]); --index) out.best[index] = out.best[index - 1];
+            for (; index > 0 && better(candidate, out.best[index - 1]); --index)
+                out.best[index] = out.best[index - 1];
             out.best[index] = candidate;
             if (full(out)) threshold = out.best[filled - 1].logit;
         } else if (!full(out)) {
@@ -117,7 +120,8 @@ struct OutputFinish {
 
     void prepare(int64_t row, int64_t) const { __builtin_prefetch(states + row, 1); }
 
-    // Add the bias and cap the logits. Before everything else, so that logits without a cap stay in registers.
+    // Add the bias and cap the logits. Before everything else, so that logits without a cap stay in
+    // registers.
     UWAGA_COLD void add_and_cap(int64_t column, int64_t n, Vec (&v)[parts]) const {
         for (int i = 0; i < parts; ++i) {
             const int64_t left = n - i * lanes;
@@ -143,7 +147,9 @@ struct OutputFinish {
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int64_t left = n - i * lanes;
-                store(logits + i * lanes, shift && left > 0 ? v[i] + load_part(shift + column + i * lanes, smaller(lanes, left)) : v[i]);
+                store(logits + i * lanes,
+                      shift && left > 0 ? v[i] + load_part(shift + column + i * lanes, smaller(lanes, left))
+                                        : v[i]);
             }
             for (int64_t i = n; i < panel; ++i) logits[i] = minus_infinity;
             UWAGA_UNROLL
@@ -208,7 +214,8 @@ struct DequantiseTerms {
     }
 };
 
-void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const LogitEpilogue& e,
+                 OutputRow* out) {
     output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         const int64_t offset = first * x.terms;
         const QuantisedRows block_rows{x.values + offset * x.stride, x.scales + offset, x.stride, x.terms};
@@ -216,18 +223,22 @@ void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, cons
         int8_panels(block_rows, count * x.terms, w, dequantise);
     });
 }
-void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const LogitEpilogue& e,
+                 OutputRow* out) {
     output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         Dequantise<OutputFinish> dequantise{x.scales + first, w.scales, finish};
-        int4_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
+        int4_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w,
+                    dequantise);
     });
 }
-void float_output(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const LogitEpilogue& e, OutputRow* out) {
+void float_output(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w,
+                  const LogitEpilogue& e, OutputRow* out) {
     output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         float_panels(x + first * x_stride, count, x_stride, w, finish);
     });
 }
-void bfloat16_output(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+void bfloat16_output(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w,
+                     const LogitEpilogue& e, OutputRow* out) {
     output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         float_panels(x + first * x_stride, count, x_stride, w, finish);
     });

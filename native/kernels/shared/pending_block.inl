@@ -1,5 +1,5 @@
-// A multiplied block of rows that is finished, row by row, between the products of the next block. Included inside an
-// unnamed namespace.
+// A multiplied block of rows that is finished, row by row, between the products of the next block. Included
+// inside an unnamed namespace.
 struct PendingBlock {
     const int32_t* sums = nullptr;
     int64_t row = 0, end = 0, first = 0, p = 0;

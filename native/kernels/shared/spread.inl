@@ -1,15 +1,17 @@
 // Spreading of a row's numbers over all of its inputs. Included inside an unnamed namespace.
 //
-// Every number is a sum and product in an order that only the number of inputs determines, without fused operations: the same
-// bits on every instruction set.
+// Every number is a sum and product in an order that only the number of inputs determines, without fused
+// operations: the same bits on every instruction set.
 
-// Stages of the Hadamard transform of blocks of the row, of distance `lanes` and more; two at a time while there are.
+// Stages of the Hadamard transform of blocks of the row, of distance `lanes` and more; two at a time while
+// there are.
 inline void hadamard_stages(float* y, int64_t inputs, int64_t block) {
     int64_t h = lanes;
     for (; 4 * h <= block; h *= 4) {
         for (int64_t from = 0; from < inputs; from += 4 * h) {
             for (int64_t k = from; k < from + h; k += lanes) {
-                const Vec a = load(y + k), b = load(y + k + h), c = load(y + k + 2 * h), d = load(y + k + 3 * h);
+                const Vec a = load(y + k), b = load(y + k + h), c = load(y + k + 2 * h),
+                          d = load(y + k + 3 * h);
                 const Vec ab = a + b, a_b = a - b, cd = c + d, c_d = c - d;
                 store(y + k, ab + cd);
                 store(y + k + h, a_b + c_d);
@@ -27,8 +29,9 @@ inline void hadamard_stages(float* y, int64_t inputs, int64_t block) {
     }
 }
 
-// The Hartley transform of the vectors at column k of all blocks of x, into y: two outputs, j and blocks - j, from the sums
-// and differences of the inputs i and blocks - i. `fixed`: half of the blocks, or 0 for any number.
+// The Hartley transform of the vectors at column k of all blocks of x, into y: two outputs, j and blocks - j,
+// from the sums and differences of the inputs i and blocks - i. `fixed`: half of the blocks, or 0 for any
+// number.
 template <int fixed>
 inline void mix_column(const float* x, const Spread& s, int64_t k, float* y) {
     const int64_t pairs = fixed ? fixed : s.blocks / 2;
@@ -68,7 +71,8 @@ void spread(const float* x, const Spread& s, bool inverse, float* y) {
     if (inverse) {
         for (int64_t k = 0; k < inputs; k += lanes) store(to + k, hadamard(load(x + k) * factor));
     } else {
-        for (int64_t k = 0; k < inputs; k += lanes) store(to + k, hadamard(load(x + k) * (load(s.signs + k) * factor)));
+        for (int64_t k = 0; k < inputs; k += lanes)
+            store(to + k, hadamard(load(x + k) * (load(s.signs + k) * factor)));
     }
     hadamard_stages(to, inputs, s.block);
     if (s.blocks == 3) mix<1>(to, s, y);

@@ -1,5 +1,5 @@
-// Unrolling and inlining. Loops with constant counts are fully unrolled, so that their arrays stay in registers. Code
-// between products is inlined only where it is short: more made products 3% slower (gcc 12).
+// Unrolling and inlining. Loops with constant counts are fully unrolled, so that their arrays stay in
+// registers. Code between products is inlined only where it is short: more made products 3% slower (gcc 12).
 #pragma once
 
 #if defined(__wasm__)

@@ -7,7 +7,8 @@ struct Vec {
 
 // All ones in the first n lanes.
 inline __m256i first_lanes(int64_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n > 8 ? 8 : n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n > 8 ? 8 : n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 inline Vec set(float a) { return {_mm256_set1_ps(a)}; }
@@ -65,9 +66,12 @@ inline float reduce_max(Vec a) {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
-inline Vec round_nearest(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+inline Vec round_nearest(Vec a) {
+    return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
 inline Vec times_power_of_two(Vec a, Vec n) {
-    const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127)), 23);
+    const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127)),
+                                            23);
     return {_mm256_mul_ps(a.v, _mm256_castsi256_ps(power))};
 }
 inline Vec floored(Vec a) { return {_mm256_floor_ps(a.v)}; }
@@ -75,7 +79,9 @@ inline Vec fraction(Vec a) {
     const Vec x = max(set(-126.0f), a);  // NaN is the second operand, so it propagates
     return x - floored(x);
 }
-inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }
+inline Vec times_power_of_two_floor(Vec a, Vec n) {
+    return times_power_of_two(a, floored(max(set(-126.0f), n)));
+}
 
 inline Vec from_int(const int32_t* p) {
     return {_mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
@@ -86,7 +92,9 @@ inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
     first.v = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
     second.v = _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-inline Vec load_float16(const uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+inline Vec load_float16(const uint16_t* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
 inline Vec load_float16_part(const uint16_t* p, int64_t n) {
     alignas(16) uint16_t part[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     memcpy(part, p, static_cast<size_t>(n > 8 ? 8 : n) * 2);
@@ -94,11 +102,13 @@ inline Vec load_float16_part(const uint16_t* p, int64_t n) {
 }
 inline void store_float16(uint16_t* p, Vec a) {
     const Vec clamped = max(set(-65504.0f), min(set(65504.0f), a));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(clamped.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm256_cvtps_ph(clamped.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const __m256i q = _mm256_cvtps_epi32(a.v);
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
-    const __m128i bytes = _mm_xor_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(static_cast<char>(0x80)));
+    const __m128i bytes = _mm_xor_si128(_mm_packs_epi16(words, words),
+                                        _mm_set1_epi8(static_cast<char>(0x80)));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
 }

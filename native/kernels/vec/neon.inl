@@ -47,7 +47,8 @@ inline Vec reduce_add_pairs(const Vec (&v)[2]) { return {vpaddq_f32(v[0].v, v[1]
 inline Vec hadamard(Vec a) {
     const float32x4_t lower = vtrn1q_f32(a.v, a.v), upper = vtrn2q_f32(a.v, a.v);
     const float32x4_t x = vtrn1q_f32(vaddq_f32(lower, upper), vsubq_f32(lower, upper));
-    const float32x4_t first = vcombine_f32(vget_low_f32(x), vget_low_f32(x)), second = vcombine_f32(vget_high_f32(x), vget_high_f32(x));
+    const float32x4_t first = vcombine_f32(vget_low_f32(x), vget_low_f32(x)),
+                      second = vcombine_f32(vget_high_f32(x), vget_high_f32(x));
     return {vcombine_f32(vget_low_f32(vaddq_f32(first, second)), vget_low_f32(vsubq_f32(first, second)))};
 }
 inline float reduce_max(Vec a) {
@@ -66,7 +67,9 @@ inline Vec fraction(Vec a) {
     const Vec x = max(set(-126.0f), a);  // NaN is the second operand, so it propagates
     return x - floored(x);
 }
-inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }
+inline Vec times_power_of_two_floor(Vec a, Vec n) {
+    return times_power_of_two(a, floored(max(set(-126.0f), n)));
+}
 
 inline Vec from_int(const int32_t* p) { return {vcvtq_f32_s32(vld1q_s32(p))}; }
 
@@ -87,6 +90,7 @@ inline void store_float16(uint16_t* p, Vec a) {
 }
 inline void store_quantised(uint8_t* p, Vec a) {
     const int16x4_t words = vmovn_s32(vcvtnq_s32_f32(a.v));
-    const uint8x8_t bytes = veor_u8(vreinterpret_u8_s8(vmovn_s16(vcombine_s16(words, words))), vdup_n_u8(0x80));
+    const uint8x8_t bytes = veor_u8(vreinterpret_u8_s8(vmovn_s16(vcombine_s16(words, words))),
+                                    vdup_n_u8(0x80));
     memcpy(p, &bytes, 4);
 }

@@ -1,5 +1,5 @@
-// Eight floats in plain C++. Included only inside the unnamed namespace of one file per instruction set: the linker
-// must not merge these functions with copies that were compiled with other flags.
+// Eight floats in plain C++. Included only inside the unnamed namespace of one file per instruction set: the
+// linker must not merge these functions with copies that were compiled with other flags.
 
 struct Vec {
     static constexpr int width = 8;
@@ -24,7 +24,9 @@ inline uint32_t bits_of(float f) {
     return bits;
 }
 
-inline Vec set(float a) { return each([&](int) { return a; }); }
+inline Vec set(float a) {
+    return each([&](int) { return a; });
+}
 inline Vec load(const float* p) {
     Vec r;
     memcpy(r.v, p, sizeof r.v);
@@ -38,22 +40,38 @@ inline void store_part(float* p, const Vec& a, int64_t n) {
     for (int i = 0; i < n && i < Vec::width; ++i) p[i] = a.v[i];
 }
 
-inline Vec operator+(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
-inline Vec operator-(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
-inline Vec operator*(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
-inline Vec operator/(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+inline Vec operator+(const Vec& a, const Vec& b) {
+    return each([&](int i) { return a.v[i] + b.v[i]; });
+}
+inline Vec operator-(const Vec& a, const Vec& b) {
+    return each([&](int i) { return a.v[i] - b.v[i]; });
+}
+inline Vec operator*(const Vec& a, const Vec& b) {
+    return each([&](int i) { return a.v[i] * b.v[i]; });
+}
+inline Vec operator/(const Vec& a, const Vec& b) {
+    return each([&](int i) { return a.v[i] / b.v[i]; });
+}
 inline Vec reciprocal(const Vec& a) { return set(1.0f) / a; }
 inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounds twice, but the same for every row
     return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
 }
 // The second operand if either is NaN, as on x86.
-inline Vec max(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
-inline Vec min(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
-inline Vec abs(const Vec& a) { return each([&](int i) { return float_of(bits_of(a.v[i]) & 0x7fffffffu); }); }
+inline Vec max(const Vec& a, const Vec& b) {
+    return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
+inline Vec min(const Vec& a, const Vec& b) {
+    return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+}
+inline Vec abs(const Vec& a) {
+    return each([&](int i) { return float_of(bits_of(a.v[i]) & 0x7fffffffu); });
+}
 inline Vec copy_sign(const Vec& a, const Vec& b) {  // a must not be negative
     return each([&](int i) { return float_of(bits_of(a.v[i]) | (bits_of(b.v[i]) & 0x80000000u)); });
 }
-inline Vec max_bits(const Vec& a, const Vec& b) { return each([&](int i) { return bits_of(a.v[i]) > bits_of(b.v[i]) ? a.v[i] : b.v[i]; }); }
+inline Vec max_bits(const Vec& a, const Vec& b) {
+    return each([&](int i) { return bits_of(a.v[i]) > bits_of(b.v[i]) ? a.v[i] : b.v[i]; });
+}
 inline bool any_greater(const Vec& a, const Vec& b) {
     int any = 0;
     for (int i = 0; i < Vec::width; ++i) any |= a.v[i] > b.v[i];
@@ -92,19 +110,25 @@ inline float reduce_max(const Vec& a) {
 }
 
 // Nearest integer, ties to even, for |a| < 2^22.
-inline Vec round_nearest(const Vec& a) { return each([&](int i) { return (a.v[i] + 12582912.0f) - 12582912.0f; }); }
+inline Vec round_nearest(const Vec& a) {
+    return each([&](int i) { return (a.v[i] + 12582912.0f) - 12582912.0f; });
+}
 inline Vec times_power_of_two(const Vec& a, const Vec& n) {
     return each([&](int i) {
         const float magic = n.v[i] + 12582912.0f;  // the low bits hold n
         return a.v[i] * float_of((bits_of(magic) + 127u) << 23);
     });
 }
-inline Vec floored(const Vec& a) { return each([&](int i) { return __builtin_floorf(a.v[i]); }); }
+inline Vec floored(const Vec& a) {
+    return each([&](int i) { return __builtin_floorf(a.v[i]); });
+}
 inline Vec fraction(const Vec& a) {
     const Vec x = max(set(-126.0f), a);  // NaN is the second operand, so it propagates
     return x - floored(x);
 }
-inline Vec times_power_of_two_floor(const Vec& a, const Vec& n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }
+inline Vec times_power_of_two_floor(const Vec& a, const Vec& n) {
+    return times_power_of_two(a, floored(max(set(-126.0f), n)));
+}
 
 inline Vec from_int(const int32_t* p) {
     return each([&](int i) { return static_cast<float>(p[i]); });
@@ -114,7 +138,8 @@ inline void load_bfloat16_pairs(const uint16_t* p, Vec& first, Vec& second) {
     second = each([&](int i) { return float_of(static_cast<uint32_t>(p[2 * i + 1]) << 16); });
 }
 inline float float_of_float16(uint16_t h) {
-    const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13, sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+    const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13,
+                   sign = static_cast<uint32_t>(h & 0x8000u) << 16;
     if (magnitude >= 0x0f800000u) return float_of(sign | 0x70000000u | magnitude);  // infinity and NaN
     return float_of(sign | bits_of(float_of(magnitude) * 0x1p112f));
 }
@@ -122,8 +147,10 @@ inline uint16_t float16_of(float f) {
     const uint32_t bits = bits_of(f), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
     if (magnitude >= 0x477fe000u) return static_cast<uint16_t>(sign | 0x7bffu);
-    if (magnitude < 0x38800000u) return static_cast<uint16_t>(sign | (bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f)));
-    return static_cast<uint16_t>(sign | (((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10)));
+    if (magnitude < 0x38800000u)
+        return static_cast<uint16_t>(sign | (bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f)));
+    return static_cast<uint16_t>(sign |
+                                 (((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10)));
 }
 inline Vec load_float16(const uint16_t* p) {
     return each([&](int i) { return float_of_float16(p[i]); });

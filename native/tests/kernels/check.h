@@ -14,14 +14,14 @@
 
 inline const char* now_testing = "";
 
-#define CHECK(condition, ...)                                                              \
-    do {                                                                                   \
-        if (!(condition)) {                                                                \
+#define CHECK(condition, ...)                                                                    \
+    do {                                                                                         \
+        if (!(condition)) {                                                                      \
             std::printf("FAILED [%s] %s:%d: %s: ", now_testing, __FILE__, __LINE__, #condition); \
-            std::printf(__VA_ARGS__);                                                      \
-            std::printf("\n");                                                             \
-            std::exit(1);                                                                  \
-        }                                                                                  \
+            std::printf(__VA_ARGS__);                                                            \
+            std::printf("\n");                                                                   \
+            std::exit(1);                                                                        \
+        }                                                                                        \
     } while (0)
 
 namespace uwaga {
@@ -36,11 +36,14 @@ struct Random {  // xorshift64*, the same numbers everywhere
         return state * 0x2545f4914f6cdd1dull >> 11;
     }
     int64_t below(int64_t n) { return static_cast<int64_t>(bits() % static_cast<uint64_t>(n)); }
-    float uniform() { return static_cast<float>(static_cast<double>(bits()) / 9007199254740992.0 * 2.0 - 1.0); }
+    float uniform() {
+        return static_cast<float>(static_cast<double>(bits()) / 9007199254740992.0 * 2.0 - 1.0);
+    }
     float normal() { return uniform() + uniform() + uniform(); }
 };
 
-// Starts at a multiple of 64 bytes and ends where the allocation ends, so that the sanitizer detects reads beyond it.
+// Starts at a multiple of 64 bytes and ends where the allocation ends, so that the sanitizer detects reads
+// beyond it.
 template <class T>
 class Aligned {
     static constexpr std::align_val_t line{64};
@@ -48,9 +51,10 @@ class Aligned {
 
     std::unique_ptr<void, void (*)(void*)> memory;
 
-public:
+  public:
     int64_t size;
-    explicit Aligned(int64_t n, T fill = T{}) : memory(::operator new(static_cast<size_t>(n > 0 ? n : 1) * sizeof(T), line), release), size(n) {
+    explicit Aligned(int64_t n, T fill = T{})
+        : memory(::operator new(static_cast<size_t>(n > 0 ? n : 1) * sizeof(T), line), release), size(n) {
         for (int64_t i = 0; i < n; ++i) get()[i] = fill;
     }
     T* get() const { return static_cast<T*>(memory.get()); }

@@ -9,7 +9,9 @@ inline double activate(Activation a, double x) {
     switch (a) {
         case Activation::relu: return x > 0 ? x : 0;
         case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-        case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+        case Activation::gelu_tanh:
+            return 0.5 * x *
+                   (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
         case Activation::silu: return x / (1 + std::exp(-x));
         case Activation::tanh: return std::tanh(x);
         case Activation::none: break;

@@ -12,7 +12,8 @@ Aligned<T> by_token(const T* panels, int64_t tokens, int64_t padded, int64_t gro
     Aligned<T> result(tokens * padded);
     for (int64_t n = 0; n < tokens; ++n) {
         for (int64_t k = 0; k < padded; ++k) {
-            result[n * padded + k] = panels[n / panel * panel * padded + k / group * group * panel + n % panel * group + k % group];
+            result[n * padded + k] = panels[n / panel * panel * padded + k / group * group * panel +
+                                            n % panel * group + k % group];
         }
     }
     return result;
@@ -24,12 +25,15 @@ void test_listed(const Kernels& kernels) {
     Random random(13);
     const int64_t sizes[][2] = {{100, 64}, {50, 7}, {333, 100}, {64, 257}, {70, 512}};
     for (const auto& size : sizes) {
-        const int64_t vocabulary = size[0], inputs = size[1], rows = 5, stride = padded_outputs(vocabulary) + 16, half = (inputs + 1) / 2;
-        Floats w = normals(random, vocabulary * inputs), x = normals(random, rows * inputs), bias = normals(random, padded_outputs(vocabulary));
+        const int64_t vocabulary = size[0], inputs = size[1], rows = 5,
+                      stride = padded_outputs(vocabulary) + 16, half = (inputs + 1) / 2;
+        Floats w = normals(random, vocabulary * inputs), x = normals(random, rows * inputs),
+               bias = normals(random, padded_outputs(vocabulary));
         Floats split(rows * 2 * half);
         for (int64_t i = 0; i < split.size; ++i) split[i] = 0;
         for (int64_t r = 0; r < rows; ++r) {
-            for (int64_t k = 0; k < inputs; ++k) split[r * 2 * half + k % 2 * half + k / 2] = x[r * inputs + k];
+            for (int64_t k = 0; k < inputs; ++k)
+                split[r * 2 * half + k % 2 * half + k / 2] = x[r * inputs + k];
         }
         const PackedInt8 int8(w.get(), vocabulary, inputs, 127);
         const PackedFloats float32(w.get(), vocabulary, inputs);
@@ -51,7 +55,13 @@ void test_listed(const Kernels& kernels) {
             }
             const int64_t count = static_cast<int64_t>(tokens.size());
             const bool biased = turn % 2;
-            ListedTokens listed{tokens.data(), count, inputs, int8_rows.get(), scales.data(), sums.data(), biased ? biases.data() : nullptr};
+            ListedTokens listed{tokens.data(),
+                                count,
+                                inputs,
+                                int8_rows.get(),
+                                scales.data(),
+                                sums.data(),
+                                biased ? biases.data() : nullptr};
             Epilogue epilogue;
             epilogue.bias = biased ? bias.get() : nullptr;
             Floats subset(rows * stride), all(rows * stride), single(stride);
@@ -60,24 +70,33 @@ void test_listed(const Kernels& kernels) {
                 for (int64_t r = 0; r < rows; ++r) {
                     compute_rows(r, 1, single.get());
                     for (int64_t i = 0; i < count; ++i) {
-                        const float is = subset[r * stride + i], should = all[r * stride + tokens[static_cast<size_t>(i)]];
-                        CHECK(is == single[i], "%g for a row alone, %g beside others", static_cast<double>(single[i]), static_cast<double>(is));
-                        CHECK(std::fabs(static_cast<double>(is) - should) <= tolerance, "logit %.9g for %.9g", static_cast<double>(is), static_cast<double>(should));
+                        const float is = subset[r * stride + i],
+                                    should = all[r * stride + tokens[static_cast<size_t>(i)]];
+                        CHECK(is == single[i], "%g for a row alone, %g beside others",
+                              static_cast<double>(single[i]), static_cast<double>(is));
+                        CHECK(std::fabs(static_cast<double>(is) - should) <= tolerance, "logit %.9g for %.9g",
+                              static_cast<double>(is), static_cast<double>(should));
                     }
                 }
             };
             kernels.int8_product(q.rows(), rows, int8.matrix(), epilogue, all.get(), stride);
             check(0, [&](int64_t r, int64_t n, float* to) {
                 const QuantisedRows block_rows = q.rows();
-                kernels.int8_listed({block_rows.values + r * block_rows.stride, block_rows.scales + r, block_rows.stride}, n, listed, to, stride);
+                kernels.int8_listed({block_rows.values + r * block_rows.stride, block_rows.scales + r,
+                                     block_rows.stride},
+                                    n, listed, to, stride);
             });
             const double tolerance = 2e-6 * static_cast<double>(inputs);
             listed.weights = float_rows.get();
             kernels.float_product(x.get(), rows, inputs, float32.matrix(), epilogue, all.get(), stride);
-            check(tolerance, [&](int64_t r, int64_t n, float* to) { kernels.float_listed(x.get() + r * inputs, n, inputs, listed, to, stride); });
+            check(tolerance, [&](int64_t r, int64_t n, float* to) {
+                kernels.float_listed(x.get() + r * inputs, n, inputs, listed, to, stride);
+            });
             listed.weights = bfloat16_rows.get();
             kernels.bfloat16_product(x.get(), rows, inputs, bfloat16.matrix(), epilogue, all.get(), stride);
-            check(tolerance, [&](int64_t r, int64_t n, float* to) { kernels.bfloat16_listed(split.get() + r * 2 * half, n, 2 * half, listed, to, stride); });
+            check(tolerance, [&](int64_t r, int64_t n, float* to) {
+                kernels.bfloat16_listed(split.get() + r * 2 * half, n, 2 * half, listed, to, stride);
+            });
         }
     }
 }

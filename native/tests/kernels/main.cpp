@@ -1,6 +1,7 @@
-// Every kernel of every instruction set of this machine, and of the emulated ones, against plain loops in double and
-// int64: sizes that are multiples of nothing, extremes, ties, banned tokens, values that are not finite, and
-// independence of a row's result from other rows. Exits with 1 and a message on the first failure.
+// Every kernel of every instruction set of this machine, and of the emulated ones, against plain loops in
+// double and int64: sizes that are multiples of nothing, extremes, ties, banned tokens, values that are not
+// finite, and independence of a row's result from other rows. Exits with 1 and a message on the first
+// failure.
 #include "check.h"
 #include "tests.h"
 
@@ -62,7 +63,8 @@ int main() {
     now_testing = "packing";
     test_packing();
     test_int4_packing();
-    for (const Isa isa : {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni, Isa::amx, Isa::wasm}) {
+    for (const Isa isa :
+         {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni, Isa::amx, Isa::wasm}) {
         if (supported(isa)) {
             CHECK(kernels_of(isa).isa == isa, "the table of the instruction set");
             test_all(kernels_of(isa));

@@ -17,7 +17,9 @@ void test_packing() {
                 sum += q;
                 const double should = n < 37 && k < 70 ? w[n * 70 + k] : 0.0f;
                 CHECK(q >= -levels && q <= levels, "level %lld", static_cast<long long>(q));
-                CHECK(std::fabs(static_cast<double>(q) * packed.scales[n] - should) <= 0.5001 * packed.scales[n], "weight %g", should);
+                CHECK(std::fabs(static_cast<double>(q) * packed.scales[n] - should) <=
+                          0.5001 * packed.scales[n],
+                      "weight %g", should);
             }
             CHECK(packed.sums[n] == 128 * sum, "sum of output %lld", static_cast<long long>(n));
         }
@@ -34,15 +36,18 @@ void test_embed(const Kernels& kernels) {
     const int32_t tokens[] = {0, 31, 32, 74, 5, 5};
     for (const Kind kind : {Kind::int8, Kind::float32, Kind::bfloat16}) {
         if (kind == Kind::int8) kernels.int8_embed(int8.matrix(), tokens, rows, 3.5f, y.get(), stride);
-        else if (kind == Kind::float32) kernels.float_embed(floats.matrix(), tokens, rows, 3.5f, y.get(), stride);
+        else if (kind == Kind::float32)
+            kernels.float_embed(floats.matrix(), tokens, rows, 3.5f, y.get(), stride);
         else kernels.bfloat16_embed(bfloat16s.matrix(), tokens, rows, 3.5f, y.get(), stride);
         for (int64_t r = 0; r < rows; ++r) {
             for (int64_t k = 0; k < inputs; ++k) {
                 const int64_t token = tokens[r];
                 double should = 3.5 * w[token * inputs + k];
-                if (kind == Kind::int8) should = 3.5 * static_cast<double>(int8.value(token, k)) * int8.scales[token];
+                if (kind == Kind::int8)
+                    should = 3.5 * static_cast<double>(int8.value(token, k)) * int8.scales[token];
                 if (kind == Kind::bfloat16) should = 3.5 * rounded_to_bfloat16(w[token * inputs + k]);
-                CHECK(std::fabs(y[r * stride + k] - should) <= 1e-6 * std::fabs(should), "%g for %g", static_cast<double>(y[r * stride + k]), should);
+                CHECK(std::fabs(y[r * stride + k] - should) <= 1e-6 * std::fabs(should), "%g for %g",
+                      static_cast<double>(y[r * stride + k]), should);
             }
             CHECK(y[r * stride + inputs] == 77.0f, "written beyond the row");
         }
