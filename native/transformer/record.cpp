@@ -12,7 +12,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t queries_between_checks = 64;  // attention over a long sentence may take seconds
+constexpr int64_t recorded_queries_between_checks = 64;  // attention over a long sentence may take seconds
 
 // Sentences whose rows are packed together, one sentence after another.
 struct RecordedGroup {
@@ -182,7 +182,8 @@ void record_attention(const Model& model, const Heads& heads, const RecordedAtte
     for (int64_t key = 0; key < recorded.length; ++key) offsets[key] = key * recorded.key_stride;
     float* weights = ws.weights.ensure(heads.count * recorded.length);
     for (int64_t query = 0; query < recorded.count; ++query) {
-        if (query % queries_between_checks == queries_between_checks - 1) model.workers.check();
+        if (query % recorded_queries_between_checks == recorded_queries_between_checks - 1)
+            model.workers.check();
         const int64_t end = recorded.causal ? query + 1 : recorded.length,
                       length = std::min(end, recorded.window), first = end - length;
         const float* bias = recorded.causal ? relative_bias(model, model.target, heads, query, length, ws)
@@ -242,7 +243,7 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
             attention.context = context + head * heads.width;
             for (attention.first = 0; attention.first < length; attention.first = attention.last) {
                 attention.last = std::min(attention.first + queries_at_once, length);
-                if (attention.first % queries_between_checks == 0) model.workers.check();
+                if (attention.first % recorded_queries_between_checks == 0) model.workers.check();
                 model.kernels->self_attend(attention);
                 for (int64_t query = attention.first; query < attention.last; ++query) {
                     const float* weights = attention.scratch +
