@@ -10,6 +10,7 @@ from uwaga.errors import SettingsError
 from uwaga.generation import MaskFiller, TextGenerator
 from uwaga.inspection.matrices import Alignment, Selection, align, matrices
 from uwaga.loading import load
+from uwaga.settings.load_options import Dtype
 from uwaga.translator import Request, Translator
 
 Models = Mapping[str, str | Path | None]
@@ -22,7 +23,7 @@ def translate_systems(
     *,
     beam: int | None = None,
     device: str = "auto",
-    dtype: str = "auto",
+    dtype: Dtype = "auto",
     threads: int = 0,
     on_lines: Callable[[int], None] = lambda count: None,
 ) -> dict[str, list[str]]:
@@ -61,7 +62,7 @@ def align_systems(
     words: bool = False,
     select: Selection | None = None,
     device: str = "auto",
-    dtype: str = "auto",
+    dtype: Dtype = "auto",
     threads: int = 0,
 ) -> list[Alignment]:
     """Return the attention of each model on a text; titles start with the models' names.

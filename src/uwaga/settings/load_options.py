@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from uwaga.errors import SettingsError, quoted
-from uwaga.settings.options import check_choice, check_options, checked_options, option
+from uwaga.settings.options import check_options, checked_options, option
 
 MAX_THREADS = 1024
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
-DTYPES = ("auto", "float32", "float16", "bfloat16", "int8", "int4")
+Dtype = Literal["auto", "float32", "float16", "bfloat16", "int8", "int4"]
 """Names of number formats."""
 QUANTISED = ("int8", "int4")
 """Number formats that only the native engine supports."""
-ENGINES = ("auto", "native", "torch")
-MEMORIES = ("fast", "shared")
+EngineName = Literal["auto", "native", "torch"]
+MemoryMode = Literal["fast", "shared"]
 NO_SHORTLIST = "none"
 """Value of ``shortlist`` for no shortlist, not even the one in the model's folder."""
 DRAFT_SHORTLIST = "shortlist"
@@ -32,7 +32,7 @@ class LoadOptions:
     device: str = field(default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Computation"))
     """``auto`` is a GPU if there is one, otherwise the CPU."""
 
-    dtype: str = field(
+    dtype: Dtype = field(
         default="auto",
         metadata=option(
             "Number format to compute in: auto, float32, bfloat16, float16 (torch), or int8 or int4 "
@@ -48,7 +48,7 @@ class LoadOptions:
     )
     """0 for all cores that the process may use."""
 
-    engine: str = field(
+    engine: EngineName = field(
         default="auto",
         metadata=option(
             "auto, native (CPU; not BERT, ProphetNet) or torch (every model)", section="Computation"
@@ -74,7 +74,7 @@ class LoadOptions:
     for its tokens, which is faster. None for the list in the folder of a Marian model, ``"none"`` for no
     list. Only for the native engine."""
 
-    memory: str = field(
+    memory: MemoryMode = field(
         default="fast",
         metadata=option(
             "fast, or shared: map the weights of an int8 or int4 folder, so that several processes share it",
@@ -105,9 +105,6 @@ class LoadOptions:
     def __post_init__(self) -> None:
         """Check all values."""
         check_options(self)
-        check_choice("dtype", self.dtype, DTYPES)
-        check_choice("engine", self.engine, ENGINES)
-        check_choice("memory", self.memory, MEMORIES)
         if not DEVICE.fullmatch(self.device):
             raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {quoted(self.device)}")
 

@@ -25,13 +25,13 @@ from uwaga.files.lines import text_lines
 from uwaga.library.hub import find_model
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
-from uwaga.settings.load_options import LoadOptions
+from uwaga.settings.load_options import Dtype, LoadOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.loading import has_gpu, load_generator, load_model, read_model
 from uwaga.translator.score import Scorer, step_scorer
 
 VMAP_FILE = "vmap.txt"
-COMPUTE_TYPES = {
+COMPUTE_TYPES: Mapping[str, Mapping[str, Dtype]] = {
     "cpu": {
         "auto": "int8",
         "int8": "int8",
