@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from uwaga.errors import SettingsError
 from uwaga.generation import MaskFiller, TextGenerator
@@ -18,33 +18,43 @@ from uwaga.translator.loading import (
 )
 from uwaga.translator.translator import Translator
 
-
-@overload
-def load(name: None = ..., *, via: str | Sequence[str] | None = ..., **options: Any) -> Translator: ...
+if TYPE_CHECKING:
+    from uwaga.translator.call_options import LoadFields
 
 
 @overload
 def load(
-    name: str | Path | Sequence[str | Path], *, via: str | Sequence[str] | None = ..., **options: Any
-) -> Any: ...
+    name: None = ..., *, via: str | Sequence[str] | None = ..., **options: Unpack[LoadFields]
+) -> Translator: ...
+
+
+@overload
+def load(
+    name: str | Path | Sequence[str | Path],
+    *,
+    via: str | Sequence[str] | None = ...,
+    **options: Unpack[LoadFields],
+) -> Translator | Any: ...
 
 
 def load(
     name: str | Path | Sequence[str | Path] | None = None,
     *,
     via: str | Sequence[str] | None = None,
-    **options: Any,
+    **options: Unpack[LoadFields],
 ) -> Translator | TextGenerator | MaskFiller:
     """Load a model, whatever it does.
 
-    If types matter, use ``Translator.load``, ``TextGenerator.load`` or ``MaskFiller.load``.
+    A type checker cannot know what a folder holds. It takes a named model for a ``Translator``, as most are,
+    so that it checks the options of ``load(name).translate``; ``TextGenerator.load`` and ``MaskFiller.load``
+    return the others.
 
     Args:
         name: a model folder, a Hugging Face name, several of them (an ensemble of translators), None for
             the bundled model, or a pair of languages (``en-pt``) for the best installed model. None with
             ``source`` and ``target`` is that too.
         via: without a name, the language to translate through, or several in their order.
-        **options: fields of :class:`uwaga.translator.LoadOptions` by name: ``device``, ``dtype``,
+        **options: fields of :class:`uwaga.settings.LoadOptions` by name: ``device``, ``dtype``,
             ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``,
             ``draft``.
 

@@ -23,6 +23,8 @@ COMPILED = "uwaga.engine._core"
 MAX_REPEATED_FIELDS = 4
 WIRE_SCHEMAS = ("uwaga.server.dialects.", "uwaga.server.mcp.schema")
 """Bodies of requests, which convert to a Request in one function."""
+CALL_OPTIONS = "uwaga.translator.call_options"
+"""Keyword arguments; test_typed_calls holds them to the fields of the records."""
 SETTINGS_SCHEMAS = {"DecodingSettings", "ModelSettings", "BeamRules"}
 """Schemas of settings files, and the search rules of the native engine."""
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
@@ -146,7 +148,10 @@ def test_fields_are_not_repeated(record: type) -> None:
     names = {field.name for field in dataclasses.fields(record)}  # type: ignore[arg-type]
     repeated = []
     for name, node in classes():
-        if not name.startswith(WIRE_SCHEMAS) and node.name not in {record.__name__, *SETTINGS_SCHEMAS}:
+        if not name.startswith((*WIRE_SCHEMAS, CALL_OPTIONS)) and node.name not in {
+            record.__name__,
+            *SETTINGS_SCHEMAS,
+        }:
             fields = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
             repeated_fields = {field.id for field in fields if isinstance(field, ast.Name)} & names
             if len(repeated_fields) > MAX_REPEATED_FIELDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from uwaga.models.masked import MaskedEncoder
+    from uwaga.translator.call_options import FillerFields
 
 Value = TypeVar("Value")
 
@@ -81,7 +82,7 @@ class MaskFiller:
         return f"MaskFiller({self.model.described})"
 
     @classmethod
-    def load(cls, name: str | Path, **options: Any) -> MaskFiller:
+    def load(cls, name: str | Path, **options: Unpack[FillerFields]) -> MaskFiller:
         """Load a BERT model.
 
         Args:

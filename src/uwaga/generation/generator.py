@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, Unpack, cast, overload
 
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
@@ -20,6 +20,9 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
 from uwaga.translator.model import summary
 from uwaga.translator.stream import grow
+
+if TYPE_CHECKING:
+    from uwaga.translator.call_options import GenerateOptions, GeneratorFields
 
 Chat = Sequence[Message]
 """Messages, each a mapping with the ``role`` ``system``, ``user`` or ``assistant``, and its ``content``."""
@@ -123,7 +126,7 @@ class TextGenerator:
         return f"TextGenerator({summary(self.decoder)})"
 
     @classmethod
-    def load(cls, name: str | Path, **options: Any) -> TextGenerator:
+    def load(cls, name: str | Path, **options: Unpack[GeneratorFields]) -> TextGenerator:
         """Load a decoder-only model.
 
         Args:
@@ -142,13 +145,17 @@ class TextGenerator:
         return cls(*load_generator(name, LoadOptions.from_mapping(options)))
 
     @overload
-    def generate(self, prompt: str | Chat, **options: Any) -> Continuation: ...
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of prompts too; it comes first
+        self, prompt: str | Chat, **options: Unpack[GenerateOptions]
+    ) -> Continuation: ...
 
     @overload
-    def generate(self, prompt: Sequence[str | Chat], **options: Any) -> list[Continuation]: ...
+    def generate(
+        self, prompt: Sequence[str | Chat], **options: Unpack[GenerateOptions]
+    ) -> list[Continuation]: ...
 
     def generate(
-        self, prompt: str | Chat | Sequence[str | Chat], **options: Any
+        self, prompt: str | Chat | Sequence[str | Chat], **options: Unpack[GenerateOptions]
     ) -> Continuation | list[Continuation]:
         """Continue a text, answer a chat, or several of them.
 
@@ -189,8 +196,6 @@ class TextGenerator:
                 - ``unknown``: permit the unknown token.
                 - ``banned``: token ids never produced.
                 - ``first``: token id that every continuation begins with.
-                - ``attention``, ``alignment``, ``start``: of translators alone; a prompt is no source.
-                - ``mbr``, ``utility``: of translators alone, too: continuations need not be alike.
 
         Returns:
             a continuation for a text or a chat, a list of them, in the same order, for a sequence.
@@ -207,7 +212,7 @@ class TextGenerator:
         prompts = cast("Sequence[str | Chat]", prompt)
         return self.continue_all(prompts, search_options, [f"prompt {n}" for n in range(1, len(prompts) + 1)])
 
-    def options(self, **options: Any) -> SearchOptions:
+    def options(self, **options: Unpack[GenerateOptions]) -> SearchOptions:
         """Return the model's own search options, changed by those given; see :meth:`generate`.
 
         Raises:
@@ -284,7 +289,7 @@ class TextGenerator:
         ]
         return attended[0] if isinstance(text, str) else attended
 
-    def stream(self, prompt: str | Chat, **options: Any) -> Generator[str, None, bool]:
+    def stream(self, prompt: str | Chat, **options: Unpack[GenerateOptions]) -> Generator[str, None, bool]:
         """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.
 
         Joined, the pieces are ``generate(prompt, beam=1, ...).text``, or where the options or the model's own

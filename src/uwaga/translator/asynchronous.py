@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overload
 
 from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, quoted
 from uwaga.results.translation import Translation
@@ -22,6 +22,9 @@ from uwaga.settings.options import check_integer
 from uwaga.translator.choose_models import choose_for
 from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
+
+if TYPE_CHECKING:
+    from uwaga.translator.call_options import RequestFields, TranslateOptions
 
 MOST_WORKERS = 1 << 12
 MOST_WAITING = 1 << 20
@@ -117,8 +120,13 @@ class AsyncTranslator:
         return steps, rows, sentences
 
     @overload
-    async def translate(
-        self, text: str, *, client: str = ..., deadline: float | None = ..., **options: Any
+    async def translate(  # type: ignore[overload-overlap]  # as of ``Translator.translate``
+        self,
+        text: str,
+        *,
+        client: str = ...,
+        deadline: float | None = ...,
+        **options: Unpack[TranslateOptions],
     ) -> Translation: ...
 
     @overload
@@ -128,7 +136,7 @@ class AsyncTranslator:
         *,
         client: str = ...,
         deadline: float | None = ...,
-        **options: Any,
+        **options: Unpack[TranslateOptions],
     ) -> list[Translation]: ...
 
     async def translate(
@@ -137,7 +145,7 @@ class AsyncTranslator:
         *,
         client: str = "",
         deadline: float | None = None,
-        **options: Any,
+        **options: Unpack[TranslateOptions],
     ) -> Translation | list[Translation]:
         """Translate a text, or several; see :meth:`uwaga.translator.Translator.translate`.
 
@@ -165,7 +173,7 @@ class AsyncTranslator:
         mask: int = 0,
         client: str = "",
         deadline: float | None = None,
-        **options: Any,
+        **options: Unpack[RequestFields],
     ) -> Translation:
         """Translate a text that has grown; see :meth:`uwaga.translator.Translator.retranslate`.
 
@@ -182,7 +190,8 @@ class AsyncTranslator:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
         drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
-        return await self.translate(text, client=client, deadline=deadline, **drafted)
+        [translation] = await self.run(build_requests(text, drafted), client=client, deadline=deadline)
+        return translation
 
     async def run(
         self, requests: Iterable[Request], *, client: str = "", deadline: float | None = None
@@ -206,7 +215,12 @@ class AsyncTranslator:
         return await self.call(work, client=client, deadline=deadline, long=characters >= LONG)
 
     def stream(
-        self, text: str, *, client: str = "", deadline: float | None = None, **options: Any
+        self,
+        text: str,
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        **options: Unpack[TranslateOptions],
     ) -> AsyncGenerator[str, None]:
         """Translate a text and yield its translation piece by piece as it grows.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
 from uwaga.errors import SettingsError
@@ -12,7 +12,7 @@ from uwaga.languages.codes import same_language
 from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
-from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.search import SearchOptions
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
 from uwaga.translator.split import Segmenter
@@ -211,7 +211,7 @@ def make_plan(
 
 
 def search_options(
-    defaults: Sequence[SearchOptions], requested: SearchOptions | SearchOverrides, streaming: bool = False
+    defaults: Sequence[SearchOptions], requested: SearchOptions | Mapping[str, Any], streaming: bool = False
 ) -> tuple[SearchOptions, ...]:
     """Return the search options of every model of a chain.
 
@@ -229,7 +229,7 @@ def search_options(
             requested.check_streams()
         return (requested,)
 
-    def changed(options: SearchOptions, overrides: SearchOverrides) -> SearchOptions:
+    def changed(options: SearchOptions, overrides: Mapping[str, Any]) -> SearchOptions:
         return options.for_stream(overrides) if streaming else options.changed(overrides)
 
     *earlier, last = defaults

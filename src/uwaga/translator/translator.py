@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
 from uwaga.decoder import Decoder
@@ -27,6 +27,13 @@ from uwaga.translator.request import Request, Split, build_requests
 if TYPE_CHECKING:
     from uwaga.alignment.words import WordKind
     from uwaga.results.translation import WordAlignment
+    from uwaga.translator.call_options import (
+        CardOptions,
+        LoadFields,
+        RequestFields,
+        SearchFields,
+        TranslateOptions,
+    )
     from uwaga.translator.score import Score, Scorer
     from uwaga.translator.text import TranslatedInline
 
@@ -73,7 +80,9 @@ class Translator:
             self.languages = LanguagePair(source, target, (source,), (target,))
 
     @classmethod
-    def load(cls, name: str | Path | Sequence[str | Path] | None = None, **options: Any) -> Translator:
+    def load(
+        cls, name: str | Path | Sequence[str | Path] | None = None, **options: Unpack[LoadFields]
+    ) -> Translator:
         """Load a model, or several that translate together.
 
         Args:
@@ -209,12 +218,16 @@ class Translator:
         return Translator(*(model.searched_by(wrap) for model in self.models))
 
     @overload
-    def translate(self, text: str, **options: Any) -> Translation: ...
+    def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
+        self, text: str, **options: Unpack[TranslateOptions]
+    ) -> Translation: ...
 
     @overload
-    def translate(self, text: Iterable[str], **options: Any) -> list[Translation]: ...
+    def translate(self, text: Iterable[str], **options: Unpack[TranslateOptions]) -> list[Translation]: ...
 
-    def translate(self, text: str | Iterable[str], **options: Any) -> Translation | list[Translation]:
+    def translate(
+        self, text: str | Iterable[str], **options: Unpack[TranslateOptions]
+    ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
         Each line of a text is translated by itself and line breaks are kept. A line longer than the model
@@ -287,7 +300,13 @@ class Translator:
                 yield translations[index]
 
     def retranslate(
-        self, text: str, previous: str | Translation, *, bias: float = 0.0, mask: int = 0, **options: Any
+        self,
+        text: str,
+        previous: str | Translation,
+        *,
+        bias: float = 0.0,
+        mask: int = 0,
+        **options: Unpack[RequestFields],
     ) -> Translation:
         """Translate a text that has grown, with the last translation as the draft (M42).
 
@@ -306,11 +325,11 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        return self.translate(
-            text, **{"beam": 1, "nbest": 1, **options}, draft=str(previous), bias=bias, mask=mask
-        )
+        drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
+        [translation] = self.run(build_requests(text, drafted))
+        return translation
 
-    def stream(self, text: str, **options: Any) -> Generator[str, None, bool]:
+    def stream(self, text: str, **options: Unpack[TranslateOptions]) -> Generator[str, None, bool]:
         """Translate a text and yield its translation piece by piece as it grows.
 
         Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed.
@@ -406,7 +425,7 @@ class Translator:
             settings["glossary"] = fingerprint(request.glossary, request.glossary_mode)
         return settings
 
-    def options(self, **search: Any) -> SearchOptions:
+    def options(self, **search: Unpack[SearchFields]) -> SearchOptions:
         """Return the last model's own search options, changed by those given; see :meth:`translate`.
 
         Raises:
@@ -493,7 +512,7 @@ class Translator:
         """Tokenise both sides of pairs; see :meth:`uwaga.translator.model.Model.pair_ids`."""
         return self.model.pair_ids(pairs, first)
 
-    def save_pretrained(self, folder: str | Path, **card: Any) -> None:
+    def save_pretrained(self, folder: str | Path, **card: Unpack[CardOptions]) -> None:
         """Save the model's folder, with a model card, as a folder that :meth:`load` reads.
 
         The files are those that the model was loaded from, copied atomically; options of loading are not
@@ -519,7 +538,7 @@ class Translator:
         private: bool = False,
         token: str | None = None,
         commit_message: str = "Upload a model of uwaga",
-        **card: Any,
+        **card: Unpack[CardOptions],
     ) -> str:
         """Upload the model to the Hugging Face hub, as :meth:`save_pretrained` saves it.
 
@@ -548,7 +567,7 @@ class Translator:
             self._save(Path(temporary) / "model", name, card)
             return push(Path(temporary) / "model", name, private, token, commit_message)
 
-    def _save(self, folder: Path, name: str, card: dict[str, Any]) -> None:
+    def _save(self, folder: Path, name: str, card: CardOptions) -> None:
         from uwaga.library.model_card import CardFields
         from uwaga.library.publish import save_folder
 

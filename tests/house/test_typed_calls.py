@@ -1,0 +1,82 @@
+"""The options of calls are typed: mypy refuses misspelt names and wrong values, and no call of the guides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from uwaga.library.model_card import CardFields
+from uwaga.search import SearchOptions
+from uwaga.settings.load_options import LoadOptions
+from uwaga.translator import call_options
+from uwaga.translator.call_options import CardOptions, LoadFields, SearchFields, TranslateOptions
+from uwaga.translator.request import REQUEST_FIELDS, STRICT, Request
+
+ROOT = Path(__file__).parents[2]
+CALLS = ROOT / "tests/support/typed_calls.py"
+SIGNATURES = (
+    "__init__.py",
+    "decoder.py",
+    "generation/__init__.pyi",
+    "generation/filler.py",
+    "generation/generator.py",
+    "loading.py",
+    "markup/formats.py",
+    "results/translation.py",
+    "search/__init__.py",
+    "search/options.py",
+    "settings/load_options.py",
+    "terms/apply.py",
+    "terms/glossary.py",
+    "tokenizers/chat_template.py",
+    "translator/__init__.pyi",
+    "translator/asynchronous.py",
+    "translator/call_options.py",
+    "translator/request.py",
+    "translator/translator.py",
+)
+"""The modules with the types of the calls. mypy reads no others, which would take ten times as long."""
+TEXTS = str | Iterable[str]
+
+
+def test_mypy_refuses_the_marked_calls_and_no_others() -> None:
+    command = [sys.executable, "-m", "mypy", "--follow-imports=skip", "--output=json"]
+    command += ["--cache-dir=.mypy_cache/typed_calls", str(CALLS)]
+    command += [f"src/uwaga/{name}" for name in SIGNATURES]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert not process.stderr
+    messages = [json.loads(line) for line in process.stdout.splitlines()]
+    errors = [message for message in messages if message["severity"] == "error"]
+    lines = CALLS.read_text(encoding="utf-8").splitlines()
+    marked = {number for number, line in enumerate(lines, start=1) if line.endswith("# refused")}
+    assert len(marked) >= 12
+    assert {message["line"] for message in errors if Path(message["file"]).name == CALLS.name} == marked
+
+
+@pytest.mark.parametrize(
+    ("options", "record", "wider"),
+    [
+        (LoadFields, LoadOptions, {}),
+        (SearchFields, SearchOptions, {"banned": Sequence[int]}),
+        (TranslateOptions, Request, {"prefix": TEXTS, "draft": TEXTS}),
+        (CardOptions, CardFields, {}),
+    ],
+)
+def test_options_have_the_types_of_fields(options: type, record: type, wider: dict[str, Any]) -> None:
+    """A call may also give None, and some options in more ways than the field stores them."""
+    fields = get_type_hints(record, localns=vars(call_options))
+    expected = {
+        name: kind if name in STRICT else wider.get(name, kind) | None
+        for name, kind in fields.items()
+        if record is not Request or name in REQUEST_FIELDS
+    }
+    if record is Request:
+        expected |= get_type_hints(SearchFields)
+    assert get_type_hints(options) == expected
+    assert not options.__required_keys__
