@@ -24,11 +24,11 @@ TEXTS = [
 
 
 @pytest.mark.numerical
-@pytest.mark.parametrize("files", ["older", "newer"])
+@pytest.mark.parametrize("files", ["older_format", "newer_format"])
 def test_M19_texts_equal_transformers(tmp_path, files):
     case = getattr(pretrained_tokenisers, files)("t5")
     case.peer.save_pretrained(tmp_path)
-    if files == "older":
+    if files == "older_format":
         (tmp_path / "tokenizer.json").unlink(missing_ok=True)
         (tmp_path / "spiece.model").write_bytes((case.folder / "spiece.model").read_bytes())
     sizes = {"d_model": 20, "d_kv": 6, "d_ff": 26, "num_layers": 2, "num_heads": 3}

@@ -9,7 +9,7 @@ import uwaga
 from uwaga.errors import SettingsError
 from uwaga.results.coverage import combine_coverage, differing_numbers
 from uwaga.results.translation import Coverage
-from uwaga.translator import coverage
+from uwaga.translator.layers import coverage
 from uwaga.translator.layers.coverage import is_omitted
 
 MEETING = "The meeting starts at 9:30 on Monday."

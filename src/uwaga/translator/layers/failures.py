@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from uwaga.errors import DataError, UwagaError
+from uwaga.markup.inline import Tag
 from uwaga.results.translation import Translation
 from uwaga.translator.request import OnError
 from uwaga.translator.text import Layer, Text
@@ -34,8 +35,13 @@ class Failures:
             try:
                 self._layer.translate(texts)
             except FailedTextsError as failure:
-                raise next(iter(failure.errors.values())) from None
-            return
+                first = next(iter(failure.errors.values()))
+            else:
+                return
+            try:
+                raise first
+            finally:
+                del first  # the frame and the error would keep each other alive
         for text, error in translate_separately(self._layer, texts).items():
             text.error = error
             text.translation = failed(text.words, error, self._on_error)
@@ -69,16 +75,16 @@ def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
         try:
             work(text)
         except DataError as error:
-            errors[text] = error
+            errors[text] = error.with_traceback(None)  # whose frames would keep the errors alive
     if errors:
         raise FailedTextsError(errors)
 
 
 def check_string(text: Text) -> None:
     """Refuse a text that is not a string."""
-    [content] = text.content
-    if not isinstance(content, str):
-        raise DataError(f"{text.name} is not a string but {type(content).__name__}")
+    for part in text.content:
+        if not isinstance(part, str | Tag):
+            raise DataError(f"{text.name} is not a string but {type(part).__name__}")
 
 
 def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
