@@ -99,5 +99,5 @@ test("spliceSentence equals a translation of the line with the other sentence", 
 
 test("a line that its pieces do not spell is one sentence", () => {
   const translation: ServerTranslation = { text: "A b", tokens: ["▁x", "</s>", "▁y"], source_tokens: ["▁q", "</s>", "▁r"] };
-  assert.deepEqual(sentencesOf("a b", translation).map((one) => one.target), ["A b"]);
+  assert.deepEqual(sentencesOf("a b", translation).map((sentence) => sentence.target), ["A b"]);
 });

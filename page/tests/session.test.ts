@@ -5,25 +5,25 @@ import type { Api, RequestSettings, ServerTranslation } from "../src/api";
 import { RequestError, unreachable } from "../src/problem";
 import { Session } from "../src/session";
 
-const ASKED: RequestSettings = { source: "en", target: "de", glossary: [["a", "b"]] }; // a glossary prevents streaming
+const SETTINGS: RequestSettings = { source: "en", target: "de", glossary: [["a", "b"]] }; // a glossary prevents streaming
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
 /** A server that translates into capitals when `answer` is called. */
 class Capitals {
-  asked: string[][] = [];
+  requests: string[][] = [];
   private waiting: Array<() => void> = [];
 
   translate(texts: readonly string[], _: RequestSettings, options: { prefix?: string }, signal: AbortSignal): Promise<ServerTranslation[]> {
-    this.asked.push([...texts]);
+    this.requests.push([...texts]);
     return new Promise((resolve, reject) => {
-      const made = () => resolve(texts.map((text) => ({ text: (options.prefix ?? "") + text.toUpperCase() })));
-      this.waiting.push(made);
+      const answer = () => resolve(texts.map((text) => ({ text: (options.prefix ?? "") + text.toUpperCase() })));
+      this.waiting.push(answer);
       signal.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
     });
   }
 
   async answer(): Promise<void> {
-    for (const made of this.waiting.splice(0)) made();
+    for (const answer of this.waiting.splice(0)) answer();
     await soon();
   }
 }
@@ -34,32 +34,32 @@ function session(server: unknown, failed: (problem: unknown) => void = () => {})
 
 test("lines interrupted by a forced prefix are translated afterwards", async () => {
   const server = new Capitals();
-  const one = session(server);
-  void one.update("first", ASKED, 0);
+  const lines = session(server);
+  void lines.update("first", SETTINGS, 0);
   await soon();
   await server.answer();
-  void one.update("first\nsecond", ASKED, 0);
+  void lines.update("first\nsecond", SETTINGS, 0);
   await soon();
-  void one.force(one.lines[0]!, 0, "so ");
-  await soon();
-  await server.answer();
+  void lines.force(lines.lines[0]!, 0, "so ");
   await soon();
   await server.answer();
-  assert.deepEqual(server.asked, [["first"], ["second"], ["first"], ["second"]]);
-  assert.equal(one.text(), "so FIRST\nSECOND");
-  assert.ok(one.isDone());
+  await soon();
+  await server.answer();
+  assert.deepEqual(server.requests, [["first"], ["second"], ["first"], ["second"]]);
+  assert.equal(lines.text(), "so FIRST\nSECOND");
+  assert.ok(lines.isDone());
 });
 
 test("problems are reported, except of aborted requests", async () => {
-  const told: unknown[] = [];
+  const problems: unknown[] = [];
   const broken = { translate: () => Promise.reject(new RequestError(unreachable())) };
-  const one = session(broken, (problem) => told.push(problem));
-  await one.update("first", ASKED, 0);
-  assert.deepEqual(told, [null, unreachable()]);
-  void one.update("second", ASKED, 1000);
-  void one.update("", ASKED, 0);
+  const lines = session(broken, (problem) => problems.push(problem));
+  await lines.update("first", SETTINGS, 0);
+  assert.deepEqual(problems, [null, unreachable()]);
+  void lines.update("second", SETTINGS, 1000);
+  void lines.update("", SETTINGS, 0);
   await soon();
-  assert.deepEqual(told, [null, unreachable(), null, null]);
+  assert.deepEqual(problems, [null, unreachable(), null, null]);
 });
 
 test("the displayed translation is the draft of a growing line only", async () => {
@@ -76,15 +76,15 @@ test("the displayed translation is the draft of a growing line only", async () =
       return Promise.resolve(texts.map((text) => ({ text: text.toUpperCase() })));
     },
   };
-  const asked = { ...ASKED, glossary: [] };
-  const one = session(server);
-  for (const text of ["a man", "a man sleeps", "a man", "other words"]) await one.update(text, asked, 0);
+  const settings = { ...SETTINGS, glossary: [] };
+  const lines = session(server);
+  for (const text of ["a man", "a man sleeps", "a man", "other words"]) await lines.update(text, settings, 0);
   assert.deepEqual(drafts, ["A MAN"]);
   assert.deepEqual(streamed, ["a man", "other words"]);
-  void one.update("other words and", asked, 1000); // the displayed translation is of a prefix
-  await one.update("other words and more", asked, 0);
+  void lines.update("other words and", settings, 1000); // the displayed translation is of a prefix
+  await lines.update("other words and more", settings, 0);
   assert.deepEqual(drafts, ["A MAN", "OTHER WORDS"]);
-  void one.update("new", asked, 1000); // the displayed translation is of another text
-  await one.update("new text", asked, 0);
+  void lines.update("new", settings, 1000); // the displayed translation is of another text
+  await lines.update("new text", settings, 0);
   assert.deepEqual(streamed.at(-1), "new text");
 });

@@ -26,15 +26,15 @@ for (const score of SCORES) {
       trainee.gradients(batch);
       for (const [name, { value, gradient }] of trainee.parameters) {
         for (let probe = 0; probe < 5; ++probe) {
-          const at = (probe * 7919) % value.length;
-          const [before, slope] = [value[at] as number, gradient[at] as number];
+          const index = (probe * 7919) % value.length;
+          const [before, slope] = [value[index] as number, gradient[index] as number];
           const lossAt = (move: number): number => {
-            value[at] = before + move;
+            value[index] = before + move;
             return trainee.loss(batch);
           };
           const measured = (lossAt(1e-5) - lossAt(-1e-5)) / 2e-5;
-          value[at] = before;
-          assert.ok(Math.abs(measured - slope) <= 1e-7 + 1e-5 * Math.abs(slope), `${name}[${at}]: ${slope}, measured ${measured}`);
+          value[index] = before;
+          assert.ok(Math.abs(measured - slope) <= 1e-7 + 1e-5 * Math.abs(slope), `${name}[${index}]: ${slope}, measured ${measured}`);
         }
       }
     });
@@ -69,7 +69,7 @@ test("losses are reproducible by seed", () => {
 test("weights are distributions, and the held-out sequences differ", () => {
   const trainee = new Trainee({ task: "reverse", score: "scaled", positions: true, seed: 2 });
   for (const row of trainee.matrix(trainee.heldOut[0] as number[])) {
-    assert.ok(Math.abs(row.reduce((sum, one) => sum + one, 0) - 1) < 1e-12);
+    assert.ok(Math.abs(row.reduce((sum, weight) => sum + weight, 0) - 1) < 1e-12);
   }
   assert.equal(new Set(trainee.heldOut.map(String)).size, trainee.heldOut.length);
 });

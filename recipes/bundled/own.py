@@ -84,8 +84,8 @@ def sentences(work: Path, rng: random.Random) -> list[tuple[str, str]]:
     usage: dict[str, int] = {}
     pairs: dict[str, list[tuple[str, str]]] = {}
     for kind in ("tatoeba", "scenes", "examples", "dialogue"):
-        made_by = "prepare.py makes it"
-        pairs[kind] = [(row[0], row[1]) for row in rows(work / f"data/clean.{kind}.tsv", made_by)]
+        instruction = "prepare.py makes it"
+        pairs[kind] = [(row[0], row[1]) for row in rows(work / f"data/clean.{kind}.tsv", instruction)]
         for source, _ in pairs[kind]:
             for word in set(WORD.findall(source.lower())):
                 usage[word] = usage.get(word, 0) + 1

@@ -83,7 +83,7 @@ OBJECTS = [
     ("broom", "Besen", "m"),
 ]  # fmt: skip
 # English, German, gender, the preposition of each (the German one with the dative)
-PLACES = [
+LOCATIONS = [
     ("bench", "Bank", "f", "on", "auf"), ("street", "Straße", "f", "on", "auf"),
     ("street", "Straße", "f", "in", "auf"), ("chair", "Stuhl", "m", "on", "auf"),
     ("field", "Feld", "n", "in", "auf"), ("field", "Feld", "n", "on", "auf"),

@@ -13,10 +13,10 @@ from scene_words import (
     FITS,
     FIXED_PLACES,
     HANDLES,
+    LOCATIONS,
     NUMBERS,
     OBJECTS,
     PEOPLE,
-    PLACES,
     WHO_ADJECTIVES,
 )
 from values import upper
@@ -107,7 +107,7 @@ class Scene:
         rng = self.rng
         if rng.random() < 0.35:
             return rng.choice(FIXED_PLACES)
-        english, german, gender, en, de = rng.choice(PLACES)
+        english, german, gender, en, de = rng.choice(LOCATIONS)
         definite = rng.random() < 0.35
         english_phrase, german_phrase = self.phrase(
             (english, german, gender),

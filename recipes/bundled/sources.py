@@ -87,10 +87,10 @@ def main() -> None:
     table_rows = package_rows(work, report["packages"])
     tatoeba = "Tatoeba (tatoeba.org), through manythings.org/anki"
     table_rows.append((tatoeba, "2018-05-13", report["tatoeba"]["pairs"], "CC BY 2.0"))
-    own_templates = "our own templates (made_up.py, values.py): values to copy; plain scenes"
+    template_label = "our own templates (made_up.py, values.py): values to copy; plain scenes"
     copies = sum(sum(1 for _ in rows(work / f"data/{name}.copy.tsv")) for name in ("more", "final"))
     pair_count = report["copy"]["pairs"] + copies + report["scenes"]["pairs"]
-    table_rows.append((own_templates, "", pair_count, "the project's own"))
+    table_rows.append((template_label, "", pair_count, "the project's own"))
     phrases = sum(1 for _ in rows(work / "data/phrases.tsv", "final_stage.py makes it"))
     table_rows.append(("our own everyday phrases (phrases.tsv)", "", phrases, "the project's own"))
     examples = set(wordnet.examples(work))

@@ -41,10 +41,10 @@ def add_corpora(parser: ArgumentParser) -> None:
     )
 
 
-def existing(path: Path, made_by: str) -> Path:
+def existing(path: Path, instruction: str) -> Path:
     """The path, if there is a file or folder; else the script ends and says what makes it."""
     if not path.exists():
-        sys.exit(f"error: {path} is not there; {made_by}")
+        sys.exit(f"error: {path} is not there; {instruction}")
     return path
 
 
@@ -55,9 +55,9 @@ def open_text(path: Path, mode: Literal["rt", "wt"]) -> TextIO:
     return cast("TextIO", path.open(mode, encoding="utf-8"))
 
 
-def rows(path: Path, made_by: str = "see the README of recipes/bundled") -> Iterator[list[str]]:
+def rows(path: Path, instruction: str = "see the README of recipes/bundled") -> Iterator[list[str]]:
     """The cells of each line of a TSV file, which may be packed by gzip."""
-    existing(path, made_by)
+    existing(path, instruction)
     with open_text(path, "rt") as file:
         for line in file:
             yield line.rstrip("\n").split("\t")

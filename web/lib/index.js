@@ -174,14 +174,14 @@ var WorkerRunner = class {
   closed = false;
   constructor() {
     this.worker.addEventListener("message", (event) => {
-      const { id, made, error, decided } = event.data;
+      const { id, result, error, decided } = event.data;
       const call = this.pendingCalls.get(id);
       if (decided !== void 0) {
         call?.onToken?.(decided);
         return;
       }
       this.pendingCalls.delete(id);
-      if (error === void 0) call?.done(made);
+      if (error === void 0) call?.done(result);
       else call?.failed(error.code === null ? new Error(error.message) : new UwagaError(error.code, error.message));
     });
     this.worker.addEventListener("error", (event) => {

@@ -18,7 +18,7 @@ export type Request = {
 };
 export interface Reply {
     id: number;
-    made?: unknown;
+    result?: unknown;
     /** A token of a running call. */
     decided?: DecidedToken;
     error?: {

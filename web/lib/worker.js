@@ -20,7 +20,7 @@ addEventListener("message", (event) => {
   const { id } = event.data;
   last = last.then(async () => {
     try {
-      postMessage({ id, made: await handleRequest(event.data) });
+      postMessage({ id, result: await handleRequest(event.data) });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       postMessage({ id, error: { code: error instanceof UwagaError ? error.code : null, message } });

@@ -23,7 +23,7 @@ interface Exports {
   uwaga_result_truncated(result: Pointer, text: number, rank: number): number;
   uwaga_result_tokens(result: Pointer, text: number, rank: number, side: number, tokens: Pointer): number;
   uwaga_result_log_probs(result: Pointer, text: number, rank: number, logProbs: Pointer): number;
-  uwaga_result_array_name(result: Pointer, text: number, rank: number, at: number): Pointer;
+  uwaga_result_array_name(result: Pointer, text: number, rank: number, index: number): Pointer;
   uwaga_result_array(result: Pointer, text: number, rank: number, name: Pointer, shape: Pointer, axes: Pointer): Pointer;
   uwaga_result_free(result: Pointer): void;
 }

@@ -109,20 +109,20 @@ class LocalRunner implements Runner {
 
 class WorkerRunner implements Runner {
   private readonly worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-  private readonly pendingCalls = new Map<number, { done: (made: never) => void; failed: (error: unknown) => void; onToken?: OnToken | undefined }>();
+  private readonly pendingCalls = new Map<number, { done: (result: never) => void; failed: (error: unknown) => void; onToken?: OnToken | undefined }>();
   private calls = 0;
   private closed = false;
 
   constructor() {
     this.worker.addEventListener("message", (event: MessageEvent<Reply>) => {
-      const { id, made, error, decided } = event.data;
+      const { id, result, error, decided } = event.data;
       const call = this.pendingCalls.get(id);
       if (decided !== undefined) {
         call?.onToken?.(decided);
         return;
       }
       this.pendingCalls.delete(id);
-      if (error === undefined) call?.done(made as never);
+      if (error === undefined) call?.done(result as never);
       else call?.failed(error.code === null ? new Error(error.message) : new UwagaError(error.code as Code, error.message));
     });
     this.worker.addEventListener("error", (event) => {
@@ -158,7 +158,7 @@ class WorkerRunner implements Runner {
         use(value);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.pendingCalls.set(id, { done: ended(resolve) as (made: never) => void, failed: ended(reject), onToken });
+      this.pendingCalls.set(id, { done: ended(resolve) as (result: never) => void, failed: ended(reject), onToken });
       this.worker.postMessage({ ...message, id });
     });
   }

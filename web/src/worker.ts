@@ -8,7 +8,7 @@ export type Request =
   | { id: number; kind: "translate"; text: string; options: TranslateOptions; streams: boolean };
 export interface Reply {
   id: number;
-  made?: unknown;
+  result?: unknown;
   /** A token of a running call. */
   decided?: DecidedToken;
   error?: { code: string | null; message: string };
@@ -32,7 +32,7 @@ addEventListener("message", (event: MessageEvent<Request>) => {
   const { id } = event.data;
   last = last.then(async () => {
     try {
-      postMessage({ id, made: await handleRequest(event.data) } satisfies Reply);
+      postMessage({ id, result: await handleRequest(event.data) } satisfies Reply);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       postMessage({ id, error: { code: error instanceof UwagaError ? error.code : null, message } } satisfies Reply);
