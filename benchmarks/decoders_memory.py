@@ -51,7 +51,7 @@ def measure(path: Path, precision: str) -> dict[str, float]:
     """Load a model and use it, in this process, which has done nothing else."""
     from uwaga import TextGenerator
     from uwaga.checkpoints.size_checks import weight_shapes
-    from uwaga.search import search
+    from uwaga.search import SearchInput, search
 
     for module in MODULES:
         importlib.import_module(module)
@@ -61,7 +61,7 @@ def measure(path: Path, precision: str) -> dict[str, float]:
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     options = generator.options(beam=1, max_length=NEW, min_length=NEW)
     prompt = [token % generator.decoder.vocabulary for token in range(100, 100 + PROMPT)]
-    [[hypothesis]] = search(generator.decoder, [prompt], options)
+    [[hypothesis]] = search(generator.decoder, [SearchInput(prompt)], options)
     assert len(hypothesis.tokens) == NEW
     figures = {"loaded": loaded, "peak of loading": loading, "peak of use": resident("VmHWM")}
     used: dict[str, float] = {name: value - before for name, value in figures.items()}

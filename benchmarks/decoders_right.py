@@ -34,7 +34,7 @@ from peers.machine import machine
 
 from uwaga import TextGenerator
 from uwaga.decoder import Choice, Decoder
-from uwaga.search import search
+from uwaga.search import SearchInput, search
 
 LINES, TEXTS, LENGTH = 10_000, 100, 200
 PROMPTS, PROMPT, NEW = 200, 16, 64
@@ -131,7 +131,8 @@ def perplexity(decoder: Decoder, texts: list[list[int]]) -> float:
 
 def check_greedy(generator: TextGenerator, peer: Any, prompts: list[list[int]]) -> dict[str, Any]:
     options = generator.options(beam=1, max_length=NEW, min_length=NEW)
-    outputs = [list(hypothesis.tokens) for [hypothesis] in search(generator.decoder, prompts, options)]
+    sentences = list(map(SearchInput, prompts))
+    outputs = [list(hypothesis.tokens) for [hypothesis] in search(generator.decoder, sentences, options)]
     peer_outputs: list[list[int]] = []
     for batch in batched(prompts, 20):
         ids = torch.tensor(batch)

@@ -34,7 +34,7 @@ def main() -> None:
 
     from uwaga.decoder import Draft
     from uwaga.engine import Shortlist
-    from uwaga.search import SearchOptions, search
+    from uwaga.search import SearchInput, SearchOptions, search
     from uwaga.settings import TransformerSettings
 
     vocabulary = 58101
@@ -62,7 +62,7 @@ def main() -> None:
 
     def timed(source, draft=None, decoder=engine):
         started = time.process_time()
-        [nbest] = search(decoder, [source], options, drafts=None if draft is None else [draft])
+        [nbest] = search(decoder, [SearchInput(source, draft=draft)], options)
         return time.process_time() - started, nbest
 
     plain = [timed(source)[1] for source in sources]

@@ -113,7 +113,7 @@ def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
     from uwaga.decoder import Choice
-    from uwaga.search import SearchOptions, search
+    from uwaga.search import SearchInput, SearchOptions, search
     from uwaga.translator.score import in_batches, step_scorer
 
     path = paths.ours_int8 if precision == "int8" else paths.ours
@@ -122,7 +122,8 @@ def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     sources = job["sources"]
     limit = {"max_length": TARGET, "min_length": TARGET} if paths.target else {"max_length": LONGEST}
     options = SearchOptions(beam=1, max_ratio=float("inf"), batch_tokens=1 << 11, **limit)
-    greedy = [list(hypothesis.tokens) for [hypothesis] in search(model, sources, options)]
+    sentences = list(map(SearchInput, sources))
+    greedy = [list(hypothesis.tokens) for [hypothesis] in search(model, sentences, options)]
     targets = job["targets"] or greedy
     full_targets = [[*target, model.symbols.end] for target in targets]
     scores = in_batches(step_scorer(model), sources, full_targets, 1 << 11)

@@ -34,13 +34,13 @@ System = Callable[[list[list[int]], int], None]
 def uwaga_system(folder: Path, precision: str, cores: int) -> System:
     """The engine through the search, as `uwaga generate` runs it."""
     from uwaga import TextGenerator
-    from uwaga.search import search
+    from uwaga.search import SearchInput, search
 
     generator = TextGenerator.load(folder, device="cpu", dtype=precision, threads=cores, engine="native")
 
     def run(prompts: list[list[int]], new: int) -> None:
         options = generator.options(beam=1, max_length=new, min_length=new, batch_tokens=1 << 20)
-        for [hypothesis] in search(generator.decoder, prompts, options):
+        for [hypothesis] in search(generator.decoder, list(map(SearchInput, prompts)), options):
             assert len(hypothesis.tokens) == new
 
     return run

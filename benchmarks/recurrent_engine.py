@@ -24,7 +24,7 @@ import torch
 from uwaga.decoder import Decoder, Symbols
 from uwaga.engine import NativeModel, pack
 from uwaga.models.build import build_model
-from uwaga.search import SearchOptions, search
+from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings.recurrent import PRESETS
 
 VOCABULARY, SOURCE, TARGET = 10_000, 14, 14
@@ -55,7 +55,8 @@ def seconds(model: Decoder, batch: Sequence[Sequence[int]], beam: int) -> float:
     )
     start, runs = time.process_time(), 0
     while runs == 0 or time.process_time() - start < 0.2:
-        assert all(len(hypothesis.tokens) == TARGET for [hypothesis] in search(model, batch, options))
+        results = search(model, list(map(SearchInput, batch)), options)
+        assert all(len(hypothesis.tokens) == TARGET for [hypothesis] in results)
         runs += 1
     return (time.process_time() - start) / runs
 

@@ -80,7 +80,7 @@ def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
     """The engine through the search, with a shortlist or the whole vocabulary."""
     import uwaga
     from uwaga.engine import Shortlist
-    from uwaga.search import SearchOptions, search
+    from uwaga.search import SearchInput, SearchOptions, search
 
     model = uwaga.load(folder / "uwaga-int8", device="cpu", threads=cores).decoder
     if kind:
@@ -94,7 +94,7 @@ def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
         options = SearchOptions(
             beam=beam, max_length=TARGET, min_length=TARGET, max_ratio=float("inf"), batch_tokens=1 << 20
         )
-        for [hypothesis] in search(model, batch, options):
+        for [hypothesis] in search(model, list(map(SearchInput, batch)), options):
             assert len(hypothesis.tokens) == TARGET
 
     return run

@@ -120,7 +120,7 @@ def core_search(model: Any, sources: list[list[int]], beam: int) -> Callable[[],
 
 def measured() -> dict[str, float]:
     """Microseconds a step of Python, by search, beam and batch."""
-    from uwaga.search import SearchOptions, search
+    from uwaga.search import SearchInput, SearchOptions, search
 
     engine = tiny_model()
     numpy = copy.copy(engine)
@@ -132,15 +132,15 @@ def measured() -> dict[str, float]:
         )
         for batch in BATCHES:
             sources = [rng.integers(4, VOCABULARY, SOURCE).tolist() for _ in range(batch)]
-            count = max(8, 60 // batch)
+            sentences, count = list(map(SearchInput, sources)), max(8, 60 // batch)
             core = fastest(core_search(engine, sources, beam), count)
             for name, decoder, overhead in (
                 ("engine", engine, core),
                 ("numpy", numpy, core),
                 ("instant", Instant(), 0.0),
             ):
-                search(decoder, sources, options)
-                seconds = fastest(lambda: search(decoder, sources, options), count) - overhead  # noqa: B023
+                search(decoder, sentences, options)
+                seconds = fastest(lambda: search(decoder, sentences, options), count) - overhead  # noqa: B023
                 times[f"{name} beam {beam} batch {batch}"] = seconds / STEPS * 1e6
     return times
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from uwaga.decoder import Symbols
 from uwaga.models.base import Seq2Seq
-from uwaga.search import SearchOptions, search
+from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.training.loss import cross_entropy
 
 SYMBOLS = Symbols(start=1, end=2, pad=0, unknown=3)
@@ -70,7 +70,7 @@ def accuracy(
     """Return the shares of new sentences and of words that greedy decoding gets right."""
     rows = sentences(count, *lengths, torch.Generator().manual_seed(99))
     options = SearchOptions(beam=1, max_length=lengths[1] + 4)
-    results = search(model, [[*row, SYMBOLS.end] for row in rows], options)
+    results = search(model, [SearchInput([*row, SYMBOLS.end]) for row in rows], options)
     sentences_right, words_right, total = 0, 0, 0
     for row, (best,) in zip(rows, results, strict=True):
         expected = targets(row)

@@ -227,7 +227,7 @@ class Draft(NamedTuple):
 class FinishedTarget(NamedTuple):
     """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol.
 
-    ``draft`` is None without a draft.
+    ``draft`` is None without a draft. ``attention`` (target, source) is that of the steps, if requested.
     """
 
     tokens: list[int]
@@ -235,6 +235,7 @@ class FinishedTarget(NamedTuple):
     score: float
     truncated: bool
     draft: DraftUse | None = None
+    attention: Floats | None = None
 
 
 class DecidedToken(NamedTuple):

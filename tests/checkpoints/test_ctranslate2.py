@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marian_folders import make
 from precision import tolerance
+from search_inputs import inputs
 from torch_models import load_torch
 from typer.testing import CliRunner
 
@@ -54,7 +55,7 @@ def greedy(loaded, folder, texts=TEXTS, **options):
     results = peer.translate_batch(
         [loaded.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=14, **options
     )
-    hypotheses = search(loaded.model, sources, loaded.options.changed({"beam": 1, "max_length": 14}))
+    hypotheses = search(loaded.model, inputs(sources), loaded.options.changed({"beam": 1, "max_length": 14}))
     return [loaded.target.pieces(hypothesis.tokens) for (hypothesis,) in hypotheses], [
         hypothesis.hypotheses[0] for hypothesis in results
     ]
@@ -214,7 +215,7 @@ def test_config_states_start_and_end(tmp_path):
         [loaded.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=20
     )
     framed = [loaded.source.add_special_tokens(row) for row in sources]
-    hypotheses = search(loaded.model, framed, loaded.options.changed({"beam": 1, "max_length": 20}))
+    hypotheses = search(loaded.model, inputs(framed), loaded.options.changed({"beam": 1, "max_length": 20}))
     for (hypothesis,), result in zip(hypotheses, results, strict=True):
         assert loaded.target.pieces(hypothesis.tokens) == result.hypotheses[0][: len(hypothesis.tokens)]
 

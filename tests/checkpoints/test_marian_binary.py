@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marian_students import INNER, MAGIC, OPTIONS, binary_model, shortlist_bytes, tensors, write_student
 from precision import tolerance
+from search_inputs import inputs
 from torch_models import load_torch
 from typer.testing import CliRunner
 
@@ -76,7 +77,7 @@ def test_engine_equals_torch(tmp_path, kind):
     native = uwaga.load(tmp_path, engine="native", dtype="float32")
     sources = [ids(torch_translator, text) for text in TEXTS]
     native_results, torch_results = (
-        search(translator.decoder, sources, options) for translator in (native, torch_translator)
+        search(translator.decoder, inputs(sources), options) for translator in (native, torch_translator)
     )
     for (actual,), (expected,) in zip(native_results, torch_results, strict=True):
         assert actual.tokens == expected.tokens
@@ -101,7 +102,7 @@ def test_greedy_search_equals_the_equations_within_the_shortlist(tmp_path):
             if tokens[-1] == translator.source.symbols.end:
                 break
         ((hypothesis,),) = search(
-            translator.decoder, [source], SearchOptions(beam=1, max_length=15, unknown=False)
+            translator.decoder, inputs([source]), SearchOptions(beam=1, max_length=15, unknown=False)
         )
         assert list(hypothesis.tokens) == [
             token for token in tokens if token != translator.source.symbols.end
@@ -115,9 +116,9 @@ def test_int8_is_bitwise_independent_of_the_batch(tmp_path, shortlist):
     assert "int8" in repr(translator)
     sources = [ids(translator, text) for text in TEXTS * 5]
     options = SearchOptions(beam=3, max_length=10)
-    batch = search(translator.decoder, sources, options)
+    batch = search(translator.decoder, inputs(sources), options)
     for source, (expected,) in zip(sources, batch, strict=True):
-        ((single,),) = search(translator.decoder, [source], options)
+        ((single,),) = search(translator.decoder, inputs([source]), options)
         assert (single.tokens, single.token_scores) == (expected.tokens, expected.token_scores)
 
 

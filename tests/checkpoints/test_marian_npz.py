@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marian_folders import make
 from precision import EXACT, to_double
+from search_inputs import inputs
 from torch_models import Payload, load_torch
 from typer.testing import CliRunner
 
@@ -162,7 +163,7 @@ def test_logits_and_tokens_equal_transformers(tmp_path, shared, tied):
         logits = loaded.model.logits(loaded.model.features(batch, target))
     torch.testing.assert_close(logits[..., :pad], expected.logits[..., :pad], **EXACT)
     options = loaded.options.changed({"beam": 1, "max_length": 12, "unknown": True})
-    hypotheses = search(loaded.model, sources, options)
+    hypotheses = search(loaded.model, inputs(sources), options)
     with double:
         rows = peer.generate(
             input_ids=batch, attention_mask=mask, num_beams=1, max_length=13, forced_eos_token_id=None

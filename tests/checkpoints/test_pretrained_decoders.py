@@ -21,6 +21,7 @@ from decoder_folders import (
 )
 from precision import EXACT, to_double
 from safetensors.torch import load_file, save_file
+from search_inputs import inputs
 from torch_models import edit_config, load_torch
 
 from uwaga.checkpoints.formats.huggingface import llama
@@ -52,7 +53,9 @@ def test_M37_M41_outputs_equal_transformers(tmp_path, version):
     use_exact_frequencies(peer)
     with torch.no_grad(), double:
         torch.testing.assert_close(loaded.model.logits(loaded.model.read(text)), peer(text).logits, **EXACT)
-        for prompt, [hypothesis] in zip(PROMPTS, search(loaded.model, PROMPTS, loaded.options), strict=True):
+        for prompt, [hypothesis] in zip(
+            PROMPTS, search(loaded.model, inputs(PROMPTS), loaded.options), strict=True
+        ):
             row = peer.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
             assert (*hypothesis.tokens, *([] if hypothesis.truncated else [EOS])) == tuple(row)
         expected = torch.log_softmax(peer(text).logits, -1).numpy()
@@ -174,7 +177,7 @@ def test_several_end_tokens_equal_transformers(monkeypatch, folders, tmp_path):
         has_end = row[-1] in ends
         endings.append(has_end)
         for model in (loaded.model, engine):
-            [[hypothesis]] = search(model, [prompt], loaded.options)
+            [[hypothesis]] = search(model, inputs([prompt]), loaded.options)
             assert (list(hypothesis.tokens), hypothesis.truncated) == (
                 row[:-1] if has_end else row,
                 not has_end,

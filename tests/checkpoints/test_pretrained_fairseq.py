@@ -7,6 +7,7 @@ transformers = pytest.importorskip("transformers")
 import torch
 from fairseq_models import LANGUAGES, PUBLISHED, SIZE, make, read_as_numbers
 from precision import EXACT, to_double
+from search_inputs import inputs
 from torch_models import load_torch
 
 from uwaga.search import from_generation_config, search
@@ -73,7 +74,7 @@ def test_generated_tokens_equal_transformers(tmp_path, name):
             rows = peer.generate(ids, attention_mask=mask, suppress_tokens=suppressed, **changes)
         options = from_generation_config(generation)
         for (hypothesis,), row in zip(
-            search(loaded.model, sources, options), rows[:, 1:].tolist(), strict=True
+            search(loaded.model, inputs(sources), options), rows[:, 1:].tolist(), strict=True
         ):
             tokens = (
                 [*hypothesis.tokens]

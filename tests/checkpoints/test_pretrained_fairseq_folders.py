@@ -14,6 +14,7 @@ from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
 from fairseq_models import PUBLISHED, edit_json, make, read_as_numbers
 from precision import EXACT, to_double
 from pretrained_texts import LINES
+from search_inputs import inputs
 from torch_models import load_torch
 from typer.testing import CliRunner
 
@@ -301,7 +302,7 @@ def test_sampling_has_the_distribution_of_transformers(tmp_path, monkeypatch, sh
     options = from_generation_config({"max_length": 3, **free, **sampling}).changed(
         {"nbest": 4000, "seed": 5}
     )
-    (samples,) = search(model, [source], options)
+    (samples,) = search(model, inputs([source]), options)
     frequencies = np.zeros((12, 12))
     for sample in samples:
         frequencies[sample.tokens] += 1 / len(samples)

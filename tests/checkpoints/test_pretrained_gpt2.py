@@ -11,6 +11,7 @@ from gpt2_folders import EOS, PROMPTS, UNSUPPORTED, VARIANTS, make
 from precision import EXACT, to_double, tolerance
 from safetensors.torch import load_file, save_file
 from sampled_pairs import total_variation
+from search_inputs import inputs
 from torch_models import edit_config, load_torch
 
 import uwaga
@@ -56,7 +57,7 @@ def test_M18_outputs_equal_transformers(tmp_path, version):
     for beam in (1, 4, 6):
         with double:
             rows = peer.generate(input_ids=ids, attention_mask=mask, num_beams=beam)[:, ids.shape[1] :]
-        hypotheses = search(loaded.model, PROMPTS, loaded.options.changed({"beam": beam}))
+        hypotheses = search(loaded.model, inputs(PROMPTS), loaded.options.changed({"beam": beam}))
         for (hypothesis,), row in zip(hypotheses, rows.tolist(), strict=True):
             tokens = (*hypothesis.tokens, *([] if hypothesis.truncated else [EOS]))
             assert tuple(row[: row.index(EOS) + 1] if EOS in row else row) == tokens
@@ -90,9 +91,9 @@ def test_M18_M20_steps_equal_teacher_forcing(folder):
 def test_M21_results_are_independent_of_the_batch(folder):
     loaded = load_torch(folder)
     options = loaded.options.changed({"beam": 4, "nbest": 4})
-    batch = search(loaded.model, PROMPTS, options)
+    batch = search(loaded.model, inputs(PROMPTS), options)
     for prompt, results in zip(PROMPTS, batch, strict=True):
-        [single] = search(loaded.model, [prompt], options)
+        [single] = search(loaded.model, inputs([prompt]), options)
         assert [hypothesis.tokens for hypothesis in single] == [hypothesis.tokens for hypothesis in results]
         scores = [hypothesis.score for hypothesis in results]
         np.testing.assert_allclose([hypothesis.score for hypothesis in single], scores, **tolerance(scores))
@@ -127,8 +128,8 @@ def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
 def test_positions_limit_the_length(folder):
     loaded = load_torch(folder)
     options = loaded.options.changed({"min_length": 5, "max_length": 6})
-    assert search(loaded.model, [[1] * 35], options)  # the last generated token needs no position
-    [[hypothesis]] = search(loaded.model, [[1] * 37], options)
+    assert search(loaded.model, inputs([[1] * 35]), options)  # the last generated token needs no position
+    [[hypothesis]] = search(loaded.model, inputs([[1] * 37]), options)
     assert (len(hypothesis.tokens), hypothesis.truncated) == (4, True)
     with pytest.raises(TextTooLongError):
         loaded.model.encode([[1] * 41])

@@ -9,6 +9,7 @@ import tiny_models as tiny
 import torch
 from marian_folders import SEPARATE, TEXTS, make
 from precision import EXACT, to_double
+from search_inputs import inputs
 from torch_models import Payload, load_torch
 
 import uwaga
@@ -77,7 +78,7 @@ def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
     for beam in (1, 4, 6):
         with double:
             rows = peer_model.generate(**batch, num_beams=beam)
-        hypotheses = search(loaded.model, sources, loaded.options.changed({"beam": beam}))
+        hypotheses = search(loaded.model, inputs(sources), loaded.options.changed({"beam": beam}))
         for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
             tokens = [*hypothesis.tokens, 0]
             assert row == tokens + [loaded.model.symbols.pad] * (len(row) - len(tokens))

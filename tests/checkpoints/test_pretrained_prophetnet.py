@@ -11,6 +11,7 @@ transformers = pytest.importorskip("transformers.models.prophetnet.modeling_prop
 
 import torch
 from precision import EXACT, to_double
+from search_inputs import inputs
 from torch_models import load_torch
 from transformers import ProphetNetConfig, ProphetNetTokenizer
 
@@ -115,7 +116,7 @@ def test_M29_generated_tokens_equal_transformers(tmp_path):
         options = from_generation_config(
             {"max_length": 20, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 2, **changes}
         )
-        hypotheses = search(loaded.model, SOURCES, dataclasses.replace(options, max_ratio=9.0))
+        hypotheses = search(loaded.model, inputs(SOURCES), dataclasses.replace(options, max_ratio=9.0))
         for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
             assert row[: len(hypothesis.tokens)] == [*hypothesis.tokens]
             outputs.add(hypothesis.tokens)

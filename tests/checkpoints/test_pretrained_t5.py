@@ -8,6 +8,7 @@ import pytest
 import torch
 from precision import EXACT, to_double
 from sampled_pairs import total_variation
+from search_inputs import inputs
 from torch_models import edit_config, load_torch
 
 from uwaga.checkpoints.formats.huggingface import t5
@@ -110,7 +111,7 @@ def test_M19_outputs_equal_transformers(tmp_path, version):
     for beam in (1, 4, 6):
         with double:
             rows = peer.generate(input_ids=ids, attention_mask=mask, num_beams=beam)
-        hypotheses = search(loaded.model, SOURCES, loaded.options.changed({"beam": beam}))
+        hypotheses = search(loaded.model, inputs(SOURCES), loaded.options.changed({"beam": beam}))
         for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
             tokens = (*hypothesis.tokens, *([] if hypothesis.truncated else [1]))
             assert tuple(row[: row.index(1) + 1] if 1 in row else row) == tokens
@@ -138,7 +139,7 @@ def test_M19_source_length_is_unlimited(tmp_path):
     loaded = load_torch(tmp_path / "m")
     assert loaded.model.max_source is None and loaded.model.max_target is None
     long = [*([5, 9, 13] * 300), 1]
-    batch, single = (search(loaded.model, rows, loaded.options) for rows in ([long, [5, 1]], [long]))
+    batch, single = (search(loaded.model, inputs(rows), loaded.options) for rows in ([long, [5, 1]], [long]))
     assert batch[0][0].tokens == single[0][0].tokens
 
 

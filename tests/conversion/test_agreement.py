@@ -7,6 +7,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from search_inputs import inputs
 
 import uwaga
 from uwaga.cli.convert import ExportChoice
@@ -46,7 +47,7 @@ def test_agreement_counts_sentences_and_tokens_from_the_start(exact):
     agreement = measure_agreement(exact.decoder, rounded, sources)
     options = SearchOptions(beam=1, max_length=None if exact.decoder.max_target else 256)
     exact_tokens, rounded_tokens = (
-        [hypothesis.tokens for [hypothesis] in search(model, sources, options)]
+        [hypothesis.tokens for [hypothesis] in search(model, inputs(sources), options)]
         for model in (exact.decoder, rounded)
     )
     agreeing = 0

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from precision import to_double, tolerance
+from search_inputs import inputs
 from torch_models import load_torch
 from typer.testing import CliRunner
 
@@ -113,8 +114,8 @@ def test_tokens_equal_transformers(tmp_path, case):
     for beam in (1, 4):
         with double:
             rows = peer.generate(**batch, num_beams=beam)
-        hypotheses = search(model, sources, options.changed({"beam": beam}))
-        loaded_hypotheses = search(loaded.model, sources, loaded.options.changed({"beam": beam}))
+        hypotheses = search(model, inputs(sources), options.changed({"beam": beam}))
+        loaded_hypotheses = search(loaded.model, inputs(sources), loaded.options.changed({"beam": beam}))
         for (hypothesis,), (loaded_hypothesis,), row in zip(
             hypotheses, loaded_hypotheses, rows[:, 1:].tolist(), strict=True
         ):
@@ -142,7 +143,7 @@ def test_greedy_tokens_equal_ctranslate2(tmp_path, case):
         min_decoding_length=0,
         suppress_sequences=suppressed,
     )
-    hypotheses = search(model, sources, SearchOptions(beam=1, max_length=12, max_ratio=50.0))
+    hypotheses = search(model, inputs(sources), SearchOptions(beam=1, max_length=12, max_ratio=50.0))
     for (hypothesis,), peer_result in zip(hypotheses, peer_results, strict=True):
         assert tuple(tokeniser.convert_tokens_to_ids(peer_result.hypotheses[0])) == hypothesis.tokens
 

@@ -31,6 +31,7 @@ from c_library import (
 from marian_students import write_random, write_student
 from pretrained_texts import sentencepiece
 from recurrent_variants import VARIANTS
+from search_inputs import inputs
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
@@ -103,7 +104,9 @@ def test_recurrent_translations_equal_python(library, name, tmp_path):
             for text in tiny.ENGLISH:
                 ((c_hypothesis,),) = c_model.translate([text], beam=3)
                 source = tokeniser.add_special_tokens(tokeniser.encode(text))
-                ((hypothesis,),) = search(translator.decoder, [source], replace(translator.decoding, beam=3))
+                ((hypothesis,),) = search(
+                    translator.decoder, inputs([source]), replace(translator.decoding, beam=3)
+                )
                 assert c_hypothesis["target"] == list(hypothesis.tokens)
                 assert c_hypothesis["log_probs"] == list(hypothesis.token_scores)
             c_model.close()
@@ -154,7 +157,7 @@ def test_transformer_variants_equal_python(library, tmp_path, variant, stored):
     ids = [source.add_special_tokens(source.encode(line)) for line in lines]
     c_model = library.open(folder)
     for expected_nbest, (c_hypothesis,) in zip(
-        search(translator.decoder, ids, tiny.SEARCH), c_model.translate(lines), strict=True
+        search(translator.decoder, inputs(ids), tiny.SEARCH), c_model.translate(lines), strict=True
     ):
         assert c_hypothesis["target"] == list(expected_nbest[0].tokens)
         assert c_hypothesis["log_probs"] == list(expected_nbest[0].token_scores)
@@ -167,7 +170,9 @@ def check_marian(library, folder, options, **load_options):
     translator = uwaga.load(folder, engine="native", device="cpu", threads=1, **load_options)
     texts = [*tiny.ENGLISH[:3], ">>fra<< yes", "  ☃ \u2581 x \u3000", "", "<pad> </s>"]
     sources = [translator.source.add_special_tokens(translator.source.encode(text)) for text in texts]
-    expected = search(translator.decoder, sources, replace(translator.decoding, max_length=12, **options))
+    expected = search(
+        translator.decoder, inputs(sources), replace(translator.decoding, max_length=12, **options)
+    )
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     for c_model in (library.open(folder, **load_options), library.open_files(files, **load_options)):
         assert c_model.info["precision"] == translator.decoder.precision

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from native_models import ALL_TOKENS, native_model, random_model, sentences, step_both, transformer_settings
 from precision import tolerance
+from search_inputs import inputs
 
 from uwaga.decoder import Choice, Sampling
 from uwaga.engine import _core
@@ -126,8 +127,8 @@ def test_search_equals_torch(options):
     sources = sentences(12)
     prefixes = [[6, 7] if index % 3 == 0 and options.first is None else [] for index in range(len(sources))]
     for actual, expected in zip(
-        search(engine, sources, options, prefixes=prefixes),
-        search(MODEL, sources, options, prefixes=prefixes),
+        search(engine, inputs(sources, prefixes=prefixes), options),
+        search(MODEL, inputs(sources, prefixes=prefixes), options),
         strict=True,
     ):
         assert [actual_hypothesis.tokens for actual_hypothesis in actual] == [

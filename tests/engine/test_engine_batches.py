@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_models import native_model, random_model, sentences
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.engine import _core
@@ -35,7 +36,7 @@ def engine(precision, threads=1, shared_width=384):
 def separate_results(precision, search_kind):
     results = []
     for source in SOURCES:
-        results += search(engine(precision), [source], OPTIONS[search_kind])
+        results += search(engine(precision), inputs([source]), OPTIONS[search_kind])
     return results
 
 
@@ -48,7 +49,7 @@ def test_results_do_not_depend_on_the_batch(precision, search_kind):
     for threads, budget in ((1, 4096), (2, 700), (3, 40), (4, 2000)):
         order = rng.permutation(len(SOURCES)).tolist()
         options = replace(OPTIONS[search_kind], batch_tokens=budget)
-        results = search(engine(precision, threads), [SOURCES[index] for index in order], options)
+        results = search(engine(precision, threads), inputs([SOURCES[index] for index in order]), options)
         assert results == [expected[index] for index in order]
 
 
@@ -160,7 +161,7 @@ def test_model_is_thread_safe():
 
     def search_part(start):
         part = list(range(start, len(SOURCES), 4))
-        results = search(model, [SOURCES[index] for index in part], GREEDY)
+        results = search(model, inputs([SOURCES[index] for index in part]), GREEDY)
         mismatches.extend(
             index for index, result in zip(part, results, strict=True) if result != expected[index]
         )

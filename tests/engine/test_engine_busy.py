@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from native_models import native_model, random_model, sentences
 from prompted_models import native_decoder, prompts, random_decoder
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.search import SearchOptions, search
@@ -101,8 +102,8 @@ def test_results_do_not_change_on_busy_cores(busy_cores):
         expected = None
         for threads in (1, 2, 3, 4):
             engine = native_model(model, precision, threads, shared_width=1)
-            results = [search(engine, [source], options) for source in sources]
-            results.append(search(engine, sources * 8, options))
+            results = [search(engine, inputs([source]), options) for source in sources]
+            results.append(search(engine, inputs(sources * 8), options))
             expected = expected or results
             assert results == expected
 

@@ -8,6 +8,7 @@ import pytest
 import tiny_models as tiny
 from native_models import SYMBOLS, native_model, random_model, sentences, step_both
 from prompted_models import random_decoder
+from search_inputs import inputs
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
@@ -81,7 +82,7 @@ def test_M43_decoder_only_search_equals_int8_with_the_same_weights():
     model = random_decoder(DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40), vocabulary=97)
     prompts = sentences(6, seed=3, vocabulary=97)
     int4_results, int8_results = (
-        search(engine, prompts, OPTIONS) for engine in int4_and_int8_engines(model, keep=("output",))
+        search(engine, inputs(prompts), OPTIONS) for engine in int4_and_int8_engines(model, keep=("output",))
     )
     assert int4_results == int8_results
 
@@ -100,10 +101,12 @@ def test_extra_tokens_equal_all_tokens_of_an_int8_output_layer():
 def test_M43_results_do_not_depend_on_batch_and_threads():
     sources = sentences(60, seed=1, max_length=30, vocabulary=97)
     single = native_model(MODEL, "int4")
-    expected = [search(single, [source], OPTIONS)[0] for source in sources]
+    expected = [search(single, inputs([source]), OPTIONS)[0] for source in sources]
     for threads, budget in ((1, 4096), (2, 100), (3, 700)):
         options = replace(OPTIONS, batch_tokens=budget)
-        assert search(native_model(MODEL, "int4", threads, shared_width=1), sources, options) == expected
+        assert (
+            search(native_model(MODEL, "int4", threads, shared_width=1), inputs(sources), options) == expected
+        )
 
 
 def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
@@ -117,7 +120,8 @@ def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
     )
     sources = sentences(8, seed=2, vocabulary=97)
     tokens, int8_results = (
-        search(engine.with_shortlist(shortlist), sources, OPTIONS) for engine in int4_and_int8_engines(MODEL)
+        search(engine.with_shortlist(shortlist), inputs(sources), OPTIONS)
+        for engine in int4_and_int8_engines(MODEL)
     )
     assert tokens == int8_results
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from native_models import SYMBOLS, native_model, random_model, sentences, transformer_settings
 from precision import tolerance
 from prompted_models import native_decoder, prompts, random_decoder
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.engine.interventions import ATTENTION_KINDS, REPLACEMENTS, Heads, Positions
@@ -104,9 +105,9 @@ def test_empty_edits_change_nothing(precision):
     plain = native_model(MODEL, precision)
     unchanged = plain.edited(), plain.edited(Heads("cross", 1)), plain.edited(Positions("source", (0, 1, 2)))
     options = SearchOptions(beam=3, max_length=12)
-    expected = search(plain, SOURCES, options)
+    expected = search(plain, inputs(SOURCES), options)
     for model in unchanged:
-        results = search(model, SOURCES, options)
+        results = search(model, inputs(SOURCES), options)
         assert [(hypothesis.tokens, hypothesis.token_scores) for hypothesis in results[0]] == [
             (hypothesis.tokens, hypothesis.token_scores) for hypothesis in expected[0]
         ]

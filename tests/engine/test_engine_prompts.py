@@ -20,6 +20,7 @@ from prompted_models import (
     prompts,
     random_decoder,
 )
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel, Shortlist, _core
@@ -103,7 +104,7 @@ def test_M18_log_probs_of_all_instruction_sets_equal_torch(name, isa):
 def test_M18_search_equals_torch(search_kind):
     """Sampled tokens are equal too, since the search makes the draws."""
     engine_results, torch_results = (
-        search(model, PROMPTS[:40], OPTIONS[search_kind]) for model in (engine(), MODEL)
+        search(model, inputs(PROMPTS[:40]), OPTIONS[search_kind]) for model in (engine(), MODEL)
     )
     for nbest, expected_nbest in zip(engine_results, torch_results, strict=True):
         assert [search_kind.tokens for search_kind in nbest] == [
@@ -230,13 +231,13 @@ def test_shared_prefix_outlives_its_sentences():
     """Keys shared by several prompts are retained until the last of these finishes."""
     model = engine("int8", name="gemma3")
     texts = [(*range(1, 31), last_token) for last_token in (40, 41, 42)]
-    expected_results = [search(model, [text], OPTIONS["beam"])[0] for text in texts]
+    expected_results = [search(model, inputs([text]), OPTIONS["beam"])[0] for text in texts]
     state = model.start(model.encode(texts), 1)
     state = model.step(np.zeros(3, int), state, Choice(1)).state
     remaining = state.select(np.array([1]))
     del state
     for _ in range(40):
-        assert [search(model, [text], OPTIONS["beam"])[0] for text in texts] == expected_results
+        assert [search(model, inputs([text]), OPTIONS["beam"])[0] for text in texts] == expected_results
     expected = model.step(np.zeros(1, int), model.start(model.encode(texts[1:2]), 1), Choice(1)).state
     actual_log_probs, expected_log_probs = (
         model.step(np.full(1, 7), state, ALL_TOKENS).log_probs for state in (remaining, expected)
@@ -323,13 +324,15 @@ def test_threads_share_cached_prefixes():
 def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
     """Hypotheses contain tokens and all scores, so they are compared bit for bit."""
     single = engine(precision, name=name)
-    expected = [results for prompt in PROMPTS for results in search(single, [prompt], OPTIONS[search_kind])]
+    expected = [
+        results for prompt in PROMPTS for results in search(single, inputs([prompt]), OPTIONS[search_kind])
+    ]
     rng = np.random.default_rng(3)
     for threads, budget, shared in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
         order = rng.permutation(len(PROMPTS)).tolist()
         options = replace(OPTIONS[search_kind], batch_tokens=budget)
         parallel = engine(precision, threads, shared, name)
-        results = search(parallel, [PROMPTS[index] for index in order], options)
+        results = search(parallel, inputs([PROMPTS[index] for index in order]), options)
         assert results == [expected[index] for index in order]
 
 
@@ -366,11 +369,11 @@ def test_M21_joined_states_equal_separate_states():
 
 def test_model_is_thread_safe():
     model = engine("int8", 2)
-    expected = search(engine("int8"), PROMPTS, OPTIONS["greedy"])
+    expected = search(engine("int8"), inputs(PROMPTS), OPTIONS["greedy"])
     results = {}
 
     def search_part(start):
-        results[start] = search(model, PROMPTS[start::4], OPTIONS["greedy"])
+        results[start] = search(model, inputs(PROMPTS[start::4]), OPTIONS["greedy"])
 
     workers = [threading.Thread(target=search_part, args=(start,)) for start in range(4)]
     for thread in workers:
@@ -389,7 +392,7 @@ def test_position_limits_raise():
     with pytest.raises(TextTooLongError, match=r"take 41 positions.* has 40: shorten the prompt"):
         model.step(np.zeros(2, int), state, Choice(1))
     options = SearchOptions(beam=1, min_length=5, max_length=6)
-    complete, truncated = (best for [best] in search(model, [[1] * 35, [1] * 37], options))
+    complete, truncated = (best for [best] in search(model, inputs([[1] * 35, [1] * 37]), options))
     assert len(complete.tokens) in (5, 6) and len(truncated.tokens) == 4 and truncated.truncated
 
 
@@ -400,7 +403,7 @@ def test_invalid_prompts_are_rejected():
     for token in (97, -1):
         with pytest.raises(DataError, match=f"prompt 1: token {token} is outside the vocabulary of 97"):
             model.encode([[4, token]])
-    assert search(model, [], OPTIONS["greedy"]) == []
+    assert search(model, inputs([]), OPTIONS["greedy"]) == []
 
 
 def test_unsupported_settings_are_rejected():

@@ -15,6 +15,7 @@ from native_models import (
 )
 from precision import tolerance
 from recurrent_variants import VARIANTS
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
@@ -80,7 +81,9 @@ def test_search_equals_torch(name):
     for options in OPTIONS:
         search_options = SearchOptions(max_length=10, attention=True, **options)
         for nbest, expected_nbest in zip(
-            search(engine, sources, search_options), search(model, sources, search_options), strict=True
+            search(engine, inputs(sources), search_options),
+            search(model, inputs(sources), search_options),
+            strict=True,
         ):
             assert [hypothesis.tokens for hypothesis in nbest] == [
                 hypothesis.tokens for hypothesis in expected_nbest
@@ -106,8 +109,8 @@ def test_ensemble_search_equals_torch(options):
     )
     sources, search_options = sentences(12), SearchOptions(max_length=10, **options)
     for nbest, expected_nbest in zip(
-        search(engine_ensemble, sources, search_options),
-        search(torch_ensemble, sources, search_options),
+        search(engine_ensemble, inputs(sources), search_options),
+        search(torch_ensemble, inputs(sources), search_options),
         strict=True,
     ):
         assert [hypothesis.tokens for hypothesis in nbest] == [
@@ -120,7 +123,11 @@ def test_validation_uses_the_engine():
     engine = validation_decoder(model)
     assert isinstance(engine, NativeModel)
     options = SearchOptions(beam=2, max_length=10)
-    pairs = zip(search(engine, sentences(9), options), search(model, sentences(9), options), strict=True)
+    pairs = zip(
+        search(engine, inputs(sentences(9)), options),
+        search(model, inputs(sentences(9)), options),
+        strict=True,
+    )
     assert all(engine_nbest[0].tokens == torch_nbest[0].tokens for engine_nbest, torch_nbest in pairs)
     assert validation_decoder(model.double()) is model
 
@@ -155,8 +162,8 @@ def test_recorded_attention_equals_that_of_steps(shape, seed, precision):
     model = random_model(shape, seed)
     engine, sources = native_model(model, precision), sentences(7, seed)
     recorded = engine.attentions(sources, INPUTS)
-    for attentions, source, inputs in zip(recorded, sources, INPUTS, strict=True):
-        steps = single_steps(engine, source, inputs)
+    for attentions, source, targets in zip(recorded, sources, INPUTS, strict=True):
+        steps = single_steps(engine, source, targets)
         if steps[0].attention is None:
             assert not attentions
             continue

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_inputs import inputs
 
 from uwaga.decoder import Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
@@ -146,8 +147,8 @@ def test_probabilities_are_the_softmax_over_the_list(precision, isa):
 def test_full_list_equals_no_shortlist(precision, search_kind):
     """Logits and thus tokens are bit-identical. They are summed in another order, so scores agree within the
     tolerance of the log-sum-exp in native/tests."""
-    expected = search(engine(precision), SOURCES, OPTIONS[search_kind])
-    results = search(engine(precision).with_shortlist(full_list()), SOURCES, OPTIONS[search_kind])
+    expected = search(engine(precision), inputs(SOURCES), OPTIONS[search_kind])
+    results = search(engine(precision).with_shortlist(full_list()), inputs(SOURCES), OPTIONS[search_kind])
     for expected_nbest, nbest in zip(expected, results, strict=True):
         for expected_hypothesis, hypothesis in zip(expected_nbest, nbest, strict=True):
             assert expected_hypothesis.tokens == hypothesis.tokens
@@ -158,7 +159,7 @@ def test_full_list_equals_no_shortlist(precision, search_kind):
 
 @cache
 def separate_results(precision, search_kind):
-    return [search(listed_engine(precision), [source], OPTIONS[search_kind])[0] for source in SOURCES]
+    return [search(listed_engine(precision), inputs([source]), OPTIONS[search_kind])[0] for source in SOURCES]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,9 @@ def test_results_do_not_depend_on_the_batch(precision, search_kind):
     for threads, budget in ((1, 4096), (2, 300), (4, 40)):
         order = rng.permutation(len(SOURCES)).tolist()
         options = replace(OPTIONS[search_kind], batch_tokens=budget)
-        results = search(listed_engine(precision, threads), [SOURCES[index] for index in order], options)
+        results = search(
+            listed_engine(precision, threads), inputs([SOURCES[index] for index in order]), options
+        )
         assert results == [separate_results(precision, search_kind)[index] for index in order]
 
 
@@ -257,7 +260,7 @@ def test_forced_tokens_outside_the_list(precision):
     prefixes = [[token, token] for token in outside]
     for options in (GREEDY, OPTIONS["beam"]):
         for [best, *_], prefix, allowed in zip(
-            search(model, texts, options, prefixes=prefixes), prefixes, lists, strict=True
+            search(model, inputs(texts, prefixes=prefixes), options), prefixes, lists, strict=True
         ):
             assert list(best.tokens[:2]) == prefix
             assert set(best.tokens[2:]) <= set(allowed.tolist())

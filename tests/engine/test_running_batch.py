@@ -18,6 +18,7 @@ from random_searches import (
     random_shortlist,
     search_or_error,
 )
+from search_inputs import inputs
 from toy_decoders import RecurrentToy
 
 from uwaga.decoder import BeamRules
@@ -139,7 +140,7 @@ def test_cancelled_searches_leave_the_batch(data):
         if index % 2:
             threading.Timer(pauses[index], request.cancel).start()
         try:
-            results[index] = search(BatchingDecoder(shared, request), sentences(30, index), options)
+            results[index] = search(BatchingDecoder(shared, request), inputs(sentences(30, index)), options)
         except CancelledRequestError as error:
             results[index] = error
 
@@ -150,7 +151,7 @@ def test_cancelled_searches_leave_the_batch(data):
         thread.join(60)
     for index, result in enumerate(results):
         if not (index % 2 and isinstance(result, CancelledRequestError)):
-            assert result == search(engine, sentences(30, index), options)
+            assert result == search(engine, inputs(sentences(30, index)), options)
     assert is_empty(shared)
     shared.close()
 
@@ -160,11 +161,14 @@ def test_streams_in_a_shared_batch():
     shared, options = ModelBatch(engine, small_budget), SearchOptions(beam=1)
     results = run_in_threads(
         shared,
-        [lambda decoder, seed=seed: list(stream(decoder, sentences(2, seed), options)) for seed in range(8)]
-        + [lambda decoder: search(decoder, sentences(50), SearchOptions(beam=3))],
+        [
+            lambda decoder, seed=seed: list(stream(decoder, inputs(sentences(2, seed)), options))
+            for seed in range(8)
+        ]
+        + [lambda decoder: search(decoder, inputs(sentences(50)), SearchOptions(beam=3))],
     )
     for seed, events in enumerate(results[:8]):
-        expected = list(stream(engine, sentences(2, seed), options))
+        expected = list(stream(engine, inputs(sentences(2, seed)), options))
         for sentence in range(2):
             assert [event for event in events if event.sentence == sentence] == [
                 event for event in expected if event.sentence == sentence
@@ -188,12 +192,12 @@ def test_nan_affects_its_own_search_only():
     invalid_sources = [[(8, 7, 2), *sentences(4, seed)] for seed in range(3)]
     shared = ModelBatch(engine, small_budget)
     functions = [
-        lambda decoder, sources=sources: search(decoder, sources, options)
+        lambda decoder, sources=sources: search(decoder, inputs(sources), options)
         for pair in zip(valid_sources, [*invalid_sources, *invalid_sources], strict=True)
         for sources in pair
     ]
     results = run_in_threads(shared, functions)
-    assert results[::2] == [search(engine, sources, options) for sources in valid_sources]
+    assert results[::2] == [search(engine, inputs(sources), options) for sources in valid_sources]
     for error in results[1::2]:
         assert isinstance(error, ModelError)
         assert "not numbers at target token" in str(error)
@@ -215,10 +219,11 @@ def test_exceptions_affect_their_own_search_only():
     shared = ModelBatch(toy, small_budget)
     valid_sources = [[sources for sources in sentences(5, seed) if 7 not in sources] for seed in range(4)]
     functions = [
-        lambda decoder, sources=sources: search(decoder, sources, options) for sources in valid_sources
+        lambda decoder, sources=sources: search(decoder, inputs(sources), options)
+        for sources in valid_sources
     ]
-    results = run_in_threads(shared, [*functions, lambda decoder: search(decoder, [(7, 2)], options)])
-    assert results[:-1] == [search(toy, sources, options) for sources in valid_sources]
+    results = run_in_threads(shared, [*functions, lambda decoder: search(decoder, inputs([(7, 2)]), options)])
+    assert results[:-1] == [search(toy, inputs(sources), options) for sources in valid_sources]
     assert isinstance(results[-1], RuntimeError)
     assert is_empty(shared)
 
@@ -236,7 +241,7 @@ def test_new_search_starts_immediately():
     finish_flags = []
 
     def search_long():
-        search(BatchingDecoder(shared, CallContext("long")), sentences(20000), options)
+        search(BatchingDecoder(shared, CallContext("long")), inputs(sentences(20000)), options)
         finish_flags.append(True)
 
     thread = threading.Thread(target=search_long)
@@ -245,7 +250,7 @@ def test_new_search_starts_immediately():
         time.sleep(0.001)
     for seed in range(10):
         steps_before = shared.counters[0]
-        search(BatchingDecoder(shared, CallContext("short")), sentences(1, seed), options)
+        search(BatchingDecoder(shared, CallContext("short")), inputs(sentences(1, seed)), options)
         assert not finish_flags
         steps.append(shared.counters[0] - steps_before)
     thread.join(60)

@@ -18,6 +18,7 @@ from c_library import ROOT, check_answers, check_edits
 from marian_students import write_student
 from recurrent_variants import VARIANTS
 from safetensors.numpy import load_file, save_file
+from search_inputs import inputs
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
@@ -369,7 +370,7 @@ def test_500_sentences_in_a_page(portable, site):
             sources = [tokeniser.add_special_tokens(tokeniser.encode(text)) for text in texts]
             for beam in (1, 5):
                 digests = page.evaluate(DIGESTS, [dtype, texts, beam])
-                results = search(translator.decoder, sources, replace(translator.decoding, beam=beam))
+                results = search(translator.decoder, inputs(sources), replace(translator.decoding, beam=beam))
                 for (hypothesis,), expected in zip(
                     with_attentions(translator.decoder, sources, results), digests, strict=True
                 ):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from precision import tolerance
 from recurrent_variants import VARIANTS
 from rich.console import Console
+from search_inputs import inputs
 
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.errors import DataError, MissingExtraError, SettingsError
@@ -93,7 +94,7 @@ def test_rows_of_an_alignment_sum_to_1(translators, name, target, words):
 def test_forced_decoding_has_the_attention_of_search(translators, name):
     decoder = translators[name].decoder
     source = tuple(JOINT.add_special_tokens(JOINT.encode(TEXT)))
-    [[hypothesis]] = search(decoder, [source], SearchOptions(beam=1, max_length=9, attention=True))
+    [[hypothesis]] = search(decoder, inputs([source]), SearchOptions(beam=1, max_length=9, attention=True))
     forced = force(decoder, source, [*hypothesis.tokens, JOINT.symbols.end])
     shared = len(hypothesis.token_scores)
     np.testing.assert_allclose(

@@ -121,10 +121,11 @@ def translator() -> Translator:
     return uwaga.load()
 
 
-def copying_search(decoder, sources, options, prefixes=None, phrases=None, drafts=None):
+def copying_search(decoder, sentences, options, drafter=None):
     """Return each sentence as its translation."""
     [model] = translator().models
-    hypotheses = [tuple(model.target.encode(model.source.decode(source[:-1]))) for source in sources]
+    texts = [model.source.decode(sentence.ids[:-1]) for sentence in sentences]
+    hypotheses = [tuple(model.target.encode(text)) for text in texts]
     return [[Hypothesis(tokens, -1.0, -1.0, (-1.0,) * (len(tokens) + 1))] for tokens in hypotheses]
 
 

@@ -12,6 +12,7 @@ import tiny_models as tiny
 import torch
 from precision import tolerance
 from recurrent_variants import VARIANTS, make
+from search_inputs import inputs
 from torch_models import load_torch
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
@@ -79,8 +80,8 @@ def test_ensemble_averages_probabilities_at_every_step() -> None:
 def test_ensemble_of_identical_members_matches_model() -> None:
     model = make(VARIANTS["luong"])
     options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)
-    expected = search(model, SOURCES, options)
-    actual = search(Ensemble([model, model]), SOURCES, options)
+    expected = search(model, inputs(SOURCES), options)
+    actual = search(Ensemble([model, model]), inputs(SOURCES), options)
     for expected_hypotheses, hypotheses in zip(expected, actual, strict=True):
         assert [hypothesis.tokens for hypothesis in expected_hypotheses] == [
             hypothesis.tokens for hypothesis in hypotheses

@@ -11,6 +11,7 @@ import pytest
 import torch
 from precision import EXACT, tolerance
 from recurrent_variants import SMALL_SIZES, SYMBOLS, VARIANTS, make
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.errors import SettingsError
@@ -52,9 +53,9 @@ def test_results_do_not_depend_on_batch(name: str) -> None:
         padded = model(PADDED, TARGET)
     torch.testing.assert_close(padded[1:, :3], expected, **EXACT)
     options = SearchOptions(beam=3, max_length=6)
-    batch_results = search(model, SOURCES, options)
+    batch_results = search(model, inputs(SOURCES), options)
     for source, hypotheses in zip(SOURCES, batch_results, strict=True):
-        (single,) = search(model, [source], options)
+        (single,) = search(model, inputs([source]), options)
         assert single[0].tokens == hypotheses[0].tokens
         assert single[0].score == pytest.approx(hypotheses[0].score, abs=1e-9)
 
@@ -85,7 +86,7 @@ def test_M24_wide_beam_matches_brute_force(name: str) -> None:
     options = SearchOptions(
         beam=40, nbest=40, early_stopping=False, length_penalty=1.0, max_length=limit, max_ratio=math.inf
     )
-    (hypotheses,) = search(model, [source], options)
+    (hypotheses,) = search(model, inputs([source]), options)
     assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([s for s, _ in best], abs=1e-4)
     assert hypotheses[0].tokens == best[0][1]
 
@@ -192,7 +193,9 @@ def test_learns_to_reverse(name: str) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
     test_words = words[::3]
-    results = search(model.eval(), [[*word, 2] for word in test_words], SearchOptions(beam=1, max_length=8))
+    results = search(
+        model.eval(), inputs([[*word, 2] for word in test_words]), SearchOptions(beam=1, max_length=8)
+    )
     correct = sum(
         list(hypotheses[0].tokens) == word[::-1] for hypotheses, word in zip(results, test_words, strict=True)
     )

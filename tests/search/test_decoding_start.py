@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tiny_models as tiny
+from search_inputs import inputs
 from toy_decoders import JoiningToy, RecurrentToy
 
 from uwaga.errors import SettingsError
@@ -29,20 +30,22 @@ def starting_from(decoder, start):
 @pytest.mark.parametrize("overrides", OPTIONS, ids=str)
 def test_start_option_equals_another_start_symbol(kind, overrides):
     options = SearchOptions(max_length=9, attention=True, **overrides)
-    results = search(kind(9), SOURCES, dataclasses.replace(options, start=OTHER))
-    expected = search(starting_from(kind(9), OTHER), SOURCES, options)
+    results = search(kind(9), inputs(SOURCES), dataclasses.replace(options, start=OTHER))
+    expected = search(starting_from(kind(9), OTHER), inputs(SOURCES), options)
     for nbest, expected_nbest in zip(results, expected, strict=True):
         for hypothesis, peer in zip(nbest, expected_nbest, strict=True):
             assert (hypothesis.tokens, hypothesis.token_scores) == (peer.tokens, peer.token_scores)
             assert OTHER not in hypothesis.tokens
             assert np.array_equal(hypothesis.attention, peer.attention)
-    assert results != search(kind(9), SOURCES, options)
+    assert results != search(kind(9), inputs(SOURCES), options)
 
 
 def test_stream_uses_start_option():
     options = SearchOptions(beam=1, max_length=9, start=OTHER)
-    events = list(stream(RecurrentToy(9), SOURCES, options))
-    expected = search(starting_from(RecurrentToy(9), OTHER), SOURCES, SearchOptions(beam=1, max_length=9))
+    events = list(stream(RecurrentToy(9), inputs(SOURCES), options))
+    expected = search(
+        starting_from(RecurrentToy(9), OTHER), inputs(SOURCES), SearchOptions(beam=1, max_length=9)
+    )
     for number, [hypothesis] in enumerate(expected):
         assert [e.token for e in events if e.sentence == number][:-1] == list(hypothesis.tokens)
 
@@ -50,7 +53,7 @@ def test_stream_uses_start_option():
 def test_forced_targets_are_scored_from_start_option():
     options = SearchOptions(beam=1, max_length=9, start=OTHER)
     decoder = RecurrentToy(9)
-    for source, [best] in zip(SOURCES, search(decoder, SOURCES, options), strict=True):
+    for source, [best] in zip(SOURCES, search(decoder, inputs(SOURCES), options), strict=True):
         target = [*best.tokens, 2][: len(best.token_scores)]
         [scores] = step_scorer(decoder)([source], [target], OTHER)
         assert scores == pytest.approx(best.token_scores, abs=1e-6)
@@ -80,7 +83,7 @@ def test_translator_scores_and_attends_from_start_option():
 
 def test_start_option_must_be_a_token():
     with pytest.raises(SettingsError, match="start: token 9 is outside the vocabulary of 9"):
-        search(RecurrentToy(9), SOURCES, SearchOptions(start=9))
+        search(RecurrentToy(9), inputs(SOURCES), SearchOptions(start=9))
     with pytest.raises(SettingsError, match="start must be a whole number, 0 or more, not -1"):
         SearchOptions(start=-1)
 

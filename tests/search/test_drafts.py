@@ -13,6 +13,7 @@ from native_models import native_model, random_model, recurrent_settings, senten
 from precision import EXACT
 from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
 from random_searches import VOCABULARY_SIZE, options, prefixes_for, random_shortlist
+from search_inputs import inputs
 
 from uwaga.decoder import Choice, Draft
 from uwaga.errors import DataError, SettingsError, UwagaError
@@ -40,9 +41,10 @@ def without_draft_use(results):
     return [[replace(hypothesis, draft=None) for hypothesis in nbest] for nbest in results]
 
 
-def results_or_error(decoder, sources, options, prefixes, drafts=None):
+def results_or_error(decoder, sources, options, prefixes, drafts=None, drafter=None):
+    sentences = inputs(sources, prefixes=prefixes, drafts=drafts)
     try:
-        return without_draft_use(search(decoder, sources, options, prefixes=prefixes, drafts=drafts))
+        return without_draft_use(search(decoder, sentences, options, drafter=drafter))
     except UwagaError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -75,7 +77,7 @@ def check_drafts(data, engine, sources, options, prefixes):
     assert results_or_error(stepwise, sources, options, prefixes, drafts) == expected
     if not isinstance(expected, str):  # both searches use the drafts in the same way
         results = [
-            search(decoder, sources, options, prefixes=prefixes, drafts=drafts)
+            search(decoder, inputs(sources, prefixes=prefixes, drafts=drafts), options)
             for decoder in (engine, stepwise)
         ]
         assert results[0] == results[1]
@@ -108,17 +110,17 @@ def test_M42_drafts_do_not_change_continuations(data):
 @pytest.mark.parametrize("shared_width", [1, 384])
 def test_M42_thread_count_does_not_change_results(threads, shared_width):
     engine = native_model(random_model(SHAPE, spread=2.0), "int8", threads, shared_width=shared_width)
-    expected = search(engine, SOURCES, GREEDY)
+    expected = search(engine, inputs(SOURCES), GREEDY)
     drafts = [Draft(nbest[0].tokens) for nbest in expected]
-    assert without_draft_use(search(engine, SOURCES, GREEDY, drafts=drafts)) == expected
+    assert without_draft_use(search(engine, inputs(SOURCES, drafts=drafts), GREEDY)) == expected
     for source, draft, nbest in zip(SOURCES, drafts, expected, strict=True):
-        assert without_draft_use(search(engine, [source], GREEDY, drafts=[draft])) == [nbest]
+        assert without_draft_use(search(engine, inputs([source], drafts=[draft]), GREEDY)) == [nbest]
 
 
 def test_M42_passes_of_correct_and_incorrect_drafts():
     engine = native_model(random_model(SHAPE, spread=2.0))
-    expected = search(engine, SOURCES, GREEDY)
-    correct = search(engine, SOURCES, GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
+    expected = search(engine, inputs(SOURCES), GREEDY)
+    correct = search(engine, inputs(SOURCES, drafts=[Draft(nbest[0].tokens) for nbest in expected]), GREEDY)
     assert sum(hypothesis.draft is not None for (hypothesis,) in correct) > 30
     for (hypothesis,) in correct:
         if hypothesis.draft is None:  # of an empty target
@@ -127,7 +129,7 @@ def test_M42_passes_of_correct_and_incorrect_drafts():
         assert hypothesis.draft.passes + hypothesis.draft.accepted == len(hypothesis.token_scores)
         assert hypothesis.draft.passes <= 3  # 8 tokens, then 16
     unused = [next(token for token in range(4, 23) if token not in nbest[0].tokens) for nbest in expected]
-    incorrect = search(engine, SOURCES, GREEDY, drafts=[Draft([token] * 40) for token in unused])
+    incorrect = search(engine, inputs(SOURCES, drafts=[Draft([token] * 40) for token in unused]), GREEDY)
     for (hypothesis,), (expected_hypothesis,) in zip(incorrect, expected, strict=True):
         assert hypothesis.draft.accepted == 0
         assert hypothesis.draft.proposed <= 8 + 4 + 2 + 1
@@ -136,12 +138,12 @@ def test_M42_passes_of_correct_and_incorrect_drafts():
 
 def test_M42_streams_yield_each_token_once_in_order():
     engine = native_model(random_model(SHAPE, spread=2.0))
-    drafts = [Draft(nbest[0].tokens[::2]) for nbest in search(engine, SOURCES, GREEDY)]
+    drafts = [Draft(nbest[0].tokens[::2]) for nbest in search(engine, inputs(SOURCES), GREEDY)]
     for decoder in (engine, copy.copy(engine)):
         if decoder is not engine:
             decoder.beam_search = None
         events = []
-        results = search(decoder, SOURCES, GREEDY, drafts=drafts, on_token=events.append)
+        results = search(decoder, inputs(SOURCES, drafts=drafts), GREEDY, on_token=events.append)
         for index, (hypothesis,) in enumerate(results):
             token_events = [event for event in events if event.sentence == index and event.token is not None]
             assert [event.token for event in token_events] == list(hypothesis.tokens)
@@ -153,10 +155,10 @@ def test_M42_streams_yield_each_token_once_in_order():
 def test_M42_verify_equals_single_steps():
     engine = native_model(random_model(SHAPE, spread=2.0), "int8")
     state = engine.start(engine.encode(SOURCES[:3]), 1)
-    inputs = [[2, 5, 6, 7], [2], [2, 9, 9]]
-    verified = engine.verify(inputs, state, Choice(4, attention=True))
+    fed = [[2, 5, 6, 7], [2], [2, 9, 9]]
+    verified = engine.verify(fed, state, Choice(4, attention=True))
     row = 0
-    for index, tokens in enumerate(inputs):
+    for index, tokens in enumerate(fed):
         single = state.select(np.array([index]))
         for token in tokens:
             step = engine.step(np.array([token]), single, Choice(4, attention=True))
@@ -198,9 +200,9 @@ def test_M42_torch_verify_equals_single_steps(case, data):
     singles = [model.start(model.encode([source]), 1) for source in sources]
     indices = np.arange(len(sources))
     for _ in range(3):  # sentences continue at different positions
-        inputs = [data.draw(st.lists(token_ids, min_size=1, max_size=3)) for _ in indices]
-        verified, row, selected = model.verify(inputs, state, choice), 0, []
-        for index, tokens in enumerate(inputs):
+        fed = [data.draw(st.lists(token_ids, min_size=1, max_size=3)) for _ in indices]
+        verified, row, selected = model.verify(fed, state, choice), 0, []
+        for index, tokens in enumerate(fed):
             candidates = []
             for token in tokens:
                 step = model.step(np.array([token]), singles[index], choice)
@@ -228,9 +230,9 @@ def test_M42_torch_verify_equals_single_steps(case, data):
 def test_M42_drafts_do_not_change_targets_of_torch_models(case, data):
     model, sources = case
     options = SearchOptions(beam=1, max_length=10, max_ratio=float("inf"))
-    expected = search(model, sources, options)
+    expected = search(model, inputs(sources), options)
     drafts = [data.draw(damaged(nbest[0].tokens)) for nbest in expected]
-    results = search(model, sources, options, drafts=drafts)
+    results = search(model, inputs(sources, drafts=drafts), options)
     for (hypothesis,), (expected_hypothesis,), draft in zip(results, expected, drafts, strict=True):
         assert hypothesis.tokens == expected_hypothesis.tokens
         np.testing.assert_allclose(hypothesis.token_scores, expected_hypothesis.token_scores, **EXACT)
@@ -263,13 +265,13 @@ def test_M42_draft_model_does_not_change_results(models, data):
     search_options = replace(search_options, max_length=10, min_length=min(search_options.min_length, 5))
     expected, results = (
         results_or_error(large, sources, search_options, None),
-        results_or_error(large, sources, search_options, None, small),
+        results_or_error(large, sources, search_options, None, drafter=small),
     )
     if isinstance(expected, str):
         assert results == expected
         return
     for (hypothesis,), (expected_hypothesis,), (drafted,) in zip(
-        results, expected, search(large, sources, search_options, drafts=small), strict=True
+        results, expected, search(large, inputs(sources), search_options, drafter=small), strict=True
     ):
         assert hypothesis.tokens == expected_hypothesis.tokens
         if isinstance(large, torch.nn.Module):
@@ -284,11 +286,11 @@ def test_M42_acceptance_of_good_and_bad_draft_models():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
-    for (hypothesis,) in search(large, sources, options, drafts=large):
+    for (hypothesis,) in search(large, inputs(sources), options, drafter=large):
         assert hypothesis.draft.accepted == hypothesis.draft.proposed
         assert hypothesis.draft.passes <= 6  # 4 tokens, 8, then 16
     other = native_decoder(random_decoder(SMALL, seed=7, spread=2.0))
-    for (hypothesis,) in search(large, sources, options, drafts=other):
+    for (hypothesis,) in search(large, inputs(sources), options, drafter=other):
         assert hypothesis.draft.proposed < 20
 
 
@@ -301,11 +303,13 @@ def test_M42_unsuitable_draft_models_are_rejected_and_short_ones_stop():
         (random_model(SHAPE.model_copy(update={"self_attention": "ssru"})), "one token at a time"),
     ):
         with pytest.raises(SettingsError, match=message):
-            search(large, sources, options, drafts=drafter)
+            search(large, inputs(sources), options, drafter=drafter)
     with pytest.raises(SettingsError, match="drafts need greedy search"):
-        search(large, sources, replace(options, beam=2), drafts=large)
+        search(large, inputs(sources), replace(options, beam=2), drafter=large)
     short = native_decoder(random_decoder(SMALL.model_copy(update={"max_length": 8}), spread=2.0))
-    assert without_draft_use(search(large, sources, options, drafts=short)) == search(large, sources, options)
+    assert without_draft_use(search(large, inputs(sources), options, drafter=short)) == search(
+        large, inputs(sources), options
+    )
 
 
 def test_M18_short_prompt_continues_after_a_long_one_finishes():
@@ -320,8 +324,10 @@ def test_M18_short_prompt_continues_after_a_long_one_finishes():
 def test_M42_model_without_verify_ignores_drafts():
     model = random_model(SHAPE.model_copy(update={"self_attention": "ssru"}), spread=2.0)
     assert model.verify is None
-    expected = search(model, SOURCES[:3], GREEDY)
-    results = search(model, SOURCES[:3], GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
+    expected = search(model, inputs(SOURCES[:3]), GREEDY)
+    results = search(
+        model, inputs(SOURCES[:3], drafts=[Draft(nbest[0].tokens) for nbest in expected]), GREEDY
+    )
     assert without_draft_use(results) == expected
 
 
@@ -333,8 +339,8 @@ def test_M42_bias_prefers_nearly_as_probable_draft_tokens(seed, bias):
     drafts = [Draft(rng.integers(4, VOCABULARY_SIZE, 12).tolist(), bias) for _ in SOURCES[:8]]
     stepwise, single = copy.copy(engine), copy.copy(engine)
     stepwise.beam_search = None
-    results = search(engine, SOURCES[:8], GREEDY, drafts=drafts)
-    assert results == search(stepwise, SOURCES[:8], GREEDY, drafts=drafts)
+    results = search(engine, inputs(SOURCES[:8], drafts=drafts), GREEDY)
+    assert results == search(stepwise, inputs(SOURCES[:8], drafts=drafts), GREEDY)
     for source, draft, (hypothesis,) in zip(SOURCES, drafts, results, strict=False):
         state, last = single.start(single.encode([source]), 1), 2
         for index, token in enumerate(hypothesis.tokens):
@@ -353,17 +359,16 @@ def test_M42_invalid_drafts_are_rejected():
 
     def error_message(drafts, options=GREEDY):
         with pytest.raises(SettingsError) as error:
-            search(engine, SOURCES[:1], options, drafts=drafts)
+            search(engine, inputs(SOURCES[:1], drafts=drafts), options)
         return str(error.value)
 
     assert "token 99 of the draft is outside the vocabulary of 23" in error_message([Draft([99])])
     assert "bias must be from 0 to below 0.5" in error_message([Draft([5], 0.5)])
-    assert "2 drafts for 1 sentences" in error_message([Draft([5]), None])
     assert "set beam to 1" in error_message([Draft([5])], SearchOptions(beam=2))
     state = engine.start(engine.encode(SOURCES[:1]), 1)
-    for inputs in ([[]], [[2], [2]]):
+    for tokens in ([[]], [[2], [2]]):
         with pytest.raises(DataError, match="fed"):
-            engine.verify(inputs, state, Choice(1))
+            engine.verify(tokens, state, Choice(1))
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=60))

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from precision import tolerance
+from search_inputs import inputs
 from toy_decoders import RecurrentToy
 
 from uwaga.errors import SettingsError
@@ -48,7 +49,7 @@ def test_entropies_are_those_of_the_steps(precision):
     decoder = model if precision == "torch" else models.native_model(model, precision)
     sources = models.sentences(5)
     options = dataclasses.replace(OPTIONS, entropy=True)
-    for source, hypotheses in zip(sources, search(decoder, sources, options), strict=True):
+    for source, hypotheses in zip(sources, search(decoder, inputs(sources), options), strict=True):
         for hypothesis in hypotheses:
             assert len(hypothesis.entropies) == len(hypothesis.token_scores)
             state = decoder.start(decoder.encode([source]), 1)
@@ -73,7 +74,9 @@ def test_engine_equals_torch():
     sources = models.sentences(6, seed=3)
     options = dataclasses.replace(OPTIONS, entropy=True, beam=1, nbest=1)
     for [torch_hypothesis], [engine_hypothesis] in zip(
-        search(model, sources, options), search(models.native_model(model), sources, options), strict=True
+        search(model, inputs(sources), options),
+        search(models.native_model(model), inputs(sources), options),
+        strict=True,
     ):
         assert torch_hypothesis.tokens == engine_hypothesis.tokens
         np.testing.assert_allclose(
@@ -84,12 +87,14 @@ def test_engine_equals_torch():
 def test_entropies_change_nothing_else_and_do_not_depend_on_the_batch():
     decoder = models.native_model(models.random_model(SHAPE, seed=1))
     sources = models.sentences(7, seed=1)
-    plain = search(decoder, sources, OPTIONS)
-    results = search(decoder, sources, dataclasses.replace(OPTIONS, entropy=True))
+    plain = search(decoder, inputs(sources), OPTIONS)
+    results = search(decoder, inputs(sources), dataclasses.replace(OPTIONS, entropy=True))
     assert [
         [dataclasses.replace(hypothesis, entropies=()) for hypothesis in nbest] for nbest in results
     ] == plain
-    assert results == with_entropies(decoder, sources, plain, decoder.symbols.start, 1)
+    assert results == with_entropies(
+        decoder, inputs(sources), plain, dataclasses.replace(OPTIONS, batch_tokens=1)
+    )
 
 
 def test_truncated_and_empty_hypotheses():
@@ -99,11 +104,11 @@ def test_truncated_and_empty_hypotheses():
     empty = Hypothesis((), 0.0, 0.0, (-1.0,))
     truncated_empty = Hypothesis((), 0.0, 0.0, (), truncated=True)
     [[first, second, third]] = with_entropies(
-        decoder, [source], [[truncated, empty, truncated_empty]], decoder.symbols.start, 100
+        decoder, inputs([source]), [[truncated, empty, truncated_empty]], OPTIONS
     )
     assert [len(hypothesis.entropies) for hypothesis in (first, second, third)] == [2, 1, 0]
     assert first.entropies[0] == second.entropies[0]
-    assert with_entropies(decoder, [source], [[]], decoder.symbols.start, 100) == [[]]
+    assert with_entropies(decoder, inputs([source]), [[]], OPTIONS) == [[]]
 
 
 def test_streams_reject_entropy():

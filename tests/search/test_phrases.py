@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_inputs import inputs
 from toy_decoders import JoiningToy, RecurrentToy, TableToy, teacher_forced
 
 from uwaga.errors import SettingsError
@@ -88,7 +89,9 @@ def enumerate_targets(decoder, source, limit, phrases, continuations):
 def test_M27_wide_beam_finds_the_best_target_with_all_phrases(seed, recurrent, phrases, continuations):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
     options = SearchOptions(beam=2 * WIDE, early_stopping=False, max_length=4, max_ratio=math.inf)
-    [[hypothesis]] = search(decoder, [[7, 8, 2]], options, phrases=[compile_phrases(phrases, continuations)])
+    [[hypothesis]] = search(
+        decoder, inputs([[7, 8, 2]], phrases=[compile_phrases(phrases, continuations)]), options
+    )
     targets = enumerate_targets(decoder, [7, 8, 2], 4, phrases, continuations)
     if targets and not hypothesis.truncated:
         assert hypothesis.score == pytest.approx(targets[0][0], abs=1e-5)
@@ -121,15 +124,15 @@ def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stoppi
     sources = [[7 + i, 8, 5, 2] for i in range(len(phrases))]
     compiled = [Phrases(sentence_phrases) for sentence_phrases in phrases]
     options = SearchOptions(beam=beam, nbest=beam, early_stopping=early_stopping or "estimate", max_extra=40)
-    results = search(decoder, sources, options, phrases=compiled)
+    results = search(decoder, inputs(sources, phrases=compiled), options)
     for source, sentence_phrases, nbest in zip(sources, phrases, results, strict=True):
         assert nbest
         for hypothesis in nbest:
             assert contains_all(hypothesis.tokens, sentence_phrases)
         if sentence_phrases:
-            assert search(decoder, [source], options, phrases=[Phrases(sentence_phrases)]) == [nbest]
+            assert search(decoder, inputs([source], phrases=[Phrases(sentence_phrases)]), options) == [nbest]
         else:
-            assert search(decoder, [source], options) == [nbest]
+            assert search(decoder, inputs([source]), options) == [nbest]
 
 
 @settings(max_examples=25, deadline=None)
@@ -141,8 +144,8 @@ def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, b
     wide = beam_size(options, compiled)
     short, long = (toy(seed=seed, end_bias=3.0) for _ in range(2))
     source = [7, 8, 5, 2]
-    [[first]] = search(short, [source], options, phrases=[compiled])
-    [[last]] = search(long, [source], replace(options, beam=wide), phrases=[compiled])
+    [[first]] = search(short, inputs([source], phrases=[compiled]), options)
+    [[last]] = search(long, inputs([source], phrases=[compiled]), replace(options, beam=wide))
     assert contains_all(first.tokens, phrases)
     assert short.calls["step"] <= long.calls["step"] and first.score <= last.score
 
@@ -172,9 +175,9 @@ def test_M27_results_do_not_depend_on_time_of_entry():
     sources = [[4 + i % 9, 5 + i % 7, 6, 2] for i in range(40)]
     phrases = [Phrases([Phrase(((9 + i % 5, 20), (21,)))]) if i % 3 else None for i in range(40)]
     joining, plain = (toy(kind, seed=3, end_bias=1.5) for kind in (JoiningToy, RecurrentToy))
-    results = search(joining, sources, options, phrases=phrases)
+    results = search(joining, inputs(sources, phrases=phrases), options)
     assert joining.calls["join"]
-    assert results == search(plain, sources, options, phrases=phrases)
+    assert results == search(plain, inputs(sources, phrases=phrases), options)
 
 
 @settings(max_examples=40, deadline=None)
@@ -184,11 +187,11 @@ def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
     options = SearchOptions(beam=beam, nbest=beam, length_formula="none", early_stopping=False)
     phrases = [Phrase(((9, 10), (11,))), Phrase(((12, 13, 14),))]
     source = [[7, 8, 5, 2]]
-    assert search(decoder, source, options, phrases=[Phrases(phrases, None, 0.0)]) == search(
-        decoder, source, options
+    assert search(decoder, inputs(source, phrases=[Phrases(phrases, None, 0.0)]), options) == search(
+        decoder, inputs(source), options
     )
     compiled = Phrases(phrases, None, bonus)
-    [nbest] = search(decoder, source, options, phrases=[compiled])
+    [nbest] = search(decoder, inputs(source, phrases=[compiled]), options)
     for hypothesis in nbest:
         matched = sum(
             size * times for size, times in zip((1, 3), compiled.occurrences(hypothesis.tokens), strict=True)
@@ -201,9 +204,9 @@ def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
 def test_M27_large_bonus_yields_the_phrase():
     decoder, plain = toy(seed=5, end_bias=1.0), SearchOptions(beam=4)
     phrases = Phrases([Phrase(((17, 18),))], None, 20.0)
-    [[hypothesis]] = search(decoder, [[7, 8, 2]], plain, phrases=[phrases])
+    [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), plain)
     assert phrases.occurrences(hypothesis.tokens) == [1]
-    [[plain_hypothesis]] = search(decoder, [[7, 8, 2]], plain)
+    [[plain_hypothesis]] = search(decoder, inputs([[7, 8, 2]]), plain)
     assert phrases.occurrences(plain_hypothesis.tokens) == [0]
 
 
@@ -211,7 +214,7 @@ def test_M27_large_bonus_yields_the_phrase():
 def test_M27_tight_length_limits_keep_the_beginning_of_a_phrase(limit):
     decoder, phrases = toy(seed=5, end_bias=1.0), Phrases([Phrase(((17, 18, 19, 20),))])
     options = SearchOptions(beam=6, max_length=limit)
-    [[hypothesis]] = search(decoder, [[7, 8, 2]], options, phrases=[phrases])
+    [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), options)
     assert hypothesis.truncated
     assert hypothesis.tokens == (17, 18, 19)[:limit]
 
@@ -219,9 +222,11 @@ def test_M27_tight_length_limits_keep_the_beginning_of_a_phrase(limit):
 def test_M27_phrases_with_banned_tokens_and_prefixes():
     decoder = toy(seed=5, end_bias=1.0)
     phrases = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
-    [[hypothesis]] = search(decoder, [[7, 8, 2]], SearchOptions(banned=(18,)), phrases=[phrases])
+    [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), SearchOptions(banned=(18,)))
     assert phrases.occurrences(hypothesis.tokens) == [0, 1]
-    [[hypothesis]] = search(decoder, [[7, 8, 2]], SearchOptions(), prefixes=[[9, 17, 18]], phrases=[phrases])
+    [[hypothesis]] = search(
+        decoder, inputs([[7, 8, 2]], prefixes=[[9, 17, 18]], phrases=[phrases]), SearchOptions()
+    )
     assert hypothesis.tokens[:3] == (9, 17, 18)
     assert phrases.occurrences(hypothesis.tokens) == [1, 1]
 
@@ -230,7 +235,9 @@ def test_M27_more_banks_than_slots():
     decoder = toy(seed=8, end_bias=2.0)
     phrases = [Phrase(((4 + i, 24 - i),)) for i in range(12)]
     for beam in (1, 5, 20):
-        [[hypothesis]] = search(decoder, [[7, 8, 2]], SearchOptions(beam=beam), phrases=[Phrases(phrases)])
+        [[hypothesis]] = search(
+            decoder, inputs([[7, 8, 2]], phrases=[Phrases(phrases)]), SearchOptions(beam=beam)
+        )
         assert contains_all(hypothesis.tokens, phrases)
 
 
@@ -248,13 +255,11 @@ def test_M27_more_banks_than_slots():
 )
 def test_M27_invalid_phrases_are_rejected(phrases, message):
     with pytest.raises(SettingsError, match=message):
-        search(toy(), [[7, 2]], SearchOptions(), phrases=[phrases()])
+        search(toy(), inputs([[7, 2]], phrases=[phrases()]), SearchOptions())
 
 
 @pytest.mark.parametrize("changes", [{"sample": True}, {"mbr": 4, "sample": True}])
 def test_M27_sampling_rejects_phrases(changes):
     options = replace(SearchOptions(), **changes)
     with pytest.raises(SettingsError, match="beam"):
-        search(toy(), [[7, 2]], options, phrases=[Phrases([Phrase(((4,),))])])
-    with pytest.raises(SettingsError, match="for all, or none"):
-        search(toy(), [[7, 2]] * 2, SearchOptions(), phrases=[Phrases([Phrase(((4,),))])])
+        search(toy(), inputs([[7, 2]], phrases=[Phrases([Phrase(((4,),))])]), options)

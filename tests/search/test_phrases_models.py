@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from native_models import native_model, random_model, sentences
+from search_inputs import inputs
 
 from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
@@ -55,7 +56,7 @@ def random_phrases(count, seed=0):
 def test_M27_targets_of_all_models_contain_their_phrases(kind, beam):
     decoder, sources, phrase_lists = DECODERS[kind], sentences(24), random_phrases(24)
     phrases = [Phrases(phrase_list) for phrase_list in phrase_lists]
-    results = search(decoder, sources, SearchOptions(beam=beam, max_length=39), phrases=phrases)
+    results = search(decoder, inputs(sources, phrases=phrases), SearchOptions(beam=beam, max_length=39))
     for [hypothesis], phrase_list, compiled in zip(results, phrase_lists, phrases, strict=True):
         assert compiled.occurrences(hypothesis.tokens) == [1] * len(phrase_list)
 
@@ -67,18 +68,18 @@ def test_M27_engine_results_do_not_depend_on_the_batch(kind):
         Phrases(phrase_list, None, None if i % 4 else 1.5) for i, phrase_list in enumerate(random_phrases(20))
     ]
     options = SearchOptions(beam=4, nbest=2, max_length=39)
-    results = search(decoder, sources, options, phrases=phrases)
+    results = search(decoder, inputs(sources, phrases=phrases), options)
     small_batches = SearchOptions(beam=4, nbest=2, max_length=39, batch_tokens=90)
-    assert search(decoder, sources, small_batches, phrases=phrases) == results
+    assert search(decoder, inputs(sources, phrases=phrases), small_batches) == results
     for i, sentence_phrases in enumerate(phrases):
-        assert search(decoder, [sources[i]], options, phrases=[sentence_phrases]) == [results[i]]
+        assert search(decoder, inputs([sources[i]], phrases=[sentence_phrases]), options) == [results[i]]
 
 
 def test_M27_engine_equals_torch():
     sources, phrases = sentences(20), [Phrases(phrase_list) for phrase_list in random_phrases(20)]
     options = SearchOptions(beam=4, max_length=39)
     torch_results, engine_results = (
-        search(decoder, sources, options, phrases=phrases) for decoder in (TORCH, DECODERS["engine"])
+        search(decoder, inputs(sources, phrases=phrases), options) for decoder in (TORCH, DECODERS["engine"])
     )
     for [expected], [hypothesis] in zip(torch_results, engine_results, strict=True):
         assert expected.tokens == hypothesis.tokens

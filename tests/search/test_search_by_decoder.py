@@ -17,6 +17,7 @@ from native_models import (
 )
 from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
 from random_searches import options, phrases_for, prefixes_for, random_shortlist, search_or_error
+from search_inputs import inputs
 
 from uwaga.decoder import BeamRules
 from uwaga.errors import DataError, ModelError
@@ -48,7 +49,7 @@ def check_equal(engine, sources, options, prefixes, phrases=None):
     if prefixes is None and not isinstance(expected, str):
         for index, (source, nbest) in enumerate(zip(sources, expected, strict=True)):
             sentence_phrases = None if phrases is None else [phrases[index]]
-            assert search(engine, [source], options, phrases=sentence_phrases) == [nbest]
+            assert search(engine, inputs([source], phrases=sentence_phrases), options) == [nbest]
 
 
 @QUIET
@@ -97,7 +98,9 @@ def test_several_end_tokens(data):
     check_equal(engine, prompts(count, seed), search_options, None)
     greedy = SearchOptions(beam=1, max_length=12, max_ratio=float("inf"))
     for decoder in (engine, stepwise(engine)):
-        pairs = zip(*(search(model, prompts(count, seed), greedy) for model in (plain, decoder)), strict=True)
+        pairs = zip(
+            *(search(model, inputs(prompts(count, seed)), greedy) for model in (plain, decoder)), strict=True
+        )
         for [complete], [ended] in pairs:
             end = next(
                 (end for end, token in enumerate(complete.tokens) if token in others), len(complete.tokens)
@@ -116,7 +119,9 @@ def test_sentences_enter_a_batch_in_progress(monkeypatch):
         DecoderBatch, "admit", lambda self, n: entries.append((len(self.running), n)) or admit(self, n)
     )
     for search_options in (SearchOptions(beam=1, batch_tokens=50), SearchOptions(beam=3, batch_tokens=200)):
-        assert search(engine, sources, search_options) == search(stepwise(engine), sources, search_options)
+        assert search(engine, inputs(sources), search_options) == search(
+            stepwise(engine), inputs(sources), search_options
+        )
     assert sum(running > 0 for running, _ in entries) >= 3
 
 
@@ -127,16 +132,16 @@ def test_sentences_enter_a_batch_in_progress(monkeypatch):
 def test_options_that_need_numpy_search(monkeypatch, changes):
     engine = native_model(random_model(SHAPE, spread=2.0))
     monkeypatch.setattr(DecoderBatch, "step", lambda self: pytest.fail("the engine searched"))
-    assert search(engine, sentences(3), SearchOptions(beam=2, **changes))
+    assert search(engine, inputs(sentences(3)), SearchOptions(beam=2, **changes))
     with pytest.raises(pytest.fail.Exception):
-        search(engine, sentences(3), SearchOptions(beam=2))
+        search(engine, inputs(sentences(3)), SearchOptions(beam=2))
 
 
 def test_stream_equals_search():
     engine, options = native_model(random_model(SHAPE, spread=2.0)), SearchOptions(beam=1, batch_tokens=40)
     sources, events = sentences(20), []
-    streamed = search(engine, sources, options, on_token=events.append)
-    assert streamed == search(engine, sources, options)
+    streamed = search(engine, inputs(sources), options, on_token=events.append)
+    assert streamed == search(engine, inputs(sources), options)
     for index, ((hypothesis,)) in enumerate(streamed):
         tokens = [event.token for event in events if event.sentence == index and event.token is not None]
         assert tuple(tokens) == hypothesis.tokens

@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_inputs import inputs
 from toy_decoders import RecurrentToy, TableToy, teacher_forced
 
 from uwaga.search import SearchOptions, search
@@ -47,9 +48,9 @@ def enumerate_targets(decoder, source, options, prefix=()):
         if not targets:
             continue
         has_end = length < limit
-        inputs = [tokens + (END,) * has_end for tokens in targets]
+        ended = [tokens + (END,) * has_end for tokens in targets]
         log_probs, _ = teacher_forced(decoder, source, inputs)
-        for tokens, table in zip(inputs, log_probs, strict=True):
+        for tokens, table in zip(ended, log_probs, strict=True):
             token_log_probs = [table[index, token] for index, token in enumerate(tokens)]
             scored_log_probs = token_log_probs if options.score_forced else token_log_probs[len(prefix) :]
             score = sum(scored_log_probs) / divisor(options, len(scored_log_probs))
@@ -64,7 +65,7 @@ def check(decoder, source, options, prefix=()):
         tokens: values
         for *values, tokens in [(target[0], target[2], target[3], target[1]) for target in targets]
     }
-    (nbest,) = search(decoder, [source], options, prefixes=[prefix])
+    (nbest,) = search(decoder, inputs([source], prefixes=[prefix]), options)
     best = [entry[0] for entry in targets[: options.nbest]]
     assert [hypothesis.score for hypothesis in nbest] == pytest.approx(best, abs=1e-5)
     assert len({hypothesis.tokens for hypothesis in nbest}) == len(nbest)
@@ -131,7 +132,7 @@ def test_M24_exact_stopping_is_never_worse_than_the_estimate():
         exact, estimate = (
             search(
                 decoder,
-                [[9, 2]],
+                inputs([[9, 2]]),
                 SearchOptions(
                     beam=3, early_stopping=stopping, length_penalty=3.0, max_length=12, max_ratio=math.inf
                 ),
@@ -149,5 +150,5 @@ def test_M24_exact_stopping_saves_steps():
     options = SearchOptions(
         beam=4, early_stopping=False, length_formula="none", max_length=50, max_ratio=math.inf
     )
-    search(decoder, [[9, 2]], options)
+    search(decoder, inputs([[9, 2]]), options)
     assert decoder.calls["step"] < 50

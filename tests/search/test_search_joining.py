@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_inputs import inputs
 from toy_decoders import JoiningToy, RecurrentToy
 
 from uwaga.search import SearchOptions, search
@@ -44,9 +45,9 @@ def test_results_do_not_depend_on_time_of_entry(changes, sources, budget, seed, 
     prefixes = [data.draw(prefix) for _ in sources]
     options = SearchOptions(**({"max_length": 9, "batch_tokens": budget} | changes))
     toy = {"vocabulary": 9, "seed": seed, "end_bias": 1.0}
-    results = search(JoiningToy(**toy), sources, options, prefixes=prefixes)
+    results = search(JoiningToy(**toy), inputs(sources, prefixes=prefixes), options)
     for source, prefix, nbest in zip(sources, prefixes, results, strict=True):
-        (expected_nbest,) = search(RecurrentToy(**toy), [source], options, prefixes=[prefix])
+        (expected_nbest,) = search(RecurrentToy(**toy), inputs([source], prefixes=[prefix]), options)
         assert len(expected_nbest) == len(nbest)
         for hypothesis, expected in zip(expected_nbest, nbest, strict=True):
             assert_equal(hypothesis, expected)
@@ -58,7 +59,7 @@ def test_joining_saves_steps():
     steps = {}
     for kind in (RecurrentToy, JoiningToy):
         decoder = kind(9, seed=4, end_bias=0.5)
-        search(decoder, sources, SearchOptions(beam=1, max_length=20, batch_tokens=60))
+        search(decoder, inputs(sources), SearchOptions(beam=1, max_length=20, batch_tokens=60))
         steps[kind] = decoder.calls["step"]
     assert decoder.calls["join"] > 3
     assert steps[JoiningToy] < 0.8 * steps[RecurrentToy]

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from search_inputs import inputs
 from toy_decoders import RecurrentToy, TableToy, teacher_forced
 
 from uwaga.decoder import Step, Symbols
@@ -26,7 +27,7 @@ def hand_table() -> TableToy:
 
 
 def test_M23_greedy_search_by_hand():
-    ((hypothesis,),) = search(hand_table(), [[9, 2]], GREEDY)
+    ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), GREEDY)
     rest = 6 * math.exp(-3.0)
     expected = [math.log(math.exp(top) / (math.exp(top) + rest)) for top in (2.0, 1.0, 3.0)]
     assert hypothesis.tokens == (4, 5)
@@ -38,7 +39,7 @@ def test_M23_greedy_search_by_hand():
 
 def test_M23_greedy_search_equals_argmax_of_teacher_forcing():
     decoder = RecurrentToy(8, seed=5, end_bias=1.0)
-    for source, (hypothesis,) in zip(SOURCES, search(decoder, SOURCES, GREEDY), strict=True):
+    for source, (hypothesis,) in zip(SOURCES, search(decoder, inputs(SOURCES), GREEDY), strict=True):
         (table,), _ = teacher_forced(decoder, source, [[*hypothesis.tokens, END]])
         allowed = [token for token in range(8) if token not in (0, 1)]
         tokens = [*hypothesis.tokens] if hypothesis.truncated else [*hypothesis.tokens, END]
@@ -59,7 +60,7 @@ def test_M20_log_prob_is_the_sum_of_teacher_forced_log_probabilities(changes):
     options = SearchOptions(**({"max_length": 15, "attention": True} | changes))
     prefixes = [(4,), (), (5, 6), (), (7,)]
     for source, prefix, hypotheses in zip(
-        SOURCES, prefixes, search(decoder, SOURCES, options, prefixes=prefixes), strict=True
+        SOURCES, prefixes, search(decoder, inputs(SOURCES, prefixes=prefixes), options), strict=True
     ):
         for hypothesis in hypotheses:
             tokens = hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, END)
@@ -74,14 +75,14 @@ def test_M20_log_prob_is_the_sum_of_teacher_forced_log_probabilities(changes):
 
 
 def test_attention_is_omitted_by_default():
-    ((hypothesis,),) = search(RecurrentToy(8, end_bias=1.0), [SOURCES[0]], GREEDY)
+    ((hypothesis,),) = search(RecurrentToy(8, end_bias=1.0), inputs([SOURCES[0]]), GREEDY)
     assert hypothesis.attention is None
 
 
 def test_M21_encoder_runs_once_and_finished_sentences_leave():
     decoder = RecurrentToy(8, seed=2, end_bias=0.5)
     options = SearchOptions(beam=3, max_length=30)
-    results = search(decoder, SOURCES, options)
+    results = search(decoder, inputs(SOURCES), options)
     assert decoder.calls["encode"] == 1
     assert decoder.calls["start"] == 1
     assert decoder.calls["rows"] < decoder.calls["step"] * len(SOURCES) * 3
@@ -91,14 +92,14 @@ def test_M21_encoder_runs_once_and_finished_sentences_leave():
 
 def test_batches_stay_within_token_budget():
     decoder = RecurrentToy(8, seed=2, end_bias=3.0)
-    search(decoder, [[5] * 9 + [2]] * 7, SearchOptions(beam=2, batch_tokens=60))
+    search(decoder, inputs([[5] * 9 + [2]] * 7), SearchOptions(beam=2, batch_tokens=60))
     assert decoder.calls["encode"] == 3  # 60 tokens are 3 sentences of 10 tokens with 2 beams
 
 
 def test_M24_nbest_is_distinct_and_sorted():
     decoder = RecurrentToy(8, seed=4, end_bias=0.5)
-    lists = search(decoder, SOURCES, SearchOptions(beam=6, nbest=6, early_stopping=False))
-    best = search(decoder, SOURCES, SearchOptions(beam=6, nbest=1, early_stopping=False))
+    lists = search(decoder, inputs(SOURCES), SearchOptions(beam=6, nbest=6, early_stopping=False))
+    best = search(decoder, inputs(SOURCES), SearchOptions(beam=6, nbest=1, early_stopping=False))
     for hypotheses, (first,) in zip(lists, best, strict=True):
         assert len(hypotheses) == 6
         assert len({hypothesis.tokens for hypothesis in hypotheses}) == 6
@@ -109,8 +110,8 @@ def test_M24_nbest_is_distinct_and_sorted():
 
 def test_M24_early_stopping_ends_at_beam_finished_hypotheses():
     early, late = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
-    search(early, SOURCES, SearchOptions(beam=4, early_stopping=True))
-    search(late, SOURCES, SearchOptions(beam=4, early_stopping=False))
+    search(early, inputs(SOURCES), SearchOptions(beam=4, early_stopping=True))
+    search(late, inputs(SOURCES), SearchOptions(beam=4, early_stopping=False))
     assert early.calls["step"] < late.calls["step"]
 
 
@@ -118,8 +119,8 @@ def test_M24_exact_bound_stops_earlier_for_smaller_nbest():
     """The best hypothesis is certain earlier than the six best."""
     best_only, six_best = RecurrentToy(8, seed=4, end_bias=1.0), RecurrentToy(8, seed=4, end_bias=1.0)
     exact = SearchOptions(beam=6, early_stopping=False, length_formula="none")
-    search(best_only, SOURCES, exact)
-    search(six_best, SOURCES, dataclasses.replace(exact, nbest=6))
+    search(best_only, inputs(SOURCES), exact)
+    search(six_best, inputs(SOURCES), dataclasses.replace(exact, nbest=6))
     assert best_only.calls["step"] < six_best.calls["step"]
 
 
@@ -130,26 +131,28 @@ def test_M22_truncation_is_reported(beam):
         ({"max_length": 5}, 5),
         ({"max_length": None, "max_ratio": 2.0, "max_extra": 3}, 7),
     ]:
-        ((hypothesis,),) = search(decoder, [[5, 2]], SearchOptions(beam=beam, **limits))
+        ((hypothesis,),) = search(decoder, inputs([[5, 2]]), SearchOptions(beam=beam, **limits))
         assert hypothesis.truncated
         assert len(hypothesis.tokens) == len(hypothesis.token_scores) == length
     ((hypothesis,),) = search(
-        dataclasses.replace(decoder, max_target=4), [[5, 2]], SearchOptions(beam=beam, max_ratio=math.inf)
+        dataclasses.replace(decoder, max_target=4),
+        inputs([[5, 2]]),
+        SearchOptions(beam=beam, max_ratio=math.inf),
     )
     assert hypothesis.truncated
     assert len(hypothesis.tokens) == 4
 
 
 def test_M22_end_at_the_limit_is_not_truncation():
-    ((hypothesis,),) = search(hand_table(), [[9, 2]], dataclasses.replace(GREEDY, max_length=3))
+    ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), dataclasses.replace(GREEDY, max_length=3))
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), False)
-    ((hypothesis,),) = search(hand_table(), [[9, 2]], dataclasses.replace(GREEDY, max_length=2))
+    ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), dataclasses.replace(GREEDY, max_length=2))
     assert (hypothesis.tokens, hypothesis.truncated) == ((4, 5), True)
 
 
 def test_M22_forced_end_is_reported_as_truncation():
     options = dataclasses.replace(GREEDY, max_length=2, force_end=True)
-    ((hypothesis,),) = search(hand_table(), [[9, 2]], options)
+    ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), options)
     assert hypothesis.tokens == (4,)
     assert hypothesis.truncated
     assert len(hypothesis.token_scores) == 1
@@ -158,7 +161,7 @@ def test_M22_forced_end_is_reported_as_truncation():
 def test_min_length_overrides_max_ratio():
     decoder = RecurrentToy(8, seed=4, end_bias=4.0)
     options = SearchOptions(beam=2, min_length=9, max_ratio=1.0, max_extra=0)
-    ((hypothesis,),) = search(decoder, [[5, 2]], options)
+    ((hypothesis,),) = search(decoder, inputs([[5, 2]]), options)
     assert len(hypothesis.tokens) == 9
     assert not hypothesis.truncated
 
@@ -168,13 +171,13 @@ def test_special_symbols_are_banned():
     decoder.outward[:, :4] *= 3.0  # the special symbols would often be the most probable
     tokens = {
         t
-        for (hypothesis,) in search(decoder, SOURCES, SearchOptions(beam=1, max_length=30))
+        for (hypothesis,) in search(decoder, inputs(SOURCES), SearchOptions(beam=1, max_length=30))
         for t in hypothesis.tokens
     }
     assert 3 in tokens
     assert tokens <= {3, 4, 5}
     options = SearchOptions(beam=1, max_length=30, unknown=False, banned=(4,))
-    tokens = {t for (hypothesis,) in search(decoder, SOURCES, options) for t in hypothesis.tokens}
+    tokens = {t for (hypothesis,) in search(decoder, inputs(SOURCES), options) for t in hypothesis.tokens}
     assert tokens == {5}
 
 
@@ -182,7 +185,7 @@ def test_start_symbol_may_equal_end_symbol():
     decoder = dataclasses.replace(
         RecurrentToy(8, seed=4, end_bias=3.0), symbols=Symbols(start=END, end=END, pad=END, unknown=3)
     )
-    ((hypothesis,),) = search(decoder, [[5, 2]], SearchOptions(beam=2))
+    ((hypothesis,),) = search(decoder, inputs([[5, 2]]), SearchOptions(beam=2))
     assert not hypothesis.truncated
 
 
@@ -191,7 +194,7 @@ def test_target_with_all_tokens_banned_is_truncated(options):
     """Without repeated unigrams and end symbols, no token remains after the last unused one."""
     decoder = RecurrentToy(6, seed=1)
     options = dataclasses.replace(options, no_repeat_ngram=1, min_length=10, max_length=20)
-    ((hypothesis,),) = search(decoder, [[5, 2]], options)
+    ((hypothesis,),) = search(decoder, inputs([[5, 2]]), options)
     assert sorted(hypothesis.tokens) == [3, 4, 5]
     assert hypothesis.truncated
 
@@ -201,7 +204,7 @@ def test_forced_prefix_of_probability_zero():
     decoder.table[4, 6] = -np.inf
     for score_forced in (True, False):
         options = SearchOptions(beam=3, nbest=3, score_forced=score_forced)
-        (nbest,) = search(decoder, [[5, 2]], options, prefixes=[(4, 6)])
+        (nbest,) = search(decoder, inputs([[5, 2]], prefixes=[(4, 6)]), options)
         assert all(hypothesis.tokens[:2] == (4, 6) for hypothesis in nbest)
         assert all(
             hypothesis.log_prob == -math.inf and math.isfinite(hypothesis.score) for hypothesis in nbest
@@ -211,7 +214,7 @@ def test_forced_prefix_of_probability_zero():
 def test_forced_prefix_overrides_bans():
     decoder = RecurrentToy(7, seed=3, end_bias=1.0)
     options = SearchOptions(beam=2, no_repeat_ngram=1, banned=(4,))
-    ((hypothesis,),) = search(decoder, [[5, 2]], options, prefixes=[(4, 4)])
+    ((hypothesis,),) = search(decoder, inputs([[5, 2]], prefixes=[(4, 4)]), options)
     assert hypothesis.tokens[:2] == (4, 4)
 
 
@@ -222,10 +225,10 @@ def test_forced_prefix_overrides_bans():
 def test_stream_equals_search(options):
     decoder = RecurrentToy(8, seed=6, end_bias=0.5)
     prefixes = [(4, 5), (), (), (), ()]
-    expected = search(decoder, SOURCES, options, prefixes=prefixes)
+    expected = search(decoder, inputs(SOURCES, prefixes=prefixes), options)
     streamed = []
-    assert search(decoder, SOURCES, options, prefixes=prefixes, on_token=streamed.append) == expected
-    events = list(stream(decoder, SOURCES, options, prefixes=prefixes))
+    assert search(decoder, inputs(SOURCES, prefixes=prefixes), options, on_token=streamed.append) == expected
+    events = list(stream(decoder, inputs(SOURCES, prefixes=prefixes), options))
     assert events == streamed
     for index, (hypothesis,) in enumerate(expected):
         sentence_events = [event for event in events if event.sentence == index]
@@ -238,14 +241,16 @@ def test_stream_equals_search(options):
 
 def test_stream_yields_tokens_as_they_are_decided():
     decoder = RecurrentToy(8, seed=6, end_bias=-5.0)
-    for number, event in enumerate(stream(decoder, [[5, 2]], dataclasses.replace(GREEDY, max_length=9))):
+    for number, event in enumerate(
+        stream(decoder, inputs([[5, 2]]), dataclasses.replace(GREEDY, max_length=9))
+    ):
         if event.token is not None:
             assert decoder.calls["step"] == number + 1
 
 
 def test_no_sentences():
-    assert search(RecurrentToy(8), [], SearchOptions()) == []
-    assert list(stream(RecurrentToy(8), [], GREEDY)) == []
+    assert search(RecurrentToy(8), inputs([]), SearchOptions()) == []
+    assert list(stream(RecurrentToy(8), inputs([]), GREEDY)) == []
 
 
 def test_invalid_input_is_rejected_before_encoding():
@@ -253,7 +258,6 @@ def test_invalid_input_is_rejected_before_encoding():
     cases = [
         (TextTooLongError, r"sentence 2: 5 tokens.*at most 4.*split", [[5, 2], [5] * 4 + [2]], {}, None),
         (DataError, r"sentence 1: no tokens", [[]], {}, None),
-        (SettingsError, r"1 forced prefixes for 2", [[5, 2], [5, 2]], {}, [(4,)]),
         (SettingsError, r"token 8 .*vocabulary of 8", [[5, 2]], {}, [(8,)]),
         (SettingsError, r"special token 2", [[5, 2]], {}, [(4, 2)]),
         (TextTooLongError, r"prefix has 6 tokens, and a target may have 6", [[5, 2]], {}, [(4,) * 6]),
@@ -263,13 +267,13 @@ def test_invalid_input_is_rejected_before_encoding():
     ]
     for error, message, sources, changes, prefixes in cases:
         with pytest.raises(error, match=message):
-            search(decoder, sources, SearchOptions(**changes), prefixes=prefixes)
+            search(decoder, inputs(sources, prefixes=prefixes), SearchOptions(**changes))
     with pytest.raises(SettingsError, match="no length limit"):
-        search(RecurrentToy(8), [[5, 2]], SearchOptions(max_length=None, max_ratio=math.inf))
+        search(RecurrentToy(8), inputs([[5, 2]]), SearchOptions(max_length=None, max_ratio=math.inf))
     with pytest.raises(SettingsError, match="streaming needs beam 1"):
-        stream(decoder, [[5, 2]], SearchOptions(beam=2))
+        stream(decoder, inputs([[5, 2]]), SearchOptions(beam=2))
     with pytest.raises(SettingsError, match="streaming needs beam 1"):
-        search(decoder, [[5, 2]], SearchOptions(beam=2), on_token=print)
+        search(decoder, inputs([[5, 2]]), SearchOptions(beam=2), on_token=print)
     assert decoder.calls["encode"] == 0
 
 
@@ -277,7 +281,7 @@ def test_nan_weights_raise():
     decoder = RecurrentToy(8)
     decoder.outward[0, 0] = np.nan
     with pytest.raises(ModelError, match="not numbers at target token 1"):
-        search(decoder, [[5, 2]], SearchOptions())
+        search(decoder, inputs([[5, 2]]), SearchOptions())
 
 
 def test_wrong_number_of_rows_raises():
@@ -287,4 +291,4 @@ def test_wrong_number_of_rows_raises():
             return Step(step.tokens[:1], step.log_probs[:1], step.state)
 
     with pytest.raises(ModelError, match="for 5 rows"):
-        search(Broken(8), [[5, 2]], SearchOptions())
+        search(Broken(8), inputs([[5, 2]]), SearchOptions())

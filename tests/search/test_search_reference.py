@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_inputs import inputs
 from toy_decoders import RecurrentToy, ToyState, log_softmax
 
 from uwaga.search import SearchOptions, search
@@ -169,7 +170,9 @@ def summary(hypotheses):
 def test_M24_search_equals_reference(case):
     options, decoder, sentences = case
     results = search(
-        decoder, [source for source, _ in sentences], options, prefixes=[prefix for _, prefix in sentences]
+        decoder,
+        inputs([source for source, _ in sentences], prefixes=[prefix for _, prefix in sentences]),
+        options,
     )
     for (source, prefix), hypotheses in zip(sentences, results, strict=True):
         if prefix and options.first is not None and prefix[0] != options.first:
@@ -201,14 +204,16 @@ def test_results_do_not_depend_on_the_batch(case, random, sample):
     options, decoder, sentences = case
     if sample:
         options = dataclasses.replace(options, sample=True, temperature=0.8, top_k=6, top_p=0.9, seed=3)
-    separate = [summary(search(decoder, [s], options, prefixes=[p])[0]) for s, p in sentences]
+    separate = [summary(search(decoder, inputs([s], prefixes=[p]), options)[0]) for s, p in sentences]
     shuffled = list(range(len(sentences)))
     random.shuffle(shuffled)
     for budget in (1, 40, 10_000):
         joint = search(
             decoder,
-            [sentences[index][0] for index in shuffled],
+            inputs(
+                [sentences[index][0] for index in shuffled],
+                prefixes=[sentences[index][1] for index in shuffled],
+            ),
             dataclasses.replace(options, batch_tokens=budget),
-            prefixes=[sentences[index][1] for index in shuffled],
         )
         assert [summary(nbest) for nbest in joint] == [separate[index] for index in shuffled]

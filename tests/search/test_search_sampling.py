@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from search_inputs import inputs
 from toy_decoders import RecurrentToy, TableToy, teacher_forced
 
 from uwaga.decoder import Choice, Sampling
@@ -45,7 +46,7 @@ def test_M25_frequencies_match_the_exact_distribution(temperature, top_k, top_p)
     options = SearchOptions(
         sample=True, nbest=DRAWS, max_length=2, temperature=temperature, top_k=top_k, top_p=top_p
     )
-    (samples,) = search(decoder, [source], options)
+    (samples,) = search(decoder, inputs([source]), options)
     counts = Counter(sample.tokens if sample.truncated else (*sample.tokens, END) for sample in samples)
     exact = {}
     ((first,),), _ = teacher_forced(decoder, source, [[END]])
@@ -67,7 +68,7 @@ def test_M25_frequencies_match_the_exact_distribution(temperature, top_k, top_p)
 def test_M25_log_probs_ignore_sampling_options():
     decoder = RecurrentToy(7, seed=1, end_bias=0.5)
     options = SearchOptions(sample=True, nbest=5, temperature=3.0, top_k=4, top_p=0.95, max_length=6)
-    (samples,) = search(decoder, [[9, 2]], options)
+    (samples,) = search(decoder, inputs([[9, 2]]), options)
     for sample in samples:
         tokens = sample.tokens if sample.truncated else (*sample.tokens, END)
         (table,), _ = teacher_forced(decoder, [9, 2], [tokens])
@@ -78,18 +79,18 @@ def test_M25_log_probs_ignore_sampling_options():
 
 def test_M25_degenerate_sampling_is_greedy():
     decoder = RecurrentToy(8, seed=3, end_bias=0.5)
-    ((greedy,),) = search(decoder, [[9, 2]], SearchOptions(beam=1))
+    ((greedy,),) = search(decoder, inputs([[9, 2]]), SearchOptions(beam=1))
     for shape in ({"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}):
-        (samples,) = search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=4, **shape))
+        (samples,) = search(decoder, inputs([[9, 2]]), SearchOptions(sample=True, nbest=4, **shape))
         assert {sample.tokens for sample in samples} == {greedy.tokens}
 
 
 def test_M25_samples_depend_on_seed_sentence_and_index():
     decoder = TableToy(30, seed=3, sharpness=0.3, max_target=12)
     options = {"sample": True, "nbest": 4, "max_length": 12, "max_ratio": math.inf}
-    results = search(decoder, [[9, 2], [8, 2], [9, 2]], SearchOptions(seed=1, **options))
-    repeated = search(decoder, [[9, 2]], SearchOptions(seed=1, **options))
-    other_seed = search(decoder, [[9, 2]], SearchOptions(seed=2, **options))
+    results = search(decoder, inputs([[9, 2], [8, 2], [9, 2]]), SearchOptions(seed=1, **options))
+    repeated = search(decoder, inputs([[9, 2]]), SearchOptions(seed=1, **options))
+    other_seed = search(decoder, inputs([[9, 2]]), SearchOptions(seed=2, **options))
     tokens = [[sample.tokens for sample in hypotheses] for hypotheses in results]
     assert tokens[0] == tokens[2] == [sample.tokens for sample in repeated[0]]
     assert len(set(tokens[0])) == 4
@@ -100,7 +101,8 @@ def test_M25_samples_depend_on_seed_sentence_and_index():
 def test_M25_fewer_samples_are_a_prefix_of_more():
     decoder = RecurrentToy(30, seed=3, sharpness=0.3)
     small, large = (
-        search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=n, max_length=9))[0] for n in (2, 6)
+        search(decoder, inputs([[9, 2]]), SearchOptions(sample=True, nbest=n, max_length=9))[0]
+        for n in (2, 6)
     )
     assert {sample.tokens for sample in small} <= {sample.tokens for sample in large}
 

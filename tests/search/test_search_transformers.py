@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from search_inputs import inputs
 
 from uwaga.decoder import Choice, Step, Symbols
 from uwaga.search import SearchOptions, from_generation_config, search
@@ -160,7 +161,7 @@ def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = 
             **settings,
         )
     options = from_generation_config(settings)
-    results = search(Peer(model), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+    results = search(Peer(model), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options)
     flat = [hypothesis for hypotheses in results for hypothesis in hypotheses]
     rows = expected.sequences[:, 1:].tolist()
     assert len(flat) == len(rows)
@@ -258,7 +259,7 @@ def test_M24_forced_first_precedes_a_prefix(beam):
         expected = compare(1, generation, (17, *prefix))
         settings = {"max_length": 18, "bad_words_ids": [[PAD]]} | generation
         options = from_generation_config(settings)
-        results = search(Peer(MODELS[1]), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+        results = search(Peer(MODELS[1]), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options)
         assert [hypothesis for hypotheses in results for hypothesis in hypotheses] == expected
         assert all(hypothesis.tokens[: len(prefix) + 1] == (17, *prefix) for hypothesis in expected)
 
@@ -266,9 +267,9 @@ def test_M24_forced_first_precedes_a_prefix(beam):
 def test_M24_results_do_not_depend_on_the_batch():
     """Padding and other sentences do not change results."""
     decoder, options = Peer(MODELS[0]), SearchOptions(beam=4, nbest=4)
-    joint = search(decoder, SOURCES, options)
+    joint = search(decoder, inputs(SOURCES), options)
     for source, hypotheses in zip(SOURCES, joint, strict=True):
-        (separate,) = search(decoder, [source], options)
+        (separate,) = search(decoder, inputs([source]), options)
         assert [hypothesis.tokens for hypothesis in separate] == [
             hypothesis.tokens for hypothesis in hypotheses
         ]

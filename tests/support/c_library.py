@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from search_inputs import inputs
 
 from uwaga.engine.interventions import ATTENTION_KINDS, REPLACEMENTS, Heads, Positions
 from uwaga.inspection.interventions import intervene
@@ -207,7 +208,7 @@ def check_answers(c_model, translator, texts, options):
     decoder, model = translator.decoder, translator.model
     decoding = replace(translator.decoding, **options)
     sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
-    results = with_attentions(decoder, sources, search(decoder, sources, decoding))
+    results = with_attentions(decoder, sources, search(decoder, inputs(sources), decoding))
     results = with_alignments(decoder, model.alignment_head, sources, results)
     c_results = c_model.translate(texts, alignment=True, attention=True, **options)
     for source, hypotheses, c_sentence in zip(sources, results, c_results, strict=True):
@@ -261,7 +262,7 @@ def check_edits(c_model, translator, text, target, seed):
     (source,), (ids,) = translator.pair_ids([(text, target)])
     for options, edited in (({}, translator), ({"edits": edits}, intervene(translator, *interventions))):
         decoder, start = edited.decoder, edited.decoding.start
-        ((hypothesis,),) = search(decoder, [source], replace(edited.decoding, beam=1, nbest=1))
+        ((hypothesis,),) = search(decoder, inputs([source]), replace(edited.decoding, beam=1, nbest=1))
         greedy_ids = (*hypothesis.tokens, *[end] * (not hypothesis.truncated))
         for scored, target_options in ((greedy_ids, {"beam": 1}), (ids, {"targets": [target]})):
             ((translation,),) = c_model.translate(

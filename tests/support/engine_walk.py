@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 from overflowing_models import check_overflow
+from search_inputs import inputs
 
 from uwaga.decoder import BeamRules, Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
@@ -192,7 +193,7 @@ def check_search(rng, model, sources, target):
         renormalise=bool(rng.integers(2)),
         batch_tokens=int(rng.choice([1, 60, 4096])),
     )
-    results = search(model, sources * 2, options)
+    results = search(model, inputs(sources * 2), options)
     assert results[: len(sources)] == results[len(sources) :]
     check_shared_batch(model, sources, options, results[: len(sources)])
     forms = [tuple(rng.integers(4, max(target, 5), rng.integers(1, 4)).tolist()) for _ in range(4)]
@@ -201,7 +202,7 @@ def check_search(rng, model, sources, target):
     ]
     phrases = [(None, *phrase_sets)[index % 3] for index in range(len(sources))]
     if target > 4:
-        results = search(model, sources * 2, options, phrases=phrases * 2)
+        results = search(model, inputs(sources * 2, phrases=phrases * 2), options)
         assert results[: len(sources)] == results[len(sources) :]
     rules = BeamRules(
         beams=beam,
@@ -237,11 +238,11 @@ def check_shared_batch(model, sources, options, expected):
     cancelled = CallContext()
 
     def work(index):
-        results[index] = search(BatchingDecoder(batch, CallContext(str(index))), sources, options)
+        results[index] = search(BatchingDecoder(batch, CallContext(str(index))), inputs(sources), options)
 
     def leave():
         try:
-            search(BatchingDecoder(batch, cancelled), sources * 3, options)
+            search(BatchingDecoder(batch, cancelled), inputs(sources * 3), options)
         except CancelledRequestError:
             return
 

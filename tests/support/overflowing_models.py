@@ -4,6 +4,7 @@ A search gives translations, or an error that names the weights, if it may choos
 """
 
 import numpy as np
+from search_inputs import inputs
 
 from uwaga.decoder import Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
@@ -178,7 +179,7 @@ def check_search(model, logits, sources, lists, options, phrases=None):
 def search_or_none(model, sources, options, phrases):
     """Return the translations, or None if the model's weights are rejected."""
     try:
-        return search(model, sources, options, phrases=phrases)
+        return search(model, inputs(sources, phrases=phrases), options)
     except ModelError as error:
         if "its weights are damaged, or overflow" in str(error):
             return None

@@ -2,6 +2,7 @@
 
 import numpy as np
 from hypothesis import strategies as st
+from search_inputs import inputs
 
 from uwaga.engine import Shortlist
 from uwaga.errors import UwagaError
@@ -42,7 +43,7 @@ def options(draw, longest_target=24):
 def search_or_error(decoder, sources, options, prefixes, phrases=None):
     """Return the results of a search, or its error message."""
     try:
-        return search(decoder, sources, options, prefixes=prefixes, phrases=phrases)
+        return search(decoder, inputs(sources, prefixes=prefixes, phrases=phrases), options)
     except UwagaError as error:
         return f"{type(error).__name__}: {error}"
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import torch
+from search_inputs import inputs
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from uwaga.search import search
@@ -27,7 +28,7 @@ def total_variation(model, options, sources, next_logits):
             "beam": 1,
         }
     )
-    results = search(model, sources, options)
+    results = search(model, inputs(sources), options)
     return [
         _distance(
             Counter(translation.tokens for translation in translations),

@@ -204,7 +204,7 @@ def test_loops_equal_exhaustive_comparison(tokens):
 
 def test_looping_translation_has_a_warning():
     looping = Hypothesis((5, 6) * 10, -1.0, -20.0, (-1.0,) * 21)
-    plain, repeated = (Sentence(ids, "", hypotheses=[looping]) for ids in ((1, 2, 3), (7, 8) * 10))
+    plain, repeated = (Sentence(ids, hypotheses=[looping]) for ids in ((1, 2, 3), (7, 8) * 10))
     assert "repeats itself" in checks.quality_warnings([plain], None)[0]
     assert checks.quality_warnings([repeated], None) == []  # the source repeats itself too
 

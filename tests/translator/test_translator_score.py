@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from search_inputs import inputs
 
 from uwaga.errors import TextTooLongError
 from uwaga.search import SearchOptions, search
@@ -49,7 +50,7 @@ def test_M20_first_token_probabilities_sum_to_one():
 @pytest.mark.parametrize("translator", [BY_STEPS, IN_PARALLEL])
 def test_hypothesis_score_equals_that_of_the_search(translator):
     sources = [[*SOURCE.encode(text), SOURCE.symbols.end] for text in tiny.ENGLISH]
-    hypotheses = search(MODEL, sources, SearchOptions(beam=2, min_length=3, max_length=16))
+    hypotheses = search(MODEL, inputs(sources), SearchOptions(beam=2, min_length=3, max_length=16))
     targets = [[*best.tokens, TARGET.symbols.end] for [best] in hypotheses]
     for [best], scores in zip(hypotheses, translator.model.scores(sources, targets), strict=True):
         assert scores[: len(best.token_scores)] == pytest.approx(best.token_scores, abs=1e-4)

@@ -24,7 +24,7 @@ from uwaga.engine import NativeModel
 from uwaga.engine.packing import Precision
 from uwaga.errors import ModelError
 from uwaga.languages.codes import base_language
-from uwaga.search import SearchOptions, search
+from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.score import in_batches, step_scorer
@@ -71,7 +71,10 @@ def measure_agreement(
     if continues and exact.max_source is not None:
         limit = exact.max_source - max(map(len, sources)) + 1  # the last generated token needs no position
         options = options.changed({"max_length": min(CONTINUATION_TOKENS, limit), "max_ratio": math.inf})
-    results = [[hypothesis for [hypothesis] in search(model, sources, options)] for model in (exact, rounded)]
+    sentences = list(map(SearchInput, sources))
+    results = [
+        [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, rounded)
+    ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
     agreeing = sum(_common_prefix(left, right) for left, right in pairs)
     targets = [
@@ -227,9 +230,12 @@ def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int
     )
     if isinstance(model.settings, DecoderOnlySettings):
         sampling = options.changed({"nbest": SAMPLE_SOURCES, "seed": 0})
-        samples = [hypothesis.tokens for hypothesis in search(model, [[symbols.start]], sampling)[0]]
+        samples = [
+            hypothesis.tokens for hypothesis in search(model, [SearchInput([symbols.start])], sampling)[0]
+        ]
     elif checkpoint.source.model_bytes == checkpoint.target.model_bytes:
-        samples = [hypothesis.tokens for [hypothesis] in search(model, random_sources, options)]
+        sentences = list(map(SearchInput, random_sources))
+        samples = [hypothesis.tokens for [hypothesis] in search(model, sentences, options)]
     else:
         return random_sources, RANDOM_SOURCES
     sources = [tuple(tokeniser.add_special_tokens(list(row[:longest]))) for row in samples if row]
@@ -295,5 +301,5 @@ def measure_score_stats(
     if checkpoint.task != "translate":
         return None
     options = checkpoint.decoding.changed({"sample": False, "nbest": 1})
-    hypotheses = [best for [best, *_] in search(model, sources, options)]
+    hypotheses = [best for [best, *_] in search(model, list(map(SearchInput, sources)), options)]
     return summarise_scores(hypotheses) or checkpoint.score_stats

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, Unpack, cast, over
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import DraftUse, Hypothesis, JsonRecord, json_number, shorten
-from uwaga.search import SearchOptions, search
+from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.tokenizers.chat import ChatTokeniser
 from uwaga.tokenizers.chat_template import ChatTemplate, Message
 from uwaga.tokenizers.framed import FramedTokeniser
@@ -231,8 +231,8 @@ class TextGenerator:
         lists: list[list[Hypothesis]] = [[] for _ in started]
         for decoder in dict.fromkeys(start.decoder for start in started):  # that of texts, or of chats
             indices = [index for index, start in enumerate(started) if start.decoder is decoder]
-            sources = [started[index].ids for index in indices]
-            results = search(decoder, sources, options, drafts=self.drafter)
+            sentences = [SearchInput(started[index].ids) for index in indices]
+            results = search(decoder, sentences, options, drafter=self.drafter)
             for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
         return [
@@ -310,7 +310,7 @@ class TextGenerator:
         options.check_streams()
         _check_prompted(options)
         start = self._begin(prompt, name)
-        return grow(start.decoder, start.ids, options, start.new_text, drafts=self.drafter)
+        return grow(start.decoder, SearchInput(start.ids), options, start.new_text, self.drafter)
 
     def _begin(self, prompt: str | Chat, name: str) -> _Prompt:
         if not _is_chat(prompt):

@@ -24,11 +24,13 @@ from uwaga.results.views import attention_view
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
 from uwaga.search.beam_batch import BeamBatch
-from uwaga.search.constraints import check_sources, start_token, starts_with_first, step_limit
+from uwaga.search.check import check_inputs, forced_tokens, uncounted_tokens
+from uwaga.search.constraints import start_token, starts_with_first
+from uwaga.search.inputs import SearchInput
 from uwaga.settings import TransformerSettings
 from uwaga.settings.options import check_integer
 from uwaga.translator import Translator
-from uwaga.translator.layers.search import sentence_text
+from uwaga.translator.checks import sentence_text
 from uwaga.translator.split import within
 
 MAX_CANDIDATES = 64
@@ -213,14 +215,15 @@ class _Tracer:
     def _search(self) -> tuple[list[Hypothesis], Floats]:
         """Return the n-best hypotheses, and the tree of the search."""
         model, options = self._model, self._options
-        check_sources(model, [self._source])
-        if self._forced is None:
-            prefix: Sequence[int] = starts_with_first((), options)
-            limit = step_limit(options, model.max_target, len(self._source), len(prefix), "the text")
-        else:
-            prefix, limit = self._forced, len(self._forced)
-        pool_size = options.nbest if options.sample else options.beam
-        batch = BeamBatch(model, options, [self._source], [prefix], [limit], pool_size)
+        [sentence] = check_inputs(model, [SearchInput(self._source)], options)
+        if self._forced is not None:
+            sentence = replace(
+                sentence,
+                forced=forced_tokens(self._forced, options),
+                uncounted=uncounted_tokens(self._forced, options),
+                limit=len(self._forced),
+            )
+        batch = BeamBatch(model, options, [sentence], options.rows)
         batch.admit(1)
         for _ in while_active(count()):
             if not batch.running.size:

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from uwaga.decoder import BeamRules, DecidedToken, Decoder, Draft, FinishedTarget, Ids, PhraseTables
 from uwaga.errors import CancelledRequestError, SettingsError
+from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import BeamBatch
 from uwaga.search.drafts import DraftBatch
+from uwaga.search.inputs import SearchSentence
 from uwaga.search.options import SearchOptions
 from uwaga.search.phrases import Phrases
 from uwaga.search.rank import TableRanking
@@ -205,9 +205,9 @@ class DynamicTicket:
         self.leave()
 
 
-def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch | DraftBatch:
+def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
     """Return a batch of the numpy search for sentences with equal rules."""
-    rules = sentences[0].ticket.rules
+    rules = pending[0].ticket.rules
     options = SearchOptions(
         beam=rules.beams,
         nbest=rules.nbest,
@@ -220,22 +220,24 @@ def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch 
         banned=tuple(rules.banned.tolist()),
         renormalise=rules.renormalise,
     )
-    continues_word = rules.continues_word
-    phrases = [
-        None if sentence.phrases is None else Phrases.from_tables(sentence.phrases, continues_word)
-        for sentence in sentences
-    ]
-    arguments = (
-        decoder,
-        options,
-        [sentence.source for sentence in sentences],
-        [[token for token in sentence.forced if token >= 0] for sentence in sentences],
-        [sentence.limit for sentence in sentences],
-    )
+    sentences = [_search_sentence(sentence) for sentence in pending]
     ranking = TableRanking(rules.divisors)
-    uncounted = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
-    drafts = [sentence.draft for sentence in sentences]
-    if any(drafts) and not any(phrases):
-        return DraftBatch(*arguments, drafts, ranking=ranking, uncounted=uncounted)
-    batch_phrases = phrases if any(phrases) else None
-    return BeamBatch(*arguments, rules.pool_size, batch_phrases, ranking=ranking, uncounted=uncounted)
+    has_phrases = any(sentence.phrases is not None for sentence in sentences)
+    if not has_phrases and any(sentence.draft is not None for sentence in sentences):
+        return DraftBatch(decoder, options, sentences, ranking)
+    return BeamBatch(decoder, options, sentences, rules.pool_size, ranking)
+
+
+def _search_sentence(pending: PendingSentence) -> SearchSentence:
+    rules, phrases = pending.ticket.rules, None
+    if pending.phrases is not None:
+        phrases = Phrases.from_tables(pending.phrases, rules.continues_word)
+    return SearchSentence(
+        pending.source,
+        [token for token in pending.forced if token >= 0],
+        pending.uncounted,
+        pending.limit,
+        rules.beams,
+        phrases,
+        pending.draft,
+    )

@@ -2,10 +2,12 @@
 
 from uwaga.search.choose import choose
 from uwaga.search.generation_config import from_generation_config, to_generation_config
+from uwaga.search.inputs import SearchInput
 from uwaga.search.options import SearchOptions, SearchOverrides, from_settings
 from uwaga.search.search import StreamEvent, search, stream
 
 __all__ = [
+    "SearchInput",
     "SearchOptions",
     "SearchOverrides",
     "StreamEvent",

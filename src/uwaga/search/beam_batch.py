@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import Choice, Decoder, FinishedTarget, Ids, State, Step
+from uwaga.decoder import Choice, Decoder, FinishedTarget, Ids, Memory, State, Step
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
-from uwaga.results.translation import Hypothesis
 from uwaga.search.banks import Banks, PhraseStates
-from uwaga.search.constraints import Constraints, start_token
+from uwaga.search.batch import StepBatch
+from uwaga.search.constraints import start_token
+from uwaga.search.inputs import SearchSentence
 from uwaga.search.options import SearchOptions
-from uwaga.search.phrases import Phrases
 from uwaga.search.rank import (
     FinishedHypotheses,
     Flags,
@@ -22,7 +22,6 @@ from uwaga.search.rank import (
     Scores,
     StepOutcome,
     gather,
-    hypothesis,
     search_finished,
 )
 
@@ -151,25 +150,20 @@ class Candidates:
     phrase_states: PhraseStates | None = None
 
 
-class BeamBatch:
-    """A batch that sentences enter and leave; their finished hypotheses are collected in a pool.
+class BeamBatch(StepBatch):
+    """A batch whose finished hypotheses are collected in a pool.
 
     Args:
         decoder: the model.
         options: how to search.
-        sources: token ids of all sentences.
-        prefixes: forced first tokens of each target.
-        limits: (sentences,) maximum steps of each sentence.
+        sentences: the sentences, in the order in which they enter.
         pool_size: finished hypotheses after which a sentence stops, at most the beam size; fewer if its last
             bank has few slots (:attr:`uwaga.search.banks.Banks.last_bank_size`).
-        phrases: the phrases that each target must contain; None if no sentence has phrases.
         ranking: length normalisation; None for that of the options.
-        uncounted: (sentences,) first tokens excluded from scores; None for those of the options.
     """
 
-    # _starts, _lengths, _pool_sizes (all sentences,): the step at which a sentence entered; its source
-    # tokens; the number of finished hypotheses after which it stops.
-    # _indices (sentences,): the sentences being decoded.
+    # _starts, _pool_sizes (all sentences,): the step at which a sentence entered; the number of finished
+    # hypotheses after which it stops.
     # _ranks, _nodes, _tokens (sentences, beams): the rank (-inf for none), the trellis node and the last
     # token of each running hypothesis.
     # _history (sentences, beams, target): its tokens, padded with -1 on the left, if n-grams are blocked.
@@ -178,67 +172,35 @@ class BeamBatch:
         self,
         decoder: Decoder,
         options: SearchOptions,
-        sources: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]],
-        limits: Sequence[int],
+        sentences: Sequence[SearchSentence],
         pool_size: int,
-        phrases: Sequence[Phrases | None] | None = None,
-        *,
         ranking: Ranking | None = None,
-        uncounted: Ids | None = None,
     ) -> None:
-        sentences, beams = len(sources), options.rows
-        self._decoder = decoder
-        self._sources = sources
+        super().__init__(decoder, options, sentences, ranking)
+        count, beams = len(sentences), options.rows
         self._ends: Ids = np.array(decoder.symbols.ends, dtype=np.int64)
-        self._options = options
-        self._constraints = Constraints(decoder, options, sources, prefixes, limits)
-        if uncounted is not None:
-            self._constraints.uncounted = uncounted
-        self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
-        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
-        self._pool = FinishedHypotheses(sentences, pool_size)
-        self._pool_sizes: Ids = np.full(sentences, pool_size, dtype=np.int64)
+        self._pool = FinishedHypotheses(count, pool_size)
+        self._pool_sizes: Ids = np.full(count, pool_size, dtype=np.int64)
         self._trellis = Trellis()
-        self._clock = self._entered = 0
-        self._starts: Ids = np.zeros(sentences, dtype=np.int64)
-        self._indices: Ids = np.zeros(0, dtype=np.int64)
+        self._clock = 0
+        self._starts: Ids = np.zeros(count, dtype=np.int64)
         self._ranks: Scores = np.zeros((0, beams))
         self._nodes: Ids = np.zeros((0, beams), dtype=np.int64)
         self._tokens: Ids = np.zeros((0, beams), dtype=np.int64)
         self._history: Ids | None = None
         if options.no_repeat_ngram:
             self._history = np.zeros((0, beams, 0), dtype=np.int64)
-        self._banks = None if phrases is None else Banks(phrases, beams, decoder.vocabulary)
-        if self._banks is not None:
+        self._banks: Banks | None = None
+        if any(sentence.phrases is not None for sentence in sentences):
+            self._banks = Banks([sentence.phrases for sentence in sentences], beams, decoder.vocabulary)
             self._pool_sizes = np.minimum(
                 pool_size, np.maximum(options.nbest, self._banks.last_bank_size + 1)
             )
-        self._state: State | None = None
 
-    @property
-    def running(self) -> Ids:
-        """(sentences,) source tokens of the sentences being decoded."""
-        return np.asarray(self._lengths[self._indices])
-
-    @property
-    def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in order."""
-        return self._lengths[self._entered :]
-
-    def admit(self, count: int) -> None:
-        """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
-        sources = self._sources[self._entered : self._entered + count]
-        indices = np.arange(self._entered, self._entered + count)
-        beams = self._options.rows
-        memory = self._decoder.encode(sources)
-        state = self._decoder.start(memory, beams)
-        if len(self._indices):
-            assert self._decoder.join is not None
-            assert self._state is not None
-            state = self._decoder.join(self._state, state)
-        self._state = state
-        self._entered += count
+    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+        super()._enter(entering, memory)
+        count, beams = len(entering), self._options.rows
+        indices = self._indices[-count:]
         self._starts[indices] = self._clock
         ranks = np.zeros((count, beams))
         if not self._options.sample:
@@ -246,7 +208,6 @@ class BeamBatch:
         start_tokens = np.full(
             (count, beams), start_token(self._options, self._decoder.symbols), dtype=np.int64
         )
-        self._indices = np.concatenate([self._indices, indices])
         self._ranks = np.concatenate([self._ranks, ranks])
         self._nodes = np.concatenate([self._nodes, np.zeros_like(start_tokens)])
         self._tokens = np.concatenate([self._tokens, start_tokens])
@@ -286,30 +247,8 @@ class BeamBatch:
         """Return all nodes of a batch of one sentence; see :meth:`Trellis.tree`."""
         return self._trellis.tree()
 
-    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
-        """Return the n-best list of each sentence."""
-        ends = self._decoder.symbols.end_symbols
-        return [
-            [
-                hypothesis(
-                    path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, truncated, ends
-                )
-                for path, score, truncated in nbest
-            ]
-            for nbest in self._finished(indices)
-        ]
-
     def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence, as :meth:`uwaga.decoder.BeamSearch.finished` does."""
-        return [
-            [
-                FinishedTarget(path.tokens.tolist(), path.log_probs.tolist(), score, truncated)
-                for path, score, truncated in nbest
-            ]
-            for nbest in self._finished(indices)
-        ]
-
-    def _finished(self, indices: Ids) -> list[list[tuple[Path, float, bool]]]:
+        """See :meth:`uwaga.search.batch.Batch.finished`."""
         pool = self._pool
         row, slot = np.nonzero(pool.scores[indices, : self._options.nbest] > -np.inf)
         index = indices[row]
@@ -317,11 +256,14 @@ class BeamBatch:
             pool.nodes[index, slot], self._starts[index], pool.depths[index, slot], self._lengths[index]
         )
         scores, truncated_flags = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
-        nbest: list[list[tuple[Path, float, bool]]] = [[] for _ in indices]
+        nbest: list[list[FinishedTarget]] = [[] for _ in indices]
         for sentence, path, score, truncated in zip(
             row.tolist(), paths, scores, truncated_flags, strict=True
         ):
-            nbest[sentence].append((path, score, truncated))
+            tokens, log_probs = path.tokens.tolist(), path.log_probs.tolist()
+            nbest[sentence].append(
+                FinishedTarget(tokens, log_probs, score, truncated, attention=path.attention)
+            )
         return nbest
 
     def _check(self, step: Step, steps: Ids) -> None:

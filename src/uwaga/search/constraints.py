@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uwaga.decoder import Choice, Decoder, Ids, Sampling, Symbols
-from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.search.choose import uniforms
 from uwaga.search.options import SearchOptions
+
+if TYPE_CHECKING:
+    from uwaga.search.inputs import SearchSentence
 
 FREE = -1
 
@@ -52,47 +56,6 @@ def step_limit(
     return min(limits)
 
 
-def check_sources(decoder: Decoder, sources: Sequence[Sequence[int]]) -> None:
-    """Check the sources before anything is encoded.
-
-    Raises:
-        DataError: a source has no tokens, not even the end symbol.
-        TextTooLongError: a source is longer than the decoder's limit.
-    """
-    for number, source in enumerate(sources, start=1):
-        if not len(source):
-            raise DataError(f"sentence {number}: no tokens; a source holds at least its end symbol")
-        if decoder.max_source is not None and len(source) > decoder.max_source:
-            raise TextTooLongError(
-                f"sentence {number}: {len(source)} tokens, end symbol included, but the model accepts "
-                f"at most {decoder.max_source}: split it into shorter sentences"
-            )
-
-
-def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentences: int) -> None:
-    """Check the forced prefixes.
-
-    Raises:
-        SettingsError: the number of prefixes differs from that of sentences, or a prefix contains the end
-            symbol, padding or a token outside the vocabulary.
-    """
-    if len(prefixes) != sentences:
-        raise SettingsError(f"{len(prefixes)} forced prefixes for {sentences} sentences: give one for each")
-    symbols = decoder.symbols
-    for number, prefix in enumerate(prefixes, start=1):
-        for token in prefix:
-            if not 0 <= token < decoder.vocabulary:
-                raise SettingsError(
-                    f"sentence {number}: token {token} of the forced prefix is outside the vocabulary of "
-                    f"{decoder.vocabulary}"
-                )
-            if token in (*symbols.ends, symbols.pad):
-                raise SettingsError(
-                    f"sentence {number}: the forced prefix holds the special token {token}: leave the end "
-                    "and padding symbols out"
-                )
-
-
 def starts_with_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
     """Return a forced prefix with ``options.first`` prepended, unless the prefix begins with it.
 
@@ -124,24 +87,6 @@ def start_token(options: SearchOptions, symbols: Symbols) -> int:
     return symbols.start if options.start is None else options.start
 
 
-def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
-    """Return the forced first tokens (sentences, width) of each sentence, FREE for none."""
-    lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (sentences,)
-    forced = np.full((len(prefixes), max(int(lengths.max()), 1)), FREE, dtype=np.int64)
-    for number, prefix in enumerate(prefixes):
-        forced[number, : len(prefix)] = prefix
-    if options.first is not None:
-        forced[lengths == 0, 0] = options.first
-    return forced
-
-
-def uncounted_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
-    """Return the number (sentences,) of first tokens excluded from the score and from its length."""
-    return np.array(
-        [0 if options.score_forced is not False else len(prefix) for prefix in prefixes], dtype=np.int64
-    )
-
-
 def banned_tokens(options: SearchOptions, symbols: Symbols) -> Ids:
     """Return the tokens banned at every step.
 
@@ -161,20 +106,16 @@ class Constraints:
         uncounted: (sentences,) first tokens excluded from the score and from its length.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        options: SearchOptions,
-        sources: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]],
-        limits: Sequence[int],
-    ) -> None:
+    def __init__(self, decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> None:
         self._options = options
         self._symbols = decoder.symbols
         self._count = 1 if options.sample or options.beam == 1 else min(2 * options.beam, decoder.vocabulary)
-        self.limits: Ids = np.array(limits, dtype=np.int64)
-        self.uncounted: Ids = uncounted_tokens(options, prefixes)
-        self._forced = forced_tokens(options, prefixes)
+        self.limits: Ids = np.array([sentence.limit for sentence in sentences], dtype=np.int64)
+        self.uncounted: Ids = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
+        width = max(len(sentence.forced) for sentence in sentences)
+        self._forced: Ids = np.full((len(sentences), max(width, 1)), FREE, dtype=np.int64)
+        for row, sentence in zip(self._forced, sentences, strict=True):
+            row[: len(sentence.forced)] = sentence.forced
         self._may_force = options.force_end or bool((self._forced != FREE).any())
         self._always_banned = banned_tokens(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
@@ -185,8 +126,8 @@ class Constraints:
             longest, seed = int(self.limits.max()), options.seed or 0
             self._draws = np.array(
                 [
-                    [uniforms(seed, source, sample, longest) for sample in range(options.nbest)]
-                    for source in sources
+                    [uniforms(seed, sentence.ids, sample, longest) for sample in range(options.nbest)]
+                    for sentence in sentences
                 ]
             )  # (sentences, samples, steps)
 

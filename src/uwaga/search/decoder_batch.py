@@ -9,88 +9,71 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, Draft, Ids, Symbols
-from uwaga.results.translation import Hypothesis
-from uwaga.search.constraints import banned_tokens, forced_tokens, start_token, uncounted_tokens
+from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, FinishedTarget, Ids, Memory, Symbols
+from uwaga.search.batch import Batch
+from uwaga.search.constraints import FREE, banned_tokens, start_token
+from uwaga.search.inputs import SearchSentence
 from uwaga.search.length_batching import next_entry
 from uwaga.search.options import SearchOptions
-from uwaga.search.rank import Ranking, StepOutcome, hypothesis
+from uwaga.search.rank import Ranking, StepOutcome
 
-if TYPE_CHECKING:
-    from uwaga.search.phrases import Phrases
-
-MAX_STEPS = 1 << 16
-"""Maximum steps; the divisors of all lengths are computed in advance."""
 MIN_DIVISORS = 1 << 9
 """Minimum number of divisors computed in advance."""
 
 
-def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
-    """Return True if the decoder's own beam search supports these options."""
-    needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
-    return decoder.beam_search is not None and not needs_steps and max(limits, default=0) <= MAX_STEPS
-
-
-class DecoderBatch:
-    """A batch with the interface and arguments of :class:`uwaga.search.beam_batch.BeamBatch`.
+class DecoderBatch(Batch):
+    """A batch that the decoder's own beam search decodes.
 
     Args:
+        decoder: the model.
+        options: how to search.
+        sentences: the sentences, in the order in which they enter.
+        pool_size: see :class:`uwaga.search.beam_batch.BeamBatch`.
         streams: report each token as it is decided.
-        drafts: the draft of each sentence, None for none; empty if no sentence has one.
     """
 
     def __init__(
         self,
         decoder: Decoder,
         options: SearchOptions,
-        sources: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]],
-        limits: Sequence[int],
+        sentences: Sequence[SearchSentence],
         pool_size: int,
-        phrases: Sequence[Phrases | None] | None = None,
         streams: bool = False,
-        drafts: Sequence[Draft | None] = (),
     ) -> None:
-        self._streams, self._drafts = streams, drafts
-        self._decoder, self._options, self._sources = decoder, options, sources
-        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
-        self._limits: Ids = np.array(limits, dtype=np.int64)
-        self._forced = forced_tokens(options, prefixes)
-        self._uncounted = uncounted_tokens(options, prefixes)
-        self._phrases = phrases
-        self._entered = 0
-        longest = int(self._limits.max())
+        super().__init__(decoder, options, sentences)
+        self._streams = streams
+        self._forced_width = max(1, *(len(sentence.forced) for sentence in sentences))
+        self._has_phrases = any(sentence.phrases is not None for sentence in sentences)
+        self._has_drafts = any(sentence.draft is not None for sentence in sentences)
+        longest = max(sentence.limit for sentence in sentences)
         continues_word = None
-        if phrases is not None:
+        if self._has_phrases:
             from uwaga.search.phrases import word_continuations
 
-            continues_word = word_continuations(phrases)
+            continues_word = word_continuations([sentence.phrases for sentence in sentences])
         self._search = _start_search(decoder, options, pool_size, longest, continues_word, streams)
 
     @property
-    def running(self) -> Ids:
-        """(sentences,) source tokens of the sentences being decoded."""
-        return np.asarray(self._lengths[self._search.running])
+    def _running(self) -> Ids:
+        return self._search.running
 
-    @property
-    def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in order."""
-        return self._lengths[self._entered :]
-
-    def admit(self, count: int) -> None:
-        """Add the next ``count`` sentences."""
-        entering = slice(self._entered, self._entered + count)
-        memory = self._decoder.encode(self._sources[entering])
-        constraints = self._limits[entering], self._uncounted[entering], self._forced[entering]
-        phrases = () if self._phrases is None else self._phrases[entering]
-        tables = [None if phrase is None else phrase.tables for phrase in phrases]
-        self._search.enter(memory, *constraints, tables, self._drafts[entering])
-        self._entered += count
+    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+        limits: Ids = np.array([sentence.limit for sentence in entering], dtype=np.int64)
+        uncounted: Ids = np.array([sentence.uncounted for sentence in entering], dtype=np.int64)
+        forced: Ids = np.full((len(entering), self._forced_width), FREE, dtype=np.int64)
+        for row, sentence in zip(forced, entering, strict=True):
+            row[: len(sentence.forced)] = sentence.forced
+        tables = [
+            None if sentence.phrases is None else sentence.phrases.tables
+            for sentence in entering
+            if self._has_phrases
+        ]
+        drafts = [sentence.draft for sentence in entering if self._has_drafts]
+        self._search.enter(memory, limits, uncounted, forced, tables, drafts)
 
     def step(self) -> StepOutcome | None:
         """Run steps until other sentences may enter or all are finished; a single step when streaming."""
@@ -108,18 +91,10 @@ class DecoderBatch:
         log_probs = np.array([log_prob for _, _, log_prob in decided], dtype=np.float64)
         return StepOutcome(extended, tokens, log_probs, np.setdiff1d(before, self._search.running))
 
-    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
-        """Return the n-best list of each sentence."""
-        ends, finished = self._decoder.symbols.end_symbols, self._search.finished()
-        return [
-            [
-                hypothesis(
-                    target.tokens, target.log_probs, None, target.score, target.truncated, ends, target.draft
-                )
-                for target in finished[index]
-            ]
-            for index in indices.tolist()
-        ]
+    def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
+        """See :meth:`uwaga.search.batch.Batch.finished`."""
+        finished = self._search.finished()
+        return [finished[index] for index in indices.tolist()]
 
 
 def _start_search(

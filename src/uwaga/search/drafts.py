@@ -12,37 +12,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.decoder import Decoder, Draft, FinishedTarget, Ids, State, Step, target_limit
+from uwaga.decoder import Decoder, Draft, FinishedTarget, Ids, Memory, Step, target_limit
 from uwaga.errors import SettingsError
-from uwaga.results.translation import DraftUse, Hypothesis
+from uwaga.results.translation import DraftUse
+from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import IMPOSSIBLE_LOG_PROB, nan_error
 from uwaga.search.blocks import BlockCursor, BlockDrafts
-from uwaga.search.constraints import Constraints, banned_tokens, start_token, starts_with_first
+from uwaga.search.constraints import banned_tokens, start_token, starts_with_first
+from uwaga.search.inputs import SearchSentence
 from uwaga.search.options import SearchOptions
-from uwaga.search.rank import Ranking, StepOutcome, hypothesis
+from uwaga.search.rank import Ranking, StepOutcome
 
 MISSING_COST = 5
 """Cost of a target token that the draft lacks; skipping a token of the draft costs 1."""
 INITIAL_WINDOW, MAX_WINDOW = 7, 63
 """Initial and maximum number of tokens to propose: with the last token, multiples of 8 rows of a product."""
-
-
-def checked_drafts(
-    decoder: Decoder, options: SearchOptions, drafts: Sequence[Draft | None] | None, limits: Sequence[int]
-) -> list[Draft | None]:
-    """Return the draft of each sentence, None for none, cut at the first end symbol.
-
-    Its tokens are limited to ``limits``, the maximum target tokens of each sentence.
-    """
-    if drafts is None or not any(draft is not None for draft in drafts):
-        return [None] * len(limits)
-    if len(drafts) != len(limits):
-        raise SettingsError(f"{len(drafts)} drafts for {len(limits)} sentences: give one for each, or none")
-    _check_greedy(options)
-    return [
-        None if draft is None else _checked(decoder, options, draft, number, limit)
-        for number, (draft, limit) in enumerate(zip(drafts, limits, strict=True), 1)
-    ]
 
 
 def checked_drafter(decoder: Decoder, options: SearchOptions, drafter: Decoder) -> Decoder:
@@ -63,15 +47,21 @@ def _check_greedy(options: SearchOptions) -> None:
         raise SettingsError("drafts need greedy search: set beam to 1 and leave out sample and mbr")
 
 
-def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int, limit: int) -> Draft | None:
+def checked_draft(
+    decoder: Decoder, options: SearchOptions, draft: Draft, limit: int, label: str
+) -> Draft | None:
+    """Return the draft of a sentence, cut at the first end symbol and at ``limit``; None if it is empty.
+
+    ``limit`` is the maximum number of target tokens, ``label`` the name of the sentence in messages.
+    """
+    _check_greedy(options)
     if not 0 <= draft.bias < 0.5:
         raise SettingsError(f"bias must be from 0 to below 0.5, not {draft.bias}")
     tokens = [int(token) for token in draft.tokens]
     for token in tokens:
         if not 0 <= token < decoder.vocabulary:
             raise SettingsError(
-                f"sentence {number}: token {token} of the draft is outside the vocabulary of "
-                f"{decoder.vocabulary}"
+                f"{label}: token {token} of the draft is outside the vocabulary of {decoder.vocabulary}"
             )
     ends = decoder.symbols.ends
     tokens = tokens[: next((index for index, token in enumerate(tokens) if token in ends), len(tokens))]
@@ -174,79 +164,62 @@ class _Target:
             return -1
         return self.cursor.tokens[position]
 
+    def finished_targets(self) -> list[FinishedTarget]:
+        """Return the target, once it is finished."""
+        if self.finished is None:
+            return []
+        attention = np.stack(self.attention) if self.attention else None
+        draft = None if self.cursor is None else self.cursor.use
+        return [FinishedTarget(self.tokens, self.log_probs, *self.finished, draft, attention)]
 
-class DraftBatch:
-    """A batch of sentences with drafts, with the interface of :class:`uwaga.search.beam_batch.BeamBatch`.
 
-    A decoder without ``verify`` makes ordinary steps; a bias still applies. With a ``drafter`` every sentence
-    is drafted block by block, and ``drafts`` are ignored.
+class DraftBatch(StepBatch):
+    """A batch of sentences with drafts.
+
+    A decoder without ``verify`` makes ordinary steps; a bias still applies.
+
+    Args:
+        decoder: the model.
+        options: how to search.
+        sentences: the sentences, in the order in which they enter.
+        ranking: length normalisation; None for that of the options.
+        drafter: a smaller model that drafts for every sentence, block by block; the sentences then have no
+            drafts.
     """
 
     def __init__(
         self,
         decoder: Decoder,
         options: SearchOptions,
-        sources: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]],
-        limits: Sequence[int],
-        drafts: Sequence[Draft | None],
-        *,
+        sentences: Sequence[SearchSentence],
         ranking: Ranking | None = None,
-        uncounted: Ids | None = None,
         drafter: Decoder | None = None,
     ) -> None:
+        super().__init__(decoder, options, sentences, ranking)
         self._blocks: BlockDrafts | None = None
         if drafter is not None and decoder.verify is not None:
             self._blocks = BlockDrafts(drafter, banned_tokens(options, decoder.symbols))
-        self._decoder, self._options, self._sources = decoder, options, sources
-        self._constraints = Constraints(decoder, options, sources, prefixes, limits)
-        if uncounted is not None:
-            self._constraints.uncounted = uncounted
-        self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
-        self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         start = start_token(options, decoder.symbols)
         blocks = self._blocks is not None
-        self._targets = [_Target(start, draft, blocks) for draft in drafts or [None] * len(sources)]
-        self._running: list[int] = []
-        self._entered = 0
-        self._state: State | None = None
+        self._targets = [_Target(start, sentence.draft, blocks) for sentence in sentences]
 
-    @property
-    def running(self) -> Ids:
-        """(sentences,) source tokens of the sentences being decoded."""
-        return np.asarray(self._lengths[self._running])
-
-    @property
-    def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in order."""
-        return self._lengths[self._entered :]
-
-    def admit(self, count: int) -> None:
-        """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
-        indices = range(self._entered, self._entered + count)
-        sources = [self._sources[index] for index in indices]
-        state = self._decoder.start(self._decoder.encode(sources), 1)
+    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+        super()._enter(entering, memory)
         if self._blocks is not None:
-            self._blocks.admit(sources)
-        if self._running:
-            assert self._decoder.join is not None
-            assert self._state is not None
-            state = self._decoder.join(self._state, state)
-        self._state = state
-        self._running += indices
-        self._entered += count
+            self._blocks.admit([sentence.ids for sentence in entering])
 
     def step(self) -> StepOutcome:
         """Run the model on the last token and the proposed tokens of each sentence."""
+        indices: list[int] = self._indices.tolist()
         if self._blocks is not None:
-            cursors = [self._targets[index].cursor for index in self._running]
-            limits = list(map(self._draft_limit, self._running))
+            cursors = [self._targets[index].cursor for index in indices]
+            limits = list(map(self._draft_limit, indices))
             self._blocks.draft([cursor for cursor in cursors if isinstance(cursor, BlockCursor)], limits)
-        inputs = [[self._targets[index].last, *self._proposal(index)] for index in self._running]
+        inputs = [[self._targets[index].last, *self._proposal(index)] for index in indices]
         step = self._read(inputs)
         rows, extended, finished, row = [], [], [], 0
         running: list[int] = []
-        for index, tokens in zip(self._running, inputs, strict=True):
+        for index, tokens in zip(indices, inputs, strict=True):
             target = self._targets[index]
             accepted = 0
             while True:
@@ -275,10 +248,10 @@ class DraftBatch:
             self._state = step.state.select(np.array(rows, dtype=np.int64))
         else:
             self._state = step.state
-        if self._blocks is not None and len(running) < len(self._running):
-            positions = {index: position for position, index in enumerate(self._running)}
+        if self._blocks is not None and len(running) < len(indices):
+            positions = {index: position for position, index in enumerate(indices)}
             self._blocks.select(np.array([positions[index] for index in running], dtype=np.int64))
-        self._running = running
+        self._indices = np.array(running, dtype=np.int64)
         return StepOutcome(
             np.array([index for index, _, _ in extended], dtype=np.int64),
             np.array([token for _, token, _ in extended], dtype=np.int64),
@@ -297,21 +270,21 @@ class DraftBatch:
         longest = int(self._constraints.limits[index])
         if self._blocks is not None:
             drafter = self._blocks.drafter
-            limit = target_limit(drafter, len(self._sources[index]))
+            limit = target_limit(drafter, len(self._sentences[index].ids))
             longest = longest if limit is None else min(longest, limit)
         return longest - len(self._targets[index].tokens) - 1
 
     def _read(self, inputs: list[list[int]]) -> Step:
         counts = list(map(len, inputs))
-        indices = np.repeat(np.array(self._running, dtype=np.int64), counts)
-        lengths = [len(self._targets[index].tokens) for index in self._running]
+        indices = np.repeat(self._indices, counts)
+        lengths = [len(self._targets[index].tokens) for index in self._indices]
         steps = np.array(
             [1 + n + i for n, c in zip(lengths, counts, strict=True) for i in range(c)], dtype=np.int64
         )
         favoured = np.array(
             [
                 [self._targets[index].favoured(offset)]
-                for index, count in zip(self._running, counts, strict=True)
+                for index, count in zip(self._indices, counts, strict=True)
                 for offset in range(count)
             ],
             dtype=np.int64,
@@ -334,7 +307,7 @@ class DraftBatch:
         """Return the tokens (rows, target) before that of each row, padded with -1 on the left."""
         rows = [
             [*self._targets[index].tokens, *tokens[1 : offset + 1]]
-            for index, tokens in zip(self._running, inputs, strict=True)
+            for index, tokens in zip(self._indices, inputs, strict=True)
             for offset in range(len(tokens))
         ]
         history = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
@@ -381,36 +354,5 @@ class DraftBatch:
         return float(target.rank / self._ranking.divisor(depth)[0])
 
     def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence, as :meth:`uwaga.decoder.BeamSearch.finished` does."""
-        return [
-            []
-            if target.finished is None
-            else [
-                FinishedTarget(
-                    target.tokens,
-                    target.log_probs,
-                    target.finished[0],
-                    target.finished[1],
-                    _draft_use(target),
-                )
-            ]
-            for target in (self._targets[index] for index in indices.tolist())
-        ]
-
-    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
-        """Return the n-best list of each sentence."""
-        results = []
-        for index, nbest in zip(indices.tolist(), self.finished(indices), strict=True):
-            attention = np.stack(self._targets[index].attention) if self._targets[index].attention else None
-            ends = self._decoder.symbols.end_symbols
-            results.append(
-                [
-                    hypothesis(target.tokens, target.log_probs, attention, *target[2:4], ends, target.draft)
-                    for target in nbest
-                ]
-            )
-        return results
-
-
-def _draft_use(target: _Target) -> DraftUse | None:
-    return None if target.cursor is None else target.cursor.use
+        """See :meth:`uwaga.search.batch.Batch.finished`."""
+        return [self._targets[index].finished_targets() for index in indices.tolist()]

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Choice, Decoder, Ids, LogProbs
 from uwaga.results.translation import Hypothesis
+from uwaga.search.constraints import start_token
+from uwaga.search.inputs import SearchInput
 from uwaga.search.length_batching import length_batches
+from uwaga.search.options import SearchOptions
 
 MAX_LOGITS = 1 << 24
 """Maximum number of log-probabilities in a step."""
@@ -32,10 +35,9 @@ def entropy(log_probs: LogProbs) -> NDArray[np.float64]:
 
 def with_entropies(
     decoder: Decoder,
-    sources: Sequence[Sequence[int]],
+    sentences: Sequence[SearchInput],
     nbest_lists: Sequence[Sequence[Hypothesis]],
-    start: int,
-    batch_tokens: int,
+    options: SearchOptions,
 ) -> list[list[Hypothesis]]:
     """Return hypotheses with the entropy at each token, by force-decoding them.
 
@@ -44,11 +46,11 @@ def with_entropies(
 
     Args:
         decoder: the model.
-        sources: token ids of each sentence, with its end symbol.
+        sentences: what the hypotheses translate.
         nbest_lists: hypotheses of each sentence.
-        start: token that decoding starts from.
-        batch_tokens: tokens processed together, counting padding.
+        options: those of the search.
     """
+    start = start_token(options, decoder.symbols)
     positions = [
         (index, number)
         for index, hypothesis_list in enumerate(nbest_lists)
@@ -56,9 +58,10 @@ def with_entropies(
     ]
     results = [list(hypothesis_list) for hypothesis_list in nbest_lists]
     lengths = [
-        max(len(sources[index]), len(results[index][number].token_scores)) for index, number in positions
+        max(len(sentences[index].ids), len(results[index][number].token_scores))
+        for index, number in positions
     ]
-    budget = max(1, min(batch_tokens, MAX_LOGITS // decoder.vocabulary))
+    budget = max(1, min(options.batch_tokens, MAX_LOGITS // decoder.vocabulary))
     for batch in length_batches(lengths, 1, budget):
         # Longest first, so that finished ones are at the end.
         ordered = sorted(
@@ -66,7 +69,8 @@ def with_entropies(
             key=lambda position: -len(results[position[0]][position[1]].token_scores),
         )
         hypotheses = [results[index][number] for index, number in ordered]
-        entropies = _forced_entropies(decoder, [sources[index] for index, _ in ordered], hypotheses, start)
+        sources = [sentences[index].ids for index, _ in ordered]
+        entropies = _forced_entropies(decoder, sources, hypotheses, start)
         for (index, number), values in zip(ordered, entropies, strict=True):
             results[index][number] = replace(results[index][number], entropies=tuple(values))
     return results

@@ -18,9 +18,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import Ids
-from uwaga.results.attention import Floats
-from uwaga.results.translation import DraftUse, Hypothesis
+from uwaga.decoder import FinishedTarget, Ids
+from uwaga.results.translation import Hypothesis
 from uwaga.search.options import SearchOptions
 
 Scores = NDArray[np.float64]
@@ -162,27 +161,20 @@ class StepOutcome:
     finished: Ids
 
 
-def hypothesis(
-    tokens: list[int],
-    token_scores: list[float],
-    attention: Floats | None,
-    score: float,
-    truncated: bool,
-    end_symbols: Collection[int],
-    draft: DraftUse | None = None,
-) -> Hypothesis:
+def hypothesis(target: FinishedTarget, end_symbols: Collection[int]) -> Hypothesis:
     """Return a hypothesis without its end symbol, whose score is retained unless it is truncated."""
+    tokens, token_scores, attention = target.tokens, target.log_probs, target.attention
     if tokens and tokens[-1] in end_symbols:
         tokens = tokens[:-1]
-    if truncated:
+    if target.truncated:
         token_scores = token_scores[: len(tokens)]
         attention = None if attention is None else attention[: len(tokens)]
     return Hypothesis(
         tokens=tuple(tokens),
-        score=score,
+        score=target.score,
         log_prob=math.fsum(token_scores),
         token_scores=tuple(token_scores),
-        truncated=truncated,
+        truncated=target.truncated,
         attention=attention,
-        draft=draft,
+        draft=target.draft,
     )

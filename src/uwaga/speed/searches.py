@@ -13,7 +13,7 @@ from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, PackedWeights
-from uwaga.search import SearchOptions, search
+from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.speed.machine import Limits, MeasurementCallback
 from uwaga.speed.report import Bound, Numbers, SearchRate
 
@@ -143,4 +143,5 @@ def search_fixed(model: Decoder, sources: Sequence[Sequence[int]], beam: int, ta
     options = SearchOptions(
         beam=beam, max_length=target, min_length=target, max_ratio=math.inf, batch_tokens=1 << 20
     )
-    return sum(len(hypothesis.tokens) for [hypothesis] in search(model, sources, options))
+    sentences = list(map(SearchInput, sources))
+    return sum(len(hypothesis.tokens) for [hypothesis] in search(model, sentences, options))

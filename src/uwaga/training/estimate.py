@@ -21,8 +21,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model, check_model
-from uwaga.search import SearchOptions, from_settings
-from uwaga.search.search import search
+from uwaga.search import SearchInput, SearchOptions, from_settings, search
 from uwaga.settings import CorpusSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.base import Base, open_base
@@ -143,15 +142,15 @@ def _validation_seconds(
     rows = zip(
         batch.source[:_DECODED_SENTENCES].tolist(), batch.source_lengths[:_DECODED_SENTENCES], strict=True
     )
-    sources = [row[:length] for row, length in rows]
+    sentences = [SearchInput(row[:length]) for row, length in rows]
     start = time.perf_counter()
     mean_loss(model, [batch], training.precision)
     scored = time.perf_counter()
     if training.validation_sentences:
-        search(validation_decoder(model), sources, options)
+        search(validation_decoder(model), sentences, options)
     end = time.perf_counter()
     per_pair = (scored - start) * length / batch.tokens
-    per_translation = (end - scored) * length / int(batch.target_lengths[: len(sources)].sum())
+    per_translation = (end - scored) * length / int(batch.target_lengths[: len(sentences)].sum())
     seconds = 0.0
     for corpora in (data.dev, *data.also.values()):
         pairs = _pairs(data.resolve(corpora)) or training.validation_sentences

@@ -20,8 +20,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.recurrent import Recurrent
 from uwaga.models.transformer import Transformer
-from uwaga.search import SearchOptions
-from uwaga.search.search import search
+from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import TrainingSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.step import batch_loss
@@ -152,8 +151,8 @@ def validate(
         if not pairs:
             return Validation(loss)
         options = search_options.changed({"beam": training.validation_beam})
-        sources = [source.add_special_tokens(source.encode(pair.source)) for pair in pairs]
-        results = search(validation_decoder(model), sources, options)
+        sentences = [SearchInput(source.add_special_tokens(source.encode(pair.source))) for pair in pairs]
+        results = search(validation_decoder(model), sentences, options)
         texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in results]
         report = evaluate(
             texts,

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
 from uwaga.results.translation import Hypothesis
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.text import Sentence
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
+LINE_BREAK = re.compile(r"[\r\n]")
 UNNAMED = frozenset({"", "src", "tgt", "und"})
 
 LONGEST_PERIOD = 12
@@ -111,3 +113,15 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
 def mean_score(hypothesis: Hypothesis) -> float:
     """Return the log-probability of a hypothesis per token, end symbol counted."""
     return hypothesis.log_prob / max(1, len(hypothesis.token_scores))
+
+
+def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
+    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
+
+    Args:
+        tokens: of the translation.
+        target: their tokeniser.
+        sentence: what they translate; if no mark ends it, none ends the text.
+    """
+    text = LINE_BREAK.sub(" ", target.decode(tokens))
+    return without_stop(text) if sentence is not None and sentence.is_bare else text

@@ -36,12 +36,7 @@ class ListedDrafter:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
         if len(sentences) <= MAX_DRAFTED:
             plain = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
-            sources, prefixes = (
-                [sentence.ids for sentence in sentences],
-                [sentence.prefix for sentence in sentences],
-            )
-            lists = search(self.decoder, sources, plain, prefixes=prefixes)
-            set_hypotheses(sentences, lists)
+            set_hypotheses(sentences, search(self.decoder, sentences, plain))
             for sentence in sentences:
                 sentence.draft = Draft(sentence.hypotheses[0].tokens)
         return None

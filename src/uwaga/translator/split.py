@@ -331,7 +331,7 @@ class Segmenter:
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copied = translates(self.languages) and is_copied(part)
         copy = BLANKS.sub(" ", part.strip()) if copied else None
-        return Sentence(ids, self._space(), copy, span=(start, start + len(part)), text=part)
+        return Sentence(ids, after=self._space(), copy=copy, span=(start, start + len(part)), text=part)
 
     def _space(self) -> str:
         """Return the separator between two sentences of the target language."""

@@ -7,12 +7,10 @@ from itertools import pairwise
 
 from uwaga.decoder import Decoder
 from uwaga.results.translation import Translation
-from uwaga.search import SearchOptions, stream
-from uwaga.search.search import Drafts
-from uwaga.translator.checks import STOPS, without_stop
+from uwaga.search import SearchInput, SearchOptions, stream
+from uwaga.translator.checks import STOPS, sentence_text, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
 from uwaga.translator.layers.failures import check_string
-from uwaga.translator.layers.search import sentence_text
 from uwaga.translator.layers.sentences import prepare, translate_passages
 from uwaga.translator.pipeline import translate_requests
 from uwaga.translator.plan import Plan, Stage
@@ -53,27 +51,25 @@ class GrowingText:
 
 def grow(
     decoder: Decoder,
-    source: Sequence[int],
+    sentence: SearchInput,
     options: SearchOptions,
     decode: Callable[[Sequence[int]], str],
-    prefix: Sequence[int] = (),
-    drafts: Drafts | None = None,
+    drafter: Decoder | None = None,
 ) -> Generator[str, None, bool]:
     """Search one target and yield its text as it grows; no piece is empty.
 
     Args:
         decoder: the model.
-        source: token ids with their end symbol, or a prompt.
+        sentence: what to translate, or a prompt.
         options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: from the target's tokens to text.
-        prefix: tokens that the target begins with.
-        drafts: as of :func:`uwaga.search.search`.
+        drafter: as of :func:`uwaga.search.search`.
 
     Returns:
         whether a limit cut the target.
     """
     growing, truncated = GrowingText(decode), False
-    for event in stream(decoder, [source], options, prefixes=[prefix], drafts=drafts):
+    for event in stream(decoder, [sentence], options, drafter=drafter):
         if event.hypothesis is not None:
             piece = growing.finish(event.hypothesis.tokens)
             truncated = event.hypothesis.truncated
@@ -142,8 +138,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
             yield sentence.copy or ""
         else:
             drafter = draft_by_model(stage, [sentence]) if passage.draft is None else None
-            drafts = [sentence.draft] if sentence.draft is not None else drafter
-            pieces = grow(stage.model.decoder, sentence.ids, stage.options, decode, sentence.prefix, drafts)
+            pieces = grow(stage.model.decoder, sentence, stage.options, decode, drafter)
             if sentence.is_bare:
                 pieces = _without_stop(pieces)
             truncated = (yield from pieces) or truncated

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from uwaga.markup.inline import Inline, Tag, join_parts
 from uwaga.results.translation import Hypothesis, Span, Translation
+from uwaga.search import SearchInput
 
 if TYPE_CHECKING:
     from uwaga.alignment.piece_alignment import PieceAlignment
-    from uwaga.decoder import Draft
     from uwaga.errors import DataError
     from uwaga.markup.symbols import Symbol
-    from uwaga.search.phrases import Phrases
     from uwaga.terms.apply import SentenceTerms
 
 
@@ -115,11 +114,14 @@ class TranslatedInline:
 
 
 @dataclass(eq=False)
-class Sentence:
+class Sentence(SearchInput):
     """One input of a model, from the split to the assembled text.
 
     Attributes:
         ids: its tokens, end symbol included.
+        prefix: tokens that the translation begins with.
+        phrases: what the translation must contain.
+        draft: a probable translation.
         after: separates its translation from the next.
         copy: the translation if that is the text itself, or a single term; None for a sentence to search.
         is_glued: True if the sentence was split inside a word that continues in the next part.
@@ -127,26 +129,19 @@ class Sentence:
         span: its span in the passage.
         text: the text of the span.
         origin: the first model's input for it in a chain; None for the first model.
-        prefix: tokens that the translation begins with.
         terms: terms of a glossary in it.
-        draft: a probable translation.
-        phrases: what the translation must contain.
         hypotheses: the n-best list, best first; empty for a sentence that is copied.
         translation: the text of the first hypothesis, or the copy.
     """
 
-    ids: tuple[int, ...]
-    after: str
+    after: str = ""
     copy: str | None = None
     is_glued: bool = False
     is_bare: bool = False
     span: Span = (0, 0)
     text: str = ""
     origin: str | None = None
-    prefix: Sequence[int] = ()
     terms: SentenceTerms | None = None
-    draft: Draft | None = None
-    phrases: Phrases | None = None
     hypotheses: list[Hypothesis] = field(default_factory=list)
     translation: str = ""
 

@@ -606,7 +606,7 @@ class Translator:
             return best
         [ids], [forced] = model.pair_ids([(source, target)])
         hypothesis = force_recorded(model.decoder, ids, forced, model.decoding.start)
-        sentence = Sentence(ids, "", span=(0, len(source)), hypotheses=[hypothesis])
+        sentence = Sentence(ids, span=(0, len(source)), hypotheses=[hypothesis])
         return join_sentences(Passage("", [sentence], text=source), 1, model.source, model.target)
 
 

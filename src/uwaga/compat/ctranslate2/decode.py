@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from uwaga.decoder import Decoder, target_limit
 from uwaga.results.translation import Hypothesis
-from uwaga.search import SearchOptions, search, stream
+from uwaga.search import SearchInput, SearchOptions, search, stream
 from uwaga.search.search import StreamEvent
 
 Ids = Sequence[int]
@@ -79,8 +79,8 @@ def decode(
         for index in pending:
             results[index] = _alternatives(decoder, sources[index], prefixes[index], options, alternatives)
     elif pending:
-        inputs = [sources[index] for index in pending], options
-        lists = search(decoder, *inputs, prefixes=[prefixes[index] for index in pending])
+        inputs = [SearchInput(sources[index], prefixes[index]) for index in pending]
+        lists = search(decoder, inputs, options)
         results |= zip(pending, lists, strict=True)
     return [_sort_samples(results[index], options) for index in range(len(sources))]
 
@@ -119,7 +119,7 @@ def _alternatives(
         max_length=length,
         early_stopping=True,
     )
-    [candidates] = search(decoder, [source], next_token_options, prefixes=[prefix])
+    [candidates] = search(decoder, [SearchInput(source, prefix)], next_token_options)
     candidates = [
         candidate
         for candidate in candidates
@@ -129,12 +129,8 @@ def _alternatives(
     if length >= options.max_length or not candidates:
         return [replace(candidate, score=candidate.token_scores[-1]) for candidate in candidates]
     continuation_options = replace(options, nbest=1, score_forced=False)
-    continuations = search(
-        decoder,
-        [source] * len(candidates),
-        continuation_options,
-        prefixes=[candidate.tokens for candidate in candidates],
-    )
+    inputs = [SearchInput(source, candidate.tokens) for candidate in candidates]
+    continuations = search(decoder, inputs, continuation_options)
     return [
         replace(best, score=first.token_scores[-1] + best.score)
         for first, (best, *_) in zip(candidates, continuations, strict=True)
@@ -216,7 +212,7 @@ def decode_steps(
             sample_options = (
                 replace(options, nbest=1, seed=seeds.getrandbits(32)) if options.sample else options
             )
-            events = stream(decoder, [source], sample_options, prefixes=[prefix])
+            events = stream(decoder, [SearchInput(source, prefix)], sample_options)
             limits = (options.max_length, target_limit(decoder, len(source)))
             max_tokens = min(limit for limit in limits if limit is not None)
             running.append(_IncrementalHypothesis(index, number, events, prefix, sample_options, max_tokens))

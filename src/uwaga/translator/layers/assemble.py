@@ -13,8 +13,7 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import DraftUse, Hypothesis, Span, Translation
 from uwaga.settings import link_model
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.checks import quality_warnings
-from uwaga.translator.layers.search import sentence_text
+from uwaga.translator.checks import quality_warnings, sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uwaga.search.constraints import start_token
 from uwaga.search.entropy import with_entropies
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, set_hypotheses
@@ -12,8 +11,5 @@ from uwaga.translator.text import Sentence, set_hypotheses
 
 def add_entropies(stage: Stage, sentences: Sequence[Sentence]) -> None:
     """Set the ``entropies`` of the hypotheses of sentences."""
-    decoder, options = stage.search_decoder, stage.options
-    start = start_token(options, decoder.symbols)
-    sources = [sentence.ids for sentence in sentences]
     lists = [sentence.hypotheses for sentence in sentences]
-    set_hypotheses(sentences, with_entropies(decoder, sources, lists, start, options.batch_tokens))
+    set_hypotheses(sentences, with_entropies(stage.search_decoder, sentences, lists, stage.options))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
-from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.checks import without_stop
+from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
-from uwaga.translator.text import Sentence, set_hypotheses
+from uwaga.translator.text import Sentence
 
 WIDENINGS = (2, 4, 8)
 """Factors by which a beam is widened that holds too few different texts."""
-LINE_BREAK = re.compile(r"[\r\n]")
 
 
 Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
@@ -32,16 +29,9 @@ def choose_search(options: SearchOptions) -> Search:
 
 def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
     """Set the n-best lists of sentences, as the search returns them."""
-    drafts = [sentence.draft for sentence in sentences]
-    lists = search(
-        stage.search_decoder,
-        [sentence.ids for sentence in sentences],
-        options,
-        prefixes=[sentence.prefix for sentence in sentences],
-        phrases=[sentence.phrases for sentence in sentences],
-        drafts=drafts if any(drafts) else stage.drafter,
-    )
-    set_hypotheses(sentences, lists)
+    lists = search(stage.search_decoder, sentences, options, drafter=stage.drafter)
+    for sentence, hypotheses in zip(sentences, lists, strict=True):
+        sentence.hypotheses = hypotheses
 
 
 def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
@@ -94,15 +84,3 @@ def _search_different(stage: Stage, sentences: Sequence[Sentence], options: Sear
                 texts[sentence].setdefault(text, hypothesis)
     for sentence in sentences:
         sentence.hypotheses = list(texts[sentence].values())[: options.nbest]
-
-
-def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
-    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
-
-    Args:
-        tokens: of the translation.
-        target: their tokeniser.
-        sentence: what they translate; if no mark ends it, none ends the text.
-    """
-    text = LINE_BREAK.sub(" ", target.decode(tokens))
-    return without_stop(text) if sentence is not None and sentence.is_bare else text

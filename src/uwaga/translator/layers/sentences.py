@@ -24,7 +24,7 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     """
     for passage in passages:
         prepare(stage, passage)
-    if stage.takes_drafts:
+    if stage.takes_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
         stage = replace(stage, drafter=add_drafts(stage, passages))
     sentences = [sentence for passage in passages for sentence in passage.sentences if sentence.is_searched]
     options = replace(stage.options, entropy=False)  # added below, to the hypotheses that are returned

@@ -21,13 +21,13 @@ from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.words import word_spans
 from uwaga.decoder import target_limit
 from uwaga.results.translation import Hypothesis, Span, TermUse, Translation, WordAlignment
-from uwaga.search import search
+from uwaga.search import SearchInput, search
 from uwaga.search.phrases import Phrases
 from uwaga.terms.apply import SentenceTerms, find_occurrences
 from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
-from uwaga.translator.layers.search import sentence_text
+from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
@@ -181,10 +181,8 @@ def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermS
         return
     lists = search(
         stage.search_decoder,
-        [request.sentence.sentence.ids for request in searches],
+        [SearchInput(request.sentence.sentence.ids, request.prefix, request.phrases) for request in searches],
         replace(stage.options, entropy=False, nbest=stage.options.beam),
-        prefixes=[request.prefix for request in searches],
-        phrases=[request.phrases for request in searches],
     )
     for request, hypotheses in zip(searches, lists, strict=True):
         for hypothesis in hypotheses:

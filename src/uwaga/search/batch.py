@@ -1,0 +1,112 @@
+"""Sentences that are decoded together: what every batch does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from uwaga.decoder import Decoder, FinishedTarget, Ids, Memory, State
+from uwaga.results.translation import Hypothesis
+from uwaga.search.constraints import Constraints
+from uwaga.search.inputs import SearchSentence
+from uwaga.search.options import SearchOptions
+from uwaga.search.rank import Ranking, StepOutcome, hypothesis
+
+
+class Batch(ABC):
+    """Sentences that enter a batch, are decoded step by step, and leave it; a sentence is named by its index.
+
+    Args:
+        decoder: the model.
+        options: how to search.
+        sentences: the sentences, in the order in which they enter.
+    """
+
+    def __init__(self, decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> None:
+        self._decoder, self._options, self._sentences = decoder, options, sentences
+        self._lengths: Ids = np.array([len(sentence.ids) for sentence in sentences], dtype=np.int64)
+        self._entered = 0
+
+    @property
+    def running(self) -> Ids:
+        """(sentences,) source tokens of the sentences being decoded."""
+        return np.asarray(self._lengths[self._running])
+
+    @property
+    def waiting(self) -> Ids:
+        """(sentences,) source tokens of the sentences that have not entered, in order."""
+        return self._lengths[self._entered :]
+
+    def admit(self, count: int) -> None:
+        """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
+        entering = self._sentences[self._entered : self._entered + count]
+        memory = self._decoder.encode([sentence.ids for sentence in entering])
+        self._enter(entering, memory)
+        self._entered += count
+
+    @abstractmethod
+    def step(self) -> StepOutcome | None:
+        """Decode at least one more token of each sentence; None if a batch does not report single tokens."""
+
+    @abstractmethod
+    def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
+        """Return the n-best list of each sentence, as :meth:`uwaga.decoder.BeamSearch.finished` does."""
+
+    def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
+        """Return the n-best list of each sentence."""
+        ends = self._decoder.symbols.end_symbols
+        return [[hypothesis(target, ends) for target in nbest] for nbest in self.finished(indices)]
+
+    @property
+    @abstractmethod
+    def _running(self) -> Ids:
+        """(sentences,) the sentences being decoded."""
+
+    @abstractmethod
+    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+        """Add encoded sentences, the next ones in order."""
+
+
+class StepBatch(Batch):
+    """A batch whose steps are those of the decoder.
+
+    Args:
+        decoder: the model.
+        options: how to search.
+        sentences: the sentences, in the order in which they enter.
+        ranking: length normalisation; None for that of the options.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        options: SearchOptions,
+        sentences: Sequence[SearchSentence],
+        ranking: Ranking | None = None,
+    ) -> None:
+        super().__init__(decoder, options, sentences)
+        self._constraints = Constraints(decoder, options, sentences)
+        self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
+        self._indices: Ids = np.zeros(0, dtype=np.int64)  # the sentences being decoded
+        self._state: State | None = None
+
+    @property
+    def _running(self) -> Ids:
+        return self._indices
+
+    @abstractmethod
+    def step(self) -> StepOutcome:
+        """Decode at least one more token of each sentence."""
+
+    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+        state = self._decoder.start(memory, self._options.rows)
+        if len(self._indices):
+            assert self._decoder.join is not None
+            assert self._state is not None
+            state = self._decoder.join(self._state, state)
+        self._state = state
+        self._indices = np.concatenate(
+            [self._indices, np.arange(self._entered, self._entered + len(entering))]
+        )

@@ -1,0 +1,82 @@
+"""Which kind of batch decodes the sentences of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from uwaga.decoder import Decoder
+from uwaga.search.batch import Batch
+from uwaga.search.inputs import SearchSentence
+from uwaga.search.options import SearchOptions
+
+
+@dataclass(frozen=True)
+class BatchMaker:
+    """Makes the batches of a search.
+
+    ``streaming``: the batches report each token as it is decoded. ``drafter``: a smaller model that drafts
+    for all sentences.
+    """
+
+    decoder: Decoder
+    options: SearchOptions
+    streaming: bool = False
+    drafter: Decoder | None = None
+
+    @property
+    def can_join(self) -> bool:
+        """True if sentences can enter a batch in progress."""
+        return self.decoder.join is not None and (self.drafter is None or self.drafter.join is not None)
+
+    def make(self, sentences: Sequence[SearchSentence]) -> Batch:
+        """Return a batch of sentences of equal beam size."""
+        options, pool_size = self.options, self.options.rows
+        if sentences[0].beam != pool_size:
+            options = replace(options, beam=sentences[0].beam)
+        drafter = self.drafter
+        has_drafts = any(sentence.draft is not None for sentence in sentences)
+        if any(sentence.phrases is not None for sentence in sentences):  # which rule out drafts
+            drafter = None
+            if has_drafts:
+                sentences = [replace(sentence, draft=None) for sentence in sentences]
+                has_drafts = False
+        if drafter is None and searched_by_decoder(self.decoder, options, sentences):
+            from uwaga.search.decoder_batch import DecoderBatch
+
+            return DecoderBatch(self.decoder, options, sentences, pool_size, self.streaming)
+        if drafter is not None or has_drafts:
+            from uwaga.search.drafts import DraftBatch
+
+            return DraftBatch(self.decoder, options, sentences, drafter=drafter)
+        from uwaga.search.beam_batch import BeamBatch
+
+        return BeamBatch(self.decoder, options, sentences, pool_size)
+
+
+def batch_maker(
+    decoder: Decoder,
+    options: SearchOptions,
+    sentences: Sequence[SearchSentence],
+    streaming: bool,
+    drafter: Decoder | None,
+) -> BatchMaker:
+    """Return what makes the batches of a search; the drafts of sentences rule out a drafter."""
+    if drafter is None or any(sentence.draft is not None for sentence in sentences):
+        return BatchMaker(decoder, options, streaming)
+    from uwaga.search.drafts import checked_drafter
+
+    return BatchMaker(decoder, options, streaming, checked_drafter(decoder, options, drafter))
+
+
+MAX_STEPS = 1 << 16
+"""Maximum steps of a decoder's own search; the divisors of all lengths are computed in advance."""
+
+
+def searched_by_decoder(
+    decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]
+) -> bool:
+    """Return True if the decoder's own beam search supports these options."""
+    needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
+    longest = max(sentence.limit for sentence in sentences)
+    return decoder.beam_search is not None and not needs_steps and longest <= MAX_STEPS

@@ -1,0 +1,57 @@
+"""The sentences of a search: as they are given, and as they are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uwaga.decoder import Draft
+
+if TYPE_CHECKING:
+    from uwaga.search.phrases import Phrases
+
+
+@dataclass(eq=False)
+class SearchInput:
+    """A sentence to translate.
+
+    Attributes:
+        ids: its tokens, end symbol included.
+        prefix: the tokens that its target must begin with, after ``SearchOptions.first``.
+        phrases: what its target must contain (M27). The beam size is ``SearchOptions.beam``, or larger if the
+            banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence stops when it has
+            one more finished hypothesis than its last bank has slots, between ``nbest`` and ``beam``. A
+            result lacks a phrase only if the length limits leave no room for it.
+        draft: a probable target, for greedy search only (M42). Without a bias the result is that without a
+            draft, with fewer passes of the model; a decoder that cannot verify drafts ignores it. With
+            phrases, drafts are ignored.
+    """
+
+    ids: Sequence[int]
+    prefix: Sequence[int] = ()
+    phrases: Phrases | None = None
+    draft: Draft | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSentence:
+    """A sentence while it is decoded.
+
+    Attributes:
+        ids: its tokens, end symbol included.
+        forced: the first tokens of its target.
+        uncounted: number of them excluded from the score and from its length.
+        limit: maximum steps.
+        beam: beam size; number of samples, if the search samples.
+        phrases: what its target must contain.
+        draft: a probable target, without its end symbol.
+    """
+
+    ids: Sequence[int]
+    forced: Sequence[int]
+    uncounted: int
+    limit: int
+    beam: int
+    phrases: Phrases | None = None
+    draft: Draft | None = None
