@@ -77,6 +77,6 @@ def test_M26_M35_residuals_and_norms_match_marian(norm: str, kind: str) -> None:
     with torch.no_grad():
         out, _, weights = block(x, None, None, memory, None, need_weights=True)
     assert weights is not None
-    assert weights.shape == (2, TIME, 3)
+    assert weights.shape == (2, 2, TIME, 3)
     for row in range(2):
         np.testing.assert_allclose(out[row].numpy(), numpy_block(block, norm, kind, x[row].numpy()), **EXACT)

@@ -15,9 +15,9 @@ from uwaga.decoder import Choice, Symbols
 from uwaga.engine.interventions import Heads, Positions
 from uwaga.models.blocks import norm
 from uwaga.models.decoder_only import DecoderOnly
-from uwaga.models.interventions import with_interventions
+from uwaga.models.interventions import scale_scores, with_interventions
 from uwaga.models.layers.feedforward import FeedForward
-from uwaga.models.layers.multihead import EditedAttention, MultiHeadAttention
+from uwaga.models.layers.multihead import MultiHeadAttention
 from uwaga.models.layers.rotary import RotaryPositions, rotate
 from uwaga.models.layers.scores import CappedScore, ScaledDotScore
 from uwaga.settings import DecoderOnlySettings, RotarySettings
@@ -371,11 +371,11 @@ def test_edited_attention_without_edits_is_unchanged(name: str) -> None:
     for block in model.decoder:
         plain = block.attention
         assert isinstance(plain, MultiHeadAttention)
-        block.attention = EditedAttention(plain)
-        block.attention.scales.append((slice(None), plain.scale))
+        plain.edits.append(lambda weights, mask: weights)
+        scale_scores(plain, slice(None), plain.scale)
     np.testing.assert_allclose(text_log_probs(model, tokens), before, **EXACT)
     for block in model.decoder:
-        block.attention.scales.append((slice(0, 1), 0.0))
+        scale_scores(block.attention, slice(0, 1), 0.0)
     assert np.abs(text_log_probs(model, tokens) - before).max() > 1e-6
 
 

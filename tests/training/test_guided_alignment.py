@@ -14,10 +14,10 @@ from toy import Stop, toy_values, write_reversal_corpus
 from uwaga.data.batches import Batch
 from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
-from uwaga.models.blocks import watch_head, watched_weights
 from uwaga.models.build import build_model
 from uwaga.settings import GuidedAlignmentSettings, Settings, TransformerSettings, parse
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
+from uwaga.training.initial_model import guided_head
 from uwaga.training.loss import alignment_cross_entropy
 from uwaga.training.step import batch_loss, split
 from uwaga.training.train import train
@@ -82,7 +82,7 @@ def test_loss_is_minimal_if_attention_equals_alignment() -> None:
 @pytest.mark.parametrize("parts", [2, 3])
 def test_losses_of_parts_sum_to_that_of_the_batch(parts: int) -> None:
     model = make_model()
-    watch_head(model.decoder, None, None)
+    model.guided_head = guided_head(model, None, None)
     model.train()
     batch = make_batch(7)
     guided = GuidedAlignmentSettings(weight=0.5)
@@ -95,7 +95,7 @@ def test_losses_of_parts_sum_to_that_of_the_batch(parts: int) -> None:
 def test_alignment_loss_changes_only_the_smoothed_loss() -> None:
     model = make_model()
     plain = batch_loss(model, make_batch(), 0.1, "float32")
-    watch_head(model.decoder, 2, 2)
+    model.guided_head = guided_head(model, 2, 2)
     model.train()
     losses = [
         batch_loss(model, make_batch(), 0.1, "float32", GuidedAlignmentSettings(weight=weight, step=step))
@@ -108,17 +108,16 @@ def test_alignment_loss_changes_only_the_smoothed_loss() -> None:
     assert not torch.allclose(losses[1].smoothed, losses[3].smoothed)
 
 
-def test_watched_head_does_not_change_outputs() -> None:
+def test_guided_head_does_not_change_outputs() -> None:
     model = make_model()
     inputs = torch.from_numpy(make_batch().source), torch.from_numpy(make_batch().target_in)
     model.eval()
     expected, names = model.features(*inputs), list(model.state_dict())
-    watch_head(model.decoder, 1, 2)
+    model.guided_head = guided_head(model, 1, 2)
     assert list(model.state_dict()) == names
-    assert torch.equal(model.eval().features(*inputs), expected)
-    model.train()
-    torch.testing.assert_close(model.features(*inputs), expected)
-    weights = watched_weights(model.decoder)
+    assert torch.equal(model.features(*inputs), expected)
+    features, weights = model.train().guided_features(*inputs)
+    torch.testing.assert_close(features, expected)
     assert weights.shape == (4, *[side.shape[1] for side in reversed(inputs)])
     torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
 
@@ -126,7 +125,7 @@ def test_watched_head_does_not_change_outputs() -> None:
 @pytest.mark.parametrize(("layer", "head"), [(3, None), (1, 3)])
 def test_missing_layer_or_head_is_rejected(layer, head) -> None:
     with pytest.raises(SettingsError, match=r"guided_alignment\.(layer: 3|head: 3), but the"):
-        watch_head(make_model().decoder, layer, head)
+        guided_head(make_model(), layer, head)
 
 
 def spelled_values(folder: Path, **training: Any) -> dict[str, Any]:

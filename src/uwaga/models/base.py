@@ -63,7 +63,7 @@ class Seq2Seq(nn.Module):
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`features` and the attention (sentences, target, source) trained to align.
 
-        In a Transformer, it is that of the head selected by :func:`uwaga.models.blocks.watch_head`.
+        In a Transformer, it is that of the head ``guided_head``.
 
         Raises:
             SettingsError: the model has no such attention.
@@ -157,9 +157,8 @@ def describe_model(model: nn.Module) -> str:
     """Return a one-line description of a torch model."""
     weight = next(model.parameters())
     threads = getattr(model, "threads", 0) or torch.get_num_threads()
-    description = (
-        f"{type(model).__name__}, torch {str(weight.dtype).removeprefix('torch.')} on {weight.device}"
-    )
+    name = getattr(model, "title", type(model).__name__)
+    description = f"{name}, torch {str(weight.dtype).removeprefix('torch.')} on {weight.device}"
     return (
         f"{description}, {threads} thread{'s' if threads > 1 else ''}"
         if weight.device.type == "cpu"

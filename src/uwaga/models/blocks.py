@@ -1,4 +1,9 @@
-"""Transformer blocks (Vaswani 2017 §3.1): sublayers, each with a residual connection and a norm."""
+"""Transformer blocks (Vaswani 2017 §3.1): sublayers, each with a residual connection and a norm.
+
+Unusual: in cross-attention, the beams of a sentence are its queries, so that beams share the keys and values
+of the source without copies; a block takes the state of earlier positions and returns the next one. This file
+does not know embeddings, the number of layers, or whether a call reads a whole target or a single token.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.errors import SettingsError
 from uwaga.models.layers.average import AverageAttention, AverageState, running_mean
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
-from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, WatchedAttention, extend
+from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, extend
 from uwaga.models.layers.rotary import Rotation
 from uwaga.models.layers.ssru import Ssru, SsruState
 from uwaga.results.attention import Attentions, Floats
@@ -215,8 +219,8 @@ class DecoderBlock(ResidualBlock):
             recording: recording to which the weights of both attentions are appended, per head.
 
         Returns:
-            x of the same shape, the new state, and weights (sentences * beams, target, source),
-            the mean over heads, or None.
+            x of the same shape, the new state, and weights (sentences, heads, beams * target, source) or
+            None.
         """
         branch, state = self._attend_to_target(x, past, causal, bias, recording)
         x = self.after(x, branch, self.self_attention_norm)
@@ -234,8 +238,6 @@ class DecoderBlock(ResidualBlock):
 
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
         x = self.after(x, branch, self.feed_forward_norm)
-        if weights is not None:
-            weights = weights.mean(dim=1).reshape(rows, target, -1)  # heads averaged
         return x, state, weights
 
     def _attend_to_target(
@@ -301,39 +303,3 @@ def _average(settings: TransformerSettings) -> AverageAttention:
         settings.aan_gate,
         settings.activation_dropout,
     )
-
-
-def watch_head(decoder: nn.ModuleList, layer: int | None, head: int | None) -> None:
-    """Record the attention of a head in training, for :func:`watched_weights` (Garg 2019 §4).
-
-    Args:
-        decoder: decoder blocks of a Transformer; the selected block is changed.
-        layer: number of the decoder layer, from 1; None for the penultimate layer, or the only layer.
-        head: number of the head in the layer, from 1; None for the first.
-
-    Raises:
-        SettingsError: there is no such layer or head.
-    """
-    layers = len(decoder)
-    number = max(1, layers - 1) if layer is None else layer
-    if number > layers:
-        raise SettingsError(f"training.guided_alignment.layer: {number}, but the decoder has {layers}")
-    block = decoder[number - 1]
-    assert isinstance(block, DecoderBlock)
-    if (head or 1) > block.cross_attention.heads:
-        raise SettingsError(
-            f"training.guided_alignment.head: {head}, but the layer has {block.cross_attention.heads}"
-        )
-    block.cross_attention = WatchedAttention(block.cross_attention, (head or 1) - 1)
-
-
-def watched_weights(decoder: nn.ModuleList) -> Tensor:
-    """Return the weights (sentences, target, source) of the watched head in this thread's latest call.
-
-    Raises:
-        SettingsError: no head is watched.
-    """
-    for block in decoder:
-        if isinstance(block, DecoderBlock) and isinstance(block.cross_attention, WatchedAttention):
-            return block.cross_attention.take_weights()
-    raise SettingsError("no head of the model is watched; choose one with watch_head")

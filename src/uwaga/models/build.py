@@ -12,8 +12,8 @@ from uwaga.models.gnmt import Gnmt
 from uwaga.models.layers.scores import score_class
 from uwaga.models.luong import Luong
 from uwaga.models.prophetnet import ProphetNet
+from uwaga.models.speculative import SpeculativeTransformer
 from uwaga.models.sutskever import Sutskever
-from uwaga.models.transformer import Transformer
 from uwaga.settings import DecoderOnlySettings, ModelSettings, ProphetNetSettings, TransformerSettings
 from uwaga.settings.recurrent import (
     BahdanauSettings,
@@ -48,7 +48,7 @@ def build_model(
     sizes = (symbols, source_vocabulary, target_vocabulary)
     match settings:
         case TransformerSettings():
-            return Transformer(settings, *sizes)
+            return SpeculativeTransformer(settings, *sizes)
         case ChoSettings():
             return Cho(settings, *sizes)
         case SutskeverSettings():

@@ -17,7 +17,8 @@ from uwaga.models.blocks import CausalBlock, Recording, norm
 from uwaga.models.layers.attention import mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues, pack_caches
+from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.packing import pack_caches
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
 from uwaga.results.attention import Attentions, Floats

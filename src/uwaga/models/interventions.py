@@ -17,9 +17,10 @@ from uwaga.engine.interventions import Heads, Intervention, Positions
 from uwaga.errors import SettingsError
 from uwaga.models.blocks import CausalBlock, DecoderBlock, EncoderBlock
 from uwaga.models.decoder_only import PADDING_POSITION, DecoderOnly
-from uwaga.models.layers.multihead import EditedAttention, KeysValues, MultiHeadAttention
+from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention
 from uwaga.models.layers.positions import LearnedPositions, RelativePositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
+from uwaga.models.layers.scores import AttentionScore
 from uwaga.models.transformer import Transformer, TransformerState
 
 
@@ -27,7 +28,6 @@ class Intervened(Transformer):
     """A Transformer with edited attention, created by :func:`with_interventions`."""
 
     first: int | None
-    verify = None
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         self.first = None
@@ -97,7 +97,7 @@ def with_interventions(model: Model, interventions: Sequence[Intervention]) -> M
             for attention in _attention_layers(model_copy, intervention):
                 attention.edits.append(_Edit(intervention, cast(Intervened | IntervenedDecoder, model_copy)))
                 if intervention.scale is not None:
-                    attention.scales.append((_slice(intervention), intervention.scale))
+                    scale_scores(attention, _slice(intervention), intervention.scale)
         elif isinstance(model_copy, DecoderOnly):
             _replace_positions(model_copy, intervention)
         else:
@@ -216,12 +216,36 @@ class _Edit:
         return (weights * real.cpu()[:, None, None, :].to(weights)).to(part.device)
 
 
+class HeadScales(AttentionScore):
+    """A score with a factor for each head."""
+
+    def __init__(self, score: AttentionScore, heads: int) -> None:
+        nn.Module.__init__(self)
+        self.score, self.factors = score, [1.0] * heads
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.score.prepare(keys)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        factors = query.new_tensor(self.factors)[:, None, None]  # (heads, 1, 1)
+        scores: Tensor = self.score(query * factors, prepared)
+        return scores
+
+
+def scale_scores(attention: MultiHeadAttention, heads: slice, scale: float) -> None:
+    """Replace the scale of the scores of some heads."""
+    if not isinstance(attention.score, HeadScales):
+        attention.score = HeadScales(attention.score, attention.heads)
+    for head in range(attention.heads)[heads]:
+        attention.score.factors[head] = scale / attention.scale
+
+
 def _slice(heads: Heads) -> slice:
     return slice(None) if heads.head is None else slice(heads.head - 1, heads.head)
 
 
-def _attention_layers(model: Transformer | DecoderOnly, heads: Heads) -> Iterator[EditedAttention]:
-    """Yield the attention layers of an intervention, prepared for edits."""
+def _attention_layers(model: Transformer | DecoderOnly, heads: Heads) -> Iterator[MultiHeadAttention]:
+    """Yield the attention layers of an intervention."""
     if isinstance(model, DecoderOnly):
         blocks, name = list(model.decoder), "attention"
         heads.check(len(blocks), model.settings.heads)
@@ -237,9 +261,6 @@ def _attention_layers(model: Transformer | DecoderOnly, heads: Heads) -> Iterato
         attention = getattr(block, name)
         if not isinstance(attention, MultiHeadAttention):
             raise SettingsError("the model's decoder has no self-attention, but another layer in its place")
-        if not isinstance(attention, EditedAttention):
-            attention = EditedAttention(attention)
-            setattr(block, name, attention)
         yield attention
 
 

@@ -20,7 +20,7 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import Recording
-from uwaga.models.layers.attention import attend, attention_weights
+from uwaga.models.layers.attention import attend, masked_softmax
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import SequenceDropout
 from uwaga.models.layers.kernels import StepProduct
@@ -255,7 +255,13 @@ def attend_memory(
         steps = torch.arange(position, position + time, device=query.device).repeat(beams)
         mask, gain = window(query, steps, memory.tokens, source)
     context, weights = attend(
-        query, memory.prepared, memory.values, score, mask, need_weights=True, gain=gain
+        query,
+        memory.prepared,
+        memory.values,
+        score,
+        mask,
+        need_weights=True,
+        hook=None if gain is None else gain.mul,
     )
     assert weights is not None
     return context.reshape(rows, time, -1), weights.reshape(rows, time, source)
@@ -300,7 +306,8 @@ class StepAttention:
         if self.window is not None:
             steps = torch.full((1,), position, device=query.device)
             mask, gain = self.window(query[:, None], steps, self.memory.tokens, self.source)
-        weights = attention_weights(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
+        weights = masked_softmax(self.scores(query)[:, None], mask)
+        weights = (weights if gain is None else weights * gain)[:, 0]  # (rows, source)
         self.weights.append(weights)
         return self.sums(weights)
 

@@ -1,4 +1,10 @@
-"""The Transformer encoder-decoder (M16; Vaswani 2017) and its variants."""
+"""The Transformer encoder-decoder (M16; Vaswani 2017) and its variants.
+
+Unusual: training and search are two paths through the same blocks, :meth:`Transformer.features` over
+complete targets and :meth:`Transformer.step` over one token of each row, and a test holds them to each other;
+the state between steps is a value that the search passes back. This file does not know beams beyond their
+number, nor how tokens are chosen, nor any loss.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
-from uwaga.errors import TextTooLongError
+from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
+from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm, watched_weights
+from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm
 from uwaga.models.layers.attention import causal_mask, mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues, pack_caches
-from uwaga.models.layers.positions import LearnedPositions, RelativePositions, SinusoidalPositions
+from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.positions import position_bias, position_vectors, positions_of
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.results.attention import Attentions
 from uwaga.settings import TransformerSettings
-
-Positions = SinusoidalPositions | LearnedPositions | RelativePositions
 
 
 @dataclass(frozen=True)
@@ -61,56 +65,32 @@ class TransformerState:
     """The state of each decoder layer: caches (rows, heads, position, head width) of self-attention.
 
     For M26 and M35, it is :class:`~uwaga.models.layers.ssru.SsruState` or
-    :class:`~uwaga.models.layers.average.AverageState`.
-
-    ``position`` is the number of cached positions. Rows that use fewer, after a draft (M42), have a ``mask``
-    (rows, past) bool, True where they use one. After a draft is read, rows share caches and memory until some
-    are selected: ``row_sentences`` (rows,) is the sentence of each row, None if rows share nothing.
+    :class:`~uwaga.models.layers.average.AverageState`. ``position`` is the number of cached positions.
     """
 
     memory: TransformerMemory
     beams: int
     position: int
     layers: tuple[LayerState, ...] | None
-    mask: Tensor | None = None
-    row_sentences: Tensor | None = None
 
     def reorder(self, rows: Ids) -> TransformerState:
         """See :meth:`uwaga.decoder.State.reorder`."""
-        state = self.unshared()
-        return state._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
+        return self._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
 
     def select(self, sentences: Ids) -> TransformerState:
         """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         device = self.memory.mask.device
-        indices = torch.from_numpy(sentences).to(device)
-        memory = self.memory.select(indices if self.row_sentences is None else self.row_sentences[indices])
+        memory = self.memory.select(torch.from_numpy(sentences).to(device))
         return self._rows(torch.from_numpy(rows).to(device), memory)
-
-    def unshared(self) -> TransformerState:
-        """Return the state with separate caches and memory for each row."""
-        return self if self.row_sentences is None else self.select(np.arange(len(self.row_sentences)))
 
     def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
         if self.layers is None:
             return replace(self, memory=memory)
-        cached = rows if self.row_sentences is None else self.row_sentences[rows]
         layers = tuple(
-            type(layer)(*(tensor.index_select(0, cached) for tensor in layer)) for layer in self.layers
+            type(layer)(*(tensor.index_select(0, rows) for tensor in layer)) for layer in self.layers
         )
-        if self.mask is None:
-            return replace(self, memory=memory, layers=layers)
-        caches, mask = pack_caches(cast(tuple[KeysValues, ...], layers), self.mask[rows])
-        unmasked = bool(mask.all())
-        return replace(
-            self,
-            memory=memory,
-            position=mask.shape[1],
-            layers=caches,
-            mask=None if unmasked else mask,
-            row_sentences=None,
-        )
+        return replace(self, memory=memory, layers=layers)
 
 
 class Transformer(Seq2Seq):
@@ -121,6 +101,8 @@ class Transformer(Seq2Seq):
     """
 
     rounded = False
+    guided_head: tuple[int, int] | None = None
+    """Decoder layer and head, from 0, whose cross-attention is trained to align (Garg 2019 §4)."""
 
     def __init__(
         self,
@@ -140,8 +122,8 @@ class Transformer(Seq2Seq):
             if settings.tie in ("all", "embeddings")
             else nn.Embedding(target_vocabulary, settings.width)
         )
-        self.source_positions = _positions(settings, settings.heads, True)
-        self.target_positions = _positions(settings, settings.decoder_heads or settings.heads, False)
+        self.source_positions = positions_of(settings, settings.heads, True)
+        self.target_positions = positions_of(settings, settings.decoder_heads or settings.heads, False)
         self.encoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(DecoderBlock(settings) for _ in range(settings.decoder_layers))
         pre = settings.norm == "pre"
@@ -169,14 +151,15 @@ class Transformer(Seq2Seq):
     def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
         """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
-        x = self._embed(self.source_embedding, self.source_positions, self.source_norm, source, 0)
-        bias = _bias(self.source_positions, 0, source.shape[1])
+        positions = position_vectors(self.source_positions, 0, source.shape[1])
+        x = self._embed(self.source_embedding(source), positions, self.source_norm)
+        bias = position_bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
             x = block(x, mask_unless_full(mask), bias, None if recording is None else recording.encoder)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        return self._run(source, target_in, None)
+        return self._run(source, target_in, None)[0]
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
@@ -184,21 +167,33 @@ class Transformer(Seq2Seq):
         self._run(pad(sources, filler, self.device), pad(targets, filler, self.device), recording)
         return recording.sentences(list(map(len, sources)), list(map(len, targets)))
 
-    def _run(self, source: Tensor, target_in: Tensor, recording: Recording | None) -> Tensor:
-        """Return the features of complete targets; append the attention of all layers to ``recording``."""
+    def _run(
+        self, source: Tensor, target_in: Tensor, recording: Recording | None, layer: int | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the features of complete targets, and the cross-attention (sentences, heads, target, source)
+        of a decoder layer; append the attention of all layers to ``recording``.
+        """
         encodings, mask = self.encode_ids(source, recording)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
-        x = self._embed(self.target_embedding, self.target_positions, self.target_norm, target_in, 0)
-        bias = _bias(self.target_positions, 0, target_in.shape[1])
-        for block in self._decoder_blocks():
+        x = self._embed_target(target_in, position_vectors(self.target_positions, 0, target_in.shape[1]))
+        bias = position_bias(self.target_positions, 0, target_in.shape[1])
+        requested = None
+        for index, block in enumerate(self._decoder_blocks()):
             # Padding follows the target, so causal attention of real tokens does not reach it.
             memory = block.cross_attention.project(encodings)
-            x, _, _ = block(x, None, causal, memory, mask_unless_full(mask), bias=bias, recording=recording)
-        return self._output_features(x)
+            x, _, weights = block(
+                x, None, causal, memory, mask_unless_full(mask), index == layer, bias, recording
+            )
+            requested = weights if index == layer else requested
+        return self._output_features(x), requested
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.features(source, target_in)
-        return features, watched_weights(self.decoder)
+        if self.guided_head is None:
+            raise SettingsError("no head of the model is trained to align: set guided_head")
+        layer, head = self.guided_head
+        features, weights = self._run(source, target_in, None, layer)
+        assert weights is not None
+        return features, weights[:, head]
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:
@@ -213,11 +208,8 @@ class Transformer(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        state = state.unshared()
-        if state.mask is not None:
-            return self._step_ragged(ids, torch.ones_like(ids, dtype=torch.bool), state, choice)
-        x = self._embed(self.target_embedding, self.target_positions, self.target_norm, ids, state.position)
-        bias = _bias(self.target_positions, state.position, 1)
+        x = self._embed_target(ids, position_vectors(self.target_positions, state.position, 1))
+        bias = position_bias(self.target_positions, state.position, 1)
         x, layers, weights = self._decode(x, state, None, bias, choice.attention)
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
@@ -225,52 +217,11 @@ class Transformer(Seq2Seq):
             candidates, log_probs, replace(state, position=state.position + 1, layers=layers), attention
         )
 
-    @property
-    def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None for M26 and M35."""
-        return self._verify if self.settings.self_attention == "attention" else None
-
-    @torch.inference_mode()
-    def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
-        assert isinstance(state, TransformerState)
-        ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
-        counts = torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
-        token_mask = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
-        return self._step_ragged(ids, token_mask, state.unshared(), choice)
-
-    def _step_ragged(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
-        """Feed the ids (rows, new) where ``token_mask`` is True to rows at different positions (M42)."""
-        past = state.mask
-        if past is None:
-            past = torch.ones(len(ids), state.position, dtype=torch.bool, device=self.device)
-        mask = torch.cat([past, token_mask], dim=1)  # (rows, past + new)
-        keys = mask.cumsum(dim=1) - 1  # positions; padding is masked
-        queries = keys[:, state.position :]
-        if self.max_target is not None and int(keys.max()) >= self.max_target:
-            raise TextTooLongError(f"the target takes {int(keys.max()) + 1} of {self.max_target} positions")
-        visible = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
-        positions = self.target_positions
-        bias = positions.pairwise_bias(queries, keys) if isinstance(positions, RelativePositions) else None
-        x = self._embed(self.target_embedding, positions, self.target_norm, ids, queries)
-        x, layers, weights = self._decode(x, state, visible[:, None], bias, choice.attention)
-        sentence_indices, columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
-        candidates, log_probs = choose(self.logits(x[sentence_indices, columns]), choice)
-        attention = None if weights is None else weights[sentence_indices, columns].float().cpu().numpy()
-        row_mask = torch.cat(
-            [past[sentence_indices], torch.arange(ids.shape[1], device=self.device) <= columns[:, None]],
-            dim=1,
-        )
-        position = state.position + ids.shape[1]
-        following = replace(
-            state, position=position, layers=layers, mask=row_mask, row_sentences=sentence_indices
-        )
-        return Step(candidates, log_probs, following, attention)
-
     def _decode(
         self, x: Tensor, state: TransformerState, causal: Tensor | None, bias: Tensor | None, attention: bool
     ) -> tuple[Tensor, tuple[LayerState, ...], Tensor | None]:
         """Return features (rows, new, width), the longer caches and, on request, the last layer's attention
-        (rows, new, source).
+        (rows, new, source), averaged over heads.
         """
         mask = mask_unless_full(state.memory.mask)
         caches = []
@@ -282,6 +233,8 @@ class Transformer(Seq2Seq):
                 x, past, causal, state.memory.layers[index], mask, attention and last, bias
             )
             caches.append(cache)
+        if weights is not None:
+            weights = weights.mean(dim=1).reshape(*x.shape[:2], -1)
         return self._output_features(x), tuple(caches), weights
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
@@ -293,35 +246,13 @@ class Transformer(Seq2Seq):
         out = out * self.settings.width**-0.5 if self.settings.output_scale else out
         return fake_quantise(out) if self.rounded else out
 
-    def _embed(
-        self,
-        embedding: nn.Embedding,
-        positions: Positions,
-        embedding_norm: nn.Module | None,
-        ids: Tensor,
-        start: int | Tensor,
-    ) -> Tensor:
-        """Return (rows, position, width) of ids (rows, position), which start at ``start`` or are at it."""
-        x = embedding(ids)  # (rows, position, width)
+    def _embed_target(self, ids: Tensor, positions: Tensor | None) -> Tensor:
+        return self._embed(self.target_embedding(ids), positions, self.target_norm)
+
+    def _embed(self, x: Tensor, positions: Tensor | None, embedding_norm: nn.Module | None) -> Tensor:
+        """Return scaled embeddings ``x`` (rows, position, width) plus the vectors of their positions."""
         if self.settings.embedding_scale:
             x = x * self.scale
-        if not isinstance(positions, RelativePositions):
-            x = x + (positions.lookup(start) if isinstance(start, Tensor) else positions(start, ids.shape[1]))
+        if positions is not None:
+            x = x + positions
         return self.dropout(x if embedding_norm is None else embedding_norm(x))  # type: ignore[no-any-return]
-
-
-def _positions(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
-    length, width, offset = settings.max_length, settings.width, settings.position_offset
-    if settings.positions == "relative":
-        return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, bidirectional)
-    if settings.positions == "learned":
-        return LearnedPositions(length, width, offset)
-    return SinusoidalPositions(length, width, settings.sinusoids, offset)
-
-
-def _bias(positions: Positions, start: int, length: int) -> Tensor | None:
-    """Return the bias (heads, target, source) of scores for ``length`` new positions after ``start``."""
-    if isinstance(positions, RelativePositions):
-        bias: Tensor = positions(start, length, start + length)
-        return bias
-    return None

@@ -40,7 +40,7 @@ class ShardedModel(nn.Module):
         self.model = copy.deepcopy(model)
         self.settings = settings
         mesh = init_device_mesh(device.type, (ranks.world,))
-        if type(model) is Transformer:
+        if isinstance(model, Transformer):
             stacks = (self.model.get_submodule(name) for name in ("encoder", "decoder"))
             for block in (block for stack in stacks for block in stack.children()):
                 if isinstance(

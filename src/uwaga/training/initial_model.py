@@ -12,7 +12,6 @@ from uwaga.checkpoints.to_torch import to_torch
 from uwaga.errors import SettingsError
 from uwaga.models.adapters import add_adapters, names_matching, round_as_int8
 from uwaga.models.base import Seq2Seq
-from uwaga.models.blocks import watch_head
 from uwaga.models.build import build_model
 from uwaga.models.transformer import Transformer
 from uwaga.settings import ModelSettings, Settings, TransformerSettings
@@ -125,7 +124,7 @@ def start_model(
         model = _model_from_base(settings, base, source, target)
     guided = settings.training.guided_alignment
     if guided is not None and isinstance(model, Transformer):
-        watch_head(model.decoder, guided.layer, guided.head)
+        model.guided_head = guided_head(model, guided.layer, guided.head)
     elif guided is not None and (guided.layer or guided.head):
         raise SettingsError("training.guided_alignment: layer and head apply to Transformers only; omit both")
     if settings.training.quantisation == "int8":
@@ -186,3 +185,23 @@ def _names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
         for name, parameter in model.named_parameters(remove_duplicate=False)
     }
     return list(names), names
+
+
+def guided_head(model: Transformer, layer: int | None, head: int | None) -> tuple[int, int]:
+    """Return the decoder layer and the head, from 0, that guided alignment trains (Garg 2019 §4).
+
+    Args:
+        model: the model.
+        layer: number of the decoder layer, from 1; None for the penultimate layer, or the only layer.
+        head: number of the head in the layer, from 1; None for the first.
+
+    Raises:
+        SettingsError: there is no such layer or head.
+    """
+    layers, heads = len(model.decoder), model.settings.decoder_heads or model.settings.heads
+    layer, head = max(1, layers - 1) if layer is None else layer, head or 1
+    if layer > layers:
+        raise SettingsError(f"training.guided_alignment.layer: {layer}, but the decoder has {layers}")
+    if head > heads:
+        raise SettingsError(f"training.guided_alignment.head: {head}, but the layer has {heads}")
+    return layer - 1, head - 1

@@ -1,6 +1,13 @@
-"""Attention: mask, softmax, weighted sum (M1, M8)."""
+"""Attention: mask, softmax, weighted sum (M1, M8).
+
+Unusual: one function serves every score, with any leading axes; a query that may attend to nothing gets
+zeros, not NaN; torch's fused kernels are used only where nobody needs the weights and they are faster. This
+file does not know heads, projections or caches, nor where keys and values come from.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -8,6 +15,9 @@ from torch.nn import functional
 
 from uwaga.models.layers.dropout import dropout
 from uwaga.models.layers.scores import AttentionScore, ScaledDotScore
+
+Hook = Callable[[Tensor], Tensor]
+"""A function from weights (..., target, source) to weights."""
 
 
 def attend(
@@ -19,7 +29,7 @@ def attend(
     drop: float = 0.0,
     need_weights: bool = False,
     bias: Tensor | None = None,
-    gain: Tensor | None = None,
+    hook: Hook | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Return ``c_i = Σ_j w_ij v_j`` with ``w_i = softmax_j(F(s_i, h_j))`` (M1; Bahdanau 2014 §3.1, Vaswani
     2017 eq. 1).
@@ -34,7 +44,8 @@ def attend(
         drop: probability of dropping a weight.
         need_weights: whether to return the weights, computed without fused kernels.
         bias: added to the scores, broadcasts to (..., target, source); for example relative positions.
-        gain: (..., target, source), multiplied with the weights after the softmax (M9).
+        hook: called with the weights after the softmax; what it returns takes their place. It may change
+            weights, or only look at them.
 
     Returns:
         contexts (..., target, value width) and weights (..., target, source), or None if a fused
@@ -44,19 +55,15 @@ def attend(
         isinstance(score, ScaledDotScore)
         and not need_weights
         and bias is None
-        and gain is None
+        and hook is None
         and _fused_is_faster(query, drop)
     ):
         return _fused(query, prepared, values, mask), None
     scores = score(query, prepared)  # (..., target, source)
-    weights = attention_weights(scores if bias is None else scores + bias, mask, gain)
+    weights = masked_softmax(scores if bias is None else scores + bias, mask)
+    if hook is not None:
+        weights = hook(weights)
     return torch.matmul(dropout(weights, drop), values), weights
-
-
-def attention_weights(scores: Tensor, mask: Tensor | None, gain: Tensor | None = None) -> Tensor:
-    """Return weights from scores, both (..., target, source); ``mask`` and ``gain`` as in :func:`attend`."""
-    weights = masked_softmax(scores, mask)
-    return weights if gain is None else weights * gain
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,15 +1,21 @@
-"""Multi-head attention (M10), with groups of heads that share keys and values (M38)."""
+"""Multi-head attention (M10), with groups of heads that share keys and values (M38).
+
+Unusual: keys and values are projected by :meth:`MultiHeadAttention.project`, before and apart from the
+attention, so that those of a source are computed once, and those of a target are a cache that grows. This
+file does not know what is attended to, in which block, or which positions are visible: masks, biases and
+rotations are arguments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import local
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from uwaga.models.layers.attention import attend, attention_weights
+from uwaga.models.layers.attention import attend
 from uwaga.models.layers.rotary import Rotation, rotate
 from uwaga.models.layers.scores import AttentionScore, CappedScore, DotScore, ScaledDotScore
 
@@ -22,6 +28,10 @@ class KeysValues(NamedTuple):
 
     keys: Tensor
     values: Tensor
+
+
+Edit = Callable[[Tensor, Tensor | None], Tensor]
+"""A function from weights (batch, heads, target, source) and the mask to new weights."""
 
 
 class MultiHeadAttention(nn.Module):
@@ -41,6 +51,9 @@ class MultiHeadAttention(nn.Module):
         score_cap: scores become ``cap tanh(score / cap)`` (M41).
         query_key_norm: RMS norm of each head's query and key, before or after their rotation (M41).
         epsilon: epsilon of these norms.
+
+    Attributes:
+        edits: functions that change the weights after the softmax, in this order; none by default.
     """
 
     def __init__(
@@ -63,6 +76,7 @@ class MultiHeadAttention(nn.Module):
         head_width, groups = head_width or width // heads, groups or heads
         inner = heads * head_width
         self.heads, self.groups, self.dropout = heads, groups, dropout
+        self.edits: list[Edit] = []
         self.query = nn.Linear(width, inner, bias=bias)
         self.key_value = nn.Linear(width, 2 * groups * head_width, bias=bias)
         self.output = nn.Linear(inner, width, bias=bias if output_bias is None else output_bias)
@@ -152,25 +166,17 @@ class MultiHeadAttention(nn.Module):
             self.dropout if self.training else 0.0,
             need_weights,
             bias,
+            partial(_edited, self.edits, mask) if self.edits else None,
         )  # (batch, heads, target, head width)
         joined = context.transpose(1, 2).reshape(batch, target, -1)
         out: Tensor = self.output(joined)
-        return out, weights
+        return out, weights if need_weights else None
 
 
-class SharedAttention(MultiHeadAttention):
-    """Base of variants of multi-head attention that share the layers of another."""
-
-    def __init__(self, base: MultiHeadAttention) -> None:
-        nn.Module.__init__(self)
-        self.heads, self.groups, self.dropout = base.heads, base.groups, base.dropout
-        self.query, self.key_value, self.output = base.query, base.key_value, base.output
-        self.scale, self.factor, self.score = base.scale, base.factor, base.score
-        self.norm_position, self.query_norm, self.key_norm = (
-            base.norm_position,
-            base.query_norm,
-            base.key_norm,
-        )
+def _edited(edits: Sequence[Edit], mask: Tensor | None, weights: Tensor) -> Tensor:
+    for edit in edits:
+        weights = edit(weights, mask)
+    return weights
 
 
 def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
@@ -178,101 +184,3 @@ def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
     if past is None:
         return new
     return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))
-
-
-def pack_caches(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
-    """Return caches and their mask with the used positions of each row first, cropped to the longest row.
-
-    Args:
-        layers: (rows, groups, past, head width).
-        mask: (rows, past) bool, True at used positions.
-    """
-    used = mask.sum(dim=1)
-    longest = int(used.max())
-    cropped_mask = mask[:, :longest]
-    if bool((cropped_mask.sum(dim=1) == used).all()):
-        cropped = (KeysValues(layer.keys[:, :, :longest], layer.values[:, :, :longest]) for layer in layers)
-        return tuple(cropped), cropped_mask
-    order = (~mask).byte().argsort(dim=1, stable=True)[:, :longest]  # (rows, longest)
-
-    def pack(part: Tensor) -> Tensor:
-        rows, groups, _, width = part.shape
-        return part.gather(2, order[:, None, :, None].expand(rows, groups, longest, width))
-
-    return tuple(KeysValues(pack(layer.keys), pack(layer.values)) for layer in layers), mask.gather(1, order)
-
-
-Edit = Callable[[Tensor, Tensor | None], Tensor]
-"""A function from weights (batch, heads, target, source) and the mask to new weights."""
-
-
-class EditedAttention(SharedAttention):
-    """Multi-head attention with edited weights; it shares the layers of another.
-
-    It never uses fused kernels; without edits, it equals them up to rounding. ``edits`` change the weights;
-    ``scales`` are factors of the scores of some heads that replace ``scale``.
-    """
-
-    def __init__(self, base: MultiHeadAttention) -> None:
-        super().__init__(base)
-        self.edits: list[Edit] = []
-        self.scales: list[tuple[slice, float]] = []
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: KeysValues,
-        mask: Tensor | None = None,
-        need_weights: bool = False,
-        bias: Tensor | None = None,
-        rotation: Rotation | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        batch, target, _ = x.shape
-        query = self.queries(x, rotation)
-        keys, values = self.expand_groups(memory)
-        if self.scales:
-            factors = query.new_ones(self.heads, 1, 1)
-            for heads, scale in self.scales:
-                factors[heads] = scale / self.scale
-            query = query * factors
-        scores = self.score(query, self.score.prepare(keys))  # (batch, heads, target, source)
-        weights = attention_weights(scores if bias is None else scores + bias, mask)
-        for edit in self.edits:
-            weights = edit(weights, mask)
-        context = torch.matmul(weights, values)  # (batch, heads, target, head width)
-        out: Tensor = self.output(context.transpose(1, 2).reshape(batch, target, -1))
-        return out, weights if need_weights else None
-
-
-class WatchedAttention(SharedAttention):
-    """Multi-head attention that records the weights of a head in training; it shares another's layers.
-
-    The weights are recorded per thread, because threads share a model in training.
-    """
-
-    def __init__(self, base: MultiHeadAttention, head: int) -> None:
-        super().__init__(base)
-        self.head = head
-        self._latest = local()
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: KeysValues,
-        mask: Tensor | None = None,
-        need_weights: bool = False,
-        bias: Tensor | None = None,
-        rotation: Rotation | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        watched = self.training
-        out, weights = super().forward(x, memory, mask, need_weights or watched, bias, rotation)
-        if watched:
-            assert weights is not None
-            self._latest.weights = weights[:, self.head]
-        return out, weights if need_weights else None
-
-    def take_weights(self) -> Tensor:
-        """Return and clear the weights (batch, target, source) of this thread's latest call in training."""
-        weights: Tensor = self._latest.weights
-        del self._latest.weights
-        return weights

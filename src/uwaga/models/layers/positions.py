@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from uwaga.settings import TransformerSettings
+
 Sinusoids = Literal["interleaved", "halves", "tensor2tensor"]
 
 
@@ -116,3 +118,32 @@ def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirecti
     log_ratio = torch.log(magnitude.clamp_min(1).float() / exact) / math.log(max_distance / exact)
     logarithmic = (exact + (log_ratio * (count - exact)).long()).clamp_max(count - 1)
     return direction_offset + torch.where(magnitude < exact, magnitude, logarithmic)
+
+
+Positions = SinusoidalPositions | LearnedPositions | RelativePositions
+
+
+def positions_of(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
+    """Return the positions of the source or of the target of a Transformer."""
+    length, width, offset = settings.max_length, settings.width, settings.position_offset
+    if settings.positions == "relative":
+        return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, bidirectional)
+    if settings.positions == "learned":
+        return LearnedPositions(length, width, offset)
+    return SinusoidalPositions(length, width, settings.sinusoids, offset)
+
+
+def position_vectors(positions: Positions, start: int, length: int) -> Tensor | None:
+    """Return the vectors (length, width) of positions after ``start``; None if positions have none."""
+    if isinstance(positions, RelativePositions):
+        return None
+    vectors: Tensor = positions(start, length)
+    return vectors
+
+
+def position_bias(positions: Positions, start: int, length: int) -> Tensor | None:
+    """Return the bias (heads, target, source) of scores for ``length`` new positions after ``start``."""
+    if isinstance(positions, RelativePositions):
+        bias: Tensor = positions(start, length, start + length)
+        return bias
+    return None

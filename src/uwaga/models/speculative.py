@@ -1,0 +1,116 @@
+"""A Transformer that verifies drafts: it reads several tokens of each sentence in one pass (M42)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from uwaga.decoder import Choice, Ids, State, Step, Verify
+from uwaga.errors import TextTooLongError
+from uwaga.models.base import pad
+from uwaga.models.layers.choose import choose
+from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.packing import pack_caches
+from uwaga.models.layers.positions import RelativePositions
+from uwaga.models.transformer import Transformer, TransformerMemory, TransformerState
+
+
+@dataclass(frozen=True)
+class RaggedState(TransformerState):
+    """The state of rows at different positions, of one beam.
+
+    ``mask`` (rows, past) bool is True at the cached positions that a row uses. After several tokens are read,
+    rows share caches and memory until some are selected: ``row_sentences`` (rows,) is the sentence of each
+    row, None if rows share nothing.
+    """
+
+    mask: Tensor
+    row_sentences: Tensor | None = None
+
+    def reorder(self, rows: Ids) -> TransformerState:
+        return self.unshared()._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
+
+    def select(self, sentences: Ids) -> TransformerState:
+        rows = torch.from_numpy(sentences).to(self.memory.mask.device)
+        memory = self.memory.select(rows if self.row_sentences is None else self.row_sentences[rows])
+        return self._rows(rows, memory)
+
+    def unshared(self) -> TransformerState:
+        """Return the state with separate caches and memory for each row."""
+        return self if self.row_sentences is None else self.select(np.arange(len(self.row_sentences)))
+
+    def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
+        """Return the state of some rows, which is no longer ragged if all are at the same position."""
+        cached = rows if self.row_sentences is None else self.row_sentences[rows]
+        layers = tuple(
+            KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
+            for layer in cast(tuple[KeysValues, ...], self.layers)
+        )
+        layers, mask = pack_caches(layers, self.mask[rows])
+        if bool(mask.all()):
+            return TransformerState(memory, self.beams, mask.shape[1], layers)
+        return RaggedState(memory, self.beams, mask.shape[1], layers, mask)
+
+
+class SpeculativeTransformer(Transformer):
+    """A Transformer with :attr:`uwaga.decoder.Decoder.verify`; everything else is the same."""
+
+    title = "Transformer"
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None for M26 and M35."""
+        return self._verify if self.settings.self_attention == "attention" else None
+
+    @torch.inference_mode()
+    def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
+        if isinstance(state, RaggedState):
+            state = state.unshared()
+        if not isinstance(state, RaggedState):
+            return super().step(tokens, state, choice)
+        ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
+        return self._read(ids, torch.ones_like(ids, dtype=torch.bool), state, choice)
+
+    @torch.inference_mode()
+    def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
+        assert isinstance(state, TransformerState)
+        ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
+        counts = torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
+        token_mask = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
+        unshared = state.unshared() if isinstance(state, RaggedState) else state
+        return self._read(ids, token_mask, unshared, choice)
+
+    def _read(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
+        """Feed the ids (rows, new) where ``token_mask`` is True to rows at different positions."""
+        if isinstance(state, RaggedState):
+            past = state.mask
+        else:
+            past = torch.ones(len(ids), state.position, dtype=torch.bool, device=self.device)
+        mask = torch.cat([past, token_mask], dim=1)  # (rows, past + new)
+        keys = mask.cumsum(dim=1) - 1  # positions; padding is masked
+        queries = keys[:, state.position :]
+        if self.max_target is not None and int(keys.max()) >= self.max_target:
+            raise TextTooLongError(f"the target takes {int(keys.max()) + 1} of {self.max_target} positions")
+        visible = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
+        positions = self.target_positions
+        if isinstance(positions, RelativePositions):
+            vectors, bias = None, positions.pairwise_bias(queries, keys)
+        else:
+            vectors, bias = positions.lookup(queries), None
+        x = self._embed_target(ids, vectors)
+        x, layers, weights = self._decode(x, state, visible[:, None], bias, choice.attention)
+        sentence_indices, columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
+        candidates, log_probs = choose(self.logits(x[sentence_indices, columns]), choice)
+        attention = None if weights is None else weights[sentence_indices, columns].float().cpu().numpy()
+        row_mask = torch.cat(
+            [past[sentence_indices], torch.arange(ids.shape[1], device=self.device) <= columns[:, None]],
+            dim=1,
+        )
+        position = state.position + ids.shape[1]
+        following = RaggedState(state.memory, state.beams, position, layers, row_mask, sentence_indices)
+        return Step(candidates, log_probs, following, attention)
