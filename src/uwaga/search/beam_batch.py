@@ -1,4 +1,10 @@
-"""A batch of sentences decoded step by step: trellis, beam step and pool (M21 to M25)."""
+"""A batch of sentences decoded step by step: trellis, beam step and pool (M21 to M25).
+
+Unusual: hypotheses are not lists of tokens but nodes of a trellis, traced back only when a sentence is
+finished; all sentences and beams take a step in the same few numpy calls; the state is reordered only when
+beams change places. This file does not know the model, the number formats of the engine, or how sentences are
+distributed over batches.
+"""
 
 from __future__ import annotations
 

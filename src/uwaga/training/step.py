@@ -1,4 +1,9 @@
-"""One update: forward, loss and backward passes over the batches of all processes, then the optimiser."""
+"""One update: forward, loss and backward passes over the batches of all processes, then the optimiser.
+
+Unusual: on a CPU, each core computes the gradients of a part of the batch by itself, with a random state that
+depends on seed, update and part only, and gradients are added in a fixed order; so a resumed run has the same
+bits. This file does not know which pairs a batch has, when to validate, or how processes reach each other.
+"""
 
 from __future__ import annotations
 

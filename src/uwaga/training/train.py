@@ -1,4 +1,9 @@
-"""The entry point of training: :func:`train` turns settings into a model folder."""
+"""The entry point of training: :func:`train` turns settings into a model folder.
+
+Unusual: there is one call for a new run, an interrupted one and a finished one, and every process of a run
+makes it; what a process must not do alone goes through ``ranks``. This file does not know the model's family,
+the loss, or the order of the corpora; :mod:`uwaga.training.run` has the loop.
+"""
 
 from __future__ import annotations
 
