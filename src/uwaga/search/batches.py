@@ -70,13 +70,13 @@ def batch_maker(
 
 
 MAX_STEPS = 1 << 16
-"""Maximum steps of a decoder's own search; the divisors of all lengths are computed in advance."""
+"""Maximum steps of a search by the decoder; the divisors of all lengths are computed in advance."""
 
 
 def searched_by_decoder(
     decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]
 ) -> bool:
-    """Return True if the decoder's own beam search supports these options."""
+    """Return True if the decoder has a beam search that supports these options."""
     needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
     longest = max(sentence.limit for sentence in sentences)
     return decoder.beam_search is not None and not needs_steps and longest <= MAX_STEPS

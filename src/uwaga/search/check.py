@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 def check_inputs(
     decoder: Decoder, sentences: Sequence[SearchInput], options: SearchOptions, streaming: bool = False
 ) -> list[SearchSentence]:
-    """Check the sentences of a search and its options, before anything is encoded.
-
-    Raises:
-        TextTooLongError: a source or a prefix is too long for the model.
-        DataError: a source is empty.
-        SettingsError: the options, prefixes, phrases or drafts are invalid for the model.
-    """
+    """Check the sentences of a search and its options, before anything is encoded."""
     check_tokens(options, decoder.symbols, decoder.vocabulary)
     return [
         _check(decoder, sentence, options, streaming, f"sentence {number}")

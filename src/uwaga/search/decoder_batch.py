@@ -26,7 +26,7 @@ MIN_DIVISORS = 1 << 9
 
 
 class DecoderBatch(Batch):
-    """A batch that the decoder's own beam search decodes.
+    """A batch that the beam search of the decoder decodes.
 
     Args:
         decoder: the model.

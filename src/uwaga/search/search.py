@@ -6,9 +6,9 @@ among the best ``beam`` that end are finished; the best ``beam`` that do not end
 rows.
 
 Unusual: sentences are decoded in order of length, and if the decoder can join states, finished ones are
-replaced by waiting ones, so that a batch stays full. A decoder's own search is used where it gives the same
-result. This file does not know what a batch does in a step, which kind of batch decodes a sentence, nor what
-the model is.
+replaced by waiting ones, so that a batch stays full. A search that the decoder implements is used where it
+gives the same result. This file does not know what a batch does in a step, which kind of batch decodes a
+sentence, nor what the model is.
 """
 
 from __future__ import annotations
