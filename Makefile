@@ -23,13 +23,13 @@ CXX_FILES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 release-check clean
+.PHONY: web help demo test tests slow processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 release-check release-files clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
 	@echo "make test    lint, types, import contracts, docs, the tests but the slow ones"
-	@echo "make slow    the slow tests: whole trainings, kills, packages"
-	@echo "make compiled    the kernels built anew: other compilers, sanitizers, Arm"
+	@echo "make slow    the slow tests: whole trainings, kills, packages, the kernels built anew"
+	@echo "make release-check    after a change of native code: other compilers, processors and systems, WebAssembly"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make fuzz    new examples for the property tests, then hostile files and texts, COUNT of each or SECONDS long"
@@ -41,7 +41,7 @@ help:
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
 	@echo "make wheel-aarch64    the wheel for 64-bit Arm, cross-compiled, and its tests under emulation; needs root"
-	@echo "make release-check    the files of a release from a clean clone of the last commit, built twice and checked"
+	@echo "make release-files    the files of a release from a clean clone of the last commit, built twice and checked"
 	@echo "make docs    build the documentation into site/"
 	@echo "make course  the documentation with the course and its laboratory as one zip, into dist/"
 	@echo "make clean   remove .venv and everything built"
@@ -75,27 +75,18 @@ test: $(DEV_INSTALLED)
 	@$(MAKE) --no-print-directory tests
 
 tests: $(DEV_INSTALLED)
-	$(PYTEST) -m "not slow and not compiled" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow and not release" $(PYTEST_ARGS)
 
 # The files with tests of a marker: importing the others costs as much as some of these tests.
 marked = $(shell grep -rlE --include='*.py' 'mark\.$(1)' $(or $(2),tests))
 
 slow: $(DEV_INSTALLED)
-	$(PYTEST) -m "slow and not compiled" $(call marked,slow) $(PYTEST_ARGS)
+	$(PYTEST) -m "slow and not release" $(call marked,slow) $(PYTEST_ARGS)
 
-# The kernels and the engine built anew, with every compiler, with sanitizers, for Arm under emulation; and all of the
-# module for web pages. .ci/compiled then names what has passed: CI builds it again when it has changed.
-COMPILED_PASSED = @hash=$$(.ci/native) && echo $$hash > .ci/compiled || true
-
-compiled: $(DEV_INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled $(call marked,compiled)
-	$(COMPILED_PASSED)
-
-# Both in one run: while one process compiles, the other trains. Files that compile take longest: they come
-# first, so that none is left to one process at the end.
-deep: $(DEV_INSTALLED)
-	$(PYTEST) -m "slow or compiled" $(call marked,compiled) $(call marked,slow) $(PYTEST_ARGS)
-	$(COMPILED_PASSED)
+# What is rarely informative: every other compiler, the thread sanitizer, and the kernels for Arm, Windows and WebAssembly,
+# with the whole module for web pages. Whoever has changed native code runs it once.
+release-check: $(DEV_INSTALLED)
+	$(PYTEST) -m release $(call marked,release) $(PYTEST_ARGS)
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set
@@ -119,7 +110,7 @@ faults: $(DEV_INSTALLED)
 # The property tests with new examples; then mutated model files and calls with random texts and options, and damaged
 # folders through the C library under sanitizers, COUNT=20000 of each or until SECONDS=3600 are over.
 fuzz: $(DEV_INSTALLED)
-	$(PYTEST) --hypothesis-profile=new -m "not slow and not compiled" $(shell grep -rlE --include='test_*.py' '^from hypothesis' tests)
+	$(PYTEST) --hypothesis-profile=new -m "not slow and not release" $(shell grep -rlE --include='test_*.py' '^from hypothesis' tests)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz_c_library.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
 
@@ -188,7 +179,7 @@ wheel-aarch64: $(DEV_INSTALLED)
 	sh tests/aarch64.sh $(abspath $(BIN)/python)
 
 # What the release workflow does before it publishes, into dist/release; needs an index of packages.
-release-check:
+release-files:
 	rm -rf dist/release
 	$(PYTHON) release/files.py build dist/release
 	$(PYTHON) release/files.py check dist/release

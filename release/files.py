@@ -1,4 +1,4 @@
-"""The files of a release: built twice from a clean clone, then checked; ``make release-check`` does both.
+"""The files of a release: built twice from a clean clone, then checked; ``make release-files`` does both.
 
 ``build`` writes the sdist and a wheel for this machine into FOLDER/packages. ``check`` reads that folder, to
 which the release workflow adds the wheels of other machines, and writes FOLDER/about: a software bill of

@@ -427,7 +427,10 @@ def test_too_large_requests_are_rejected(library):
     model.close()
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang", "g++", "clang++"])
+@pytest.mark.parametrize(
+    "compiler",
+    ["gcc", "g++", *(pytest.param(name, marks=pytest.mark.release) for name in ("clang", "clang++"))],
+)
 def test_example_program(built, tmp_path, compiler):
     example = ROOT / "native" / "c" / "examples" / "translate.c"
     flags = ["-std=c99"] if "+" not in compiler else ["-std=c++11", "-x", "c++"]
@@ -438,6 +441,7 @@ def test_example_program(built, tmp_path, compiler):
     assert run(*python_command, input=TEXTS[0] + "\n") == expected
 
 
+@pytest.mark.release
 def test_windows_program(tmp_path):
     """Cross-compile and link the library and the example; run them in Wine."""
     tools = "x86_64-w64-mingw32"
@@ -479,7 +483,7 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
         assert "-luwaga" in process.stdout
 
 
-@pytest.mark.compiled
+@pytest.mark.release
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
     program = build_sanitised_check(tmp_path / "check", sanitizer)

@@ -68,7 +68,7 @@ def test_json_numbers_are_parsed_exactly():
     assert run_program(f"BUILD={build}", "OPTIMISE=-O1", target="decimal") >= {"decimal: passed"}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_late_threads_do_not_race():
     assert (
         run_program(f"BUILD={ROOT / 'build' / 'workers-tsan'}", "OPTIMISE=-O1", "SANITIZE=thread")

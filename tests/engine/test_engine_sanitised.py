@@ -75,7 +75,6 @@ def sanitised_environment(folder, kind):
     return environment
 
 
-@pytest.mark.compiled
 @pytest.mark.slow
 def test_memory_sanitizers_find_nothing(tmp_path):
     """Weights and shortlists that contradict their checksums and headers are read, too."""
@@ -86,8 +85,7 @@ def test_memory_sanitizers_find_nothing(tmp_path):
     run([*PYTHON, script, int8, MODEL, shortlist, scratch, "60"], environment)
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_thread_sanitizer_finds_nothing(tmp_path):
     environment = sanitised_environment(tmp_path, THREADS)
     run([*PYTHON, SUPPORT / "engine_walk.py", "3", "10"], environment)

@@ -36,9 +36,10 @@ def passed_tables(folder, *settings):
     }
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize(
+    "compiler",
+    [pytest.param("g++", marks=pytest.mark.slow), pytest.param("clang++", marks=pytest.mark.release)],
+)
 def test_kernels_on_this_processor(compiler):
     require_programs("make", compiler)
     engine = pytest.importorskip("uwaga.engine.cpu")
@@ -49,8 +50,7 @@ def test_kernels_on_this_processor(compiler):
     assert tables == expected
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_kernels_on_arm():
     """Cross-compile and run under emulation, since there may be no Arm processor."""
     require_programs("make", ARM_COMPILER, ARM_EMULATOR)
@@ -61,16 +61,14 @@ def test_kernels_on_arm():
     assert passed_tables("kernels-arm", f"CXX={ARM_COMPILER}", run) == {"portable", "neon"}
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_kernels_in_webassembly():
     require_programs("make", "em++", "node")
     run = "RUN=node", "CXX=em++"
     assert passed_tables("kernels-wasm", *run) == {"portable", "wasm", "wasm and portable"}
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_kernels_on_windows(monkeypatch):
     """Cross-compile and run in Wine, with the instruction sets of this processor except AMX."""
     require_programs("make", WINDOWS_COMPILER, "wine")
@@ -82,8 +80,7 @@ def test_kernels_on_windows(monkeypatch):
     assert tables - emulated == set(engine.available_isas()) - {"amx"}
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_engine_compiles_without_linux():
     require_programs("make", "em++")
     command = ["make", "-C", ROOT / "native" / "tests", "syntax", "CXX=em++"]

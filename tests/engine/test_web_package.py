@@ -275,8 +275,7 @@ console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), t
 """
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_full_memory_raises_and_open_models_still_translate():
     """A page may use 4 GiB; addresses above 2 GiB are negative in JavaScript."""
     if shutil.which("node") is None:
@@ -357,8 +356,7 @@ DIGESTS = """async ([dtype, texts, beam]) => {
 }"""
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_500_sentences_in_a_page(portable, site):
     """Attention matrices are compared by their digests."""
     with chromium() as browser:
@@ -402,8 +400,7 @@ def test_module_has_at_most_220_kilobytes():
     assert len(gzip.compress((LIB / "uwaga.wasm").read_bytes(), 9)) <= 220_000
 
 
-@pytest.mark.compiled
-@pytest.mark.slow
+@pytest.mark.release
 def test_committed_module_equals_its_sources(tmp_path):
     if shutil.which("em++") is None:
         pytest.skip("emscripten is not installed: apt-get install emscripten node-acorn")

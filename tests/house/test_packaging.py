@@ -180,7 +180,7 @@ def test_core_needs_only_system_libraries(distribution):
     assert [name for name in needed if not re.fullmatch(SYSTEM_LIBRARIES, name)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_installed_wheel_translates_on_old_processor(distribution, tmp_path, monkeypatch):
     emulator = "qemu-x86_64-static"
     if platform.machine() != "x86_64" or shutil.which(emulator) is None:

@@ -1,4 +1,4 @@
-"""The release: its workflow, script and conda recipe. ``make release-check`` runs the steps themselves."""
+"""The release: its workflow, script and conda recipe. ``make release-files`` runs the steps themselves."""
 
 import importlib.util
 import io
