@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 from pathlib import Path
@@ -14,6 +15,12 @@ settings.load_profile("patient")
 # client, in 60 ms.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+def pytest_collection_finish():
+    """Leave the modules and tests out of each garbage collection: there are a million objects."""
+    gc.collect()
+    gc.freeze()
+
 
 # A shell that starts the tests in the background has them and their programs ignore Ctrl+C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

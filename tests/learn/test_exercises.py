@@ -1,17 +1,21 @@
 """Right answers to exercises pass, likely wrong ones get a remark, in Python and in the page."""
 
+import contextlib
+import io
 import json
 import re
 import shutil
 import subprocess
+import traceback
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from uwaga.cli.main import app
 from uwaga.learn import all_exercises, check, find_exercise
-from uwaga.learn.check import check_program, shuffled
+from uwaga.learn.check import RIGHT, Verdict, check_program, shuffled
 from uwaga.learn.exercises import ChoiceExercise, CodeExercise, NumberExercise, OrderExercise, TableExercise
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,13 +62,34 @@ def test_right_answer_passes_and_wrong_answers_have_remarks(exercise):
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
+def check_in_this_process(exercise, program):
+    """Return the verdict of :func:`check_program`."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
+            exec(compile(f"{program}\n\n{exercise.tests}\n", "answer", "exec"), {"__name__": "__main__"})
+    except Exception as error:
+        last = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        return Verdict(False, last.removeprefix("AssertionError: "))
+    return RIGHT
+
+
 @pytest.mark.parametrize("exercise", [exercise_parameter(exercise) for exercise in CODE_EXERCISES])
 def test_solution_passes_and_wrong_programs_fail(exercise, tmp_path):
-    assert check_program(exercise, exercise.program).right
-    assert not check_program(exercise, exercise.start).right
+    assert check_in_this_process(exercise, exercise.program).right
+    assert not check_in_this_process(exercise, exercise.start).right
     for mistake in exercise.wrong:
-        verdict = check_program(exercise, mistake.answer)
-        assert (verdict.right, verdict.remark) == (False, mistake.remark)
+        assert check_in_this_process(exercise, mistake.answer) == Verdict(False, mistake.remark)
+
+
+def test_programs_run_in_a_child_process():
+    exercise = CODE_EXERCISES[0]
+    programs = [exercise.program, exercise.wrong[0].answer, "import sys; sys.exit(3)", "1 +"]
+    assert [check_program(exercise, program) for program in programs] == [
+        RIGHT,
+        Verdict(False, exercise.wrong[0].remark),
+        Verdict(False, "It ends with status 3."),
+        Verdict(False, "SyntaxError: invalid syntax"),
+    ]
 
 
 def test_chapters_have_enough_exercises():
