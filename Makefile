@@ -95,7 +95,7 @@ NUMERICAL := $(PYTEST) -m "numerical and not slow"
 
 processors: $(DEV_INSTALLED)
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 UWAGA_ISA=portable $(NUMERICAL) $(call marked,numerical)
-	for isa in $$($(BIN)/python -c "from uwaga.engine.cpu import usable; print(*usable()[1:-1])"); do \
+	for isa in $$($(BIN)/python -c "from uwaga.engine.cpu import available_isas; print(*available_isas()[1:-1])"); do \
 		export UWAGA_ISA=$$isa; \
 		case $$isa in \
 		avx2) ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(NUMERICAL) $(call marked,numerical);; \

@@ -71,10 +71,10 @@ def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
     assert run(tmp_path, "-c", code).startswith("Ich ")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_core_tests_pass_without_linux_calls(tmp_path: Path) -> None:
     deselected = [word for name in LINUX_LOCK_TESTS for word in ("--deselect", name)]
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not compiled"]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not release"]
     assert " passed" in run(tmp_path, "-m", "pytest", *options, *deselected, *CORE_TESTS)
 
 
