@@ -6,15 +6,16 @@ from pathlib import Path
 from hypothesis import settings
 
 # A busy machine takes its time over any example. The examples are the same in each run, so that a change is
-# refused for its own faults alone; `make fuzz` searches with new ones.
-settings.register_profile("patient", deadline=None, max_examples=50, derandomize=True)
-settings.register_profile("new", deadline=None, max_examples=50)
-settings.load_profile("patient")
+# refused for its own faults alone; `make fuzz` searches with more and new ones.
+settings.register_profile("quick", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("new", deadline=None, max_examples=100)
+settings.load_profile("quick")
 
 # Tests call nothing but loopback and trust no authority's certificate: httpx would read all of them for every
 # client, in 60 ms.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
 
 def pytest_collection_finish():
     """Leave the modules and tests out of each garbage collection: there are a million objects."""

@@ -90,7 +90,6 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS.filter(is_encodable))
 @example("▁ ▁a")
 @example("He LIKES ﬁne Straßencafés, ½ … 😀 e\u0301")
@@ -111,7 +110,6 @@ def test_encoded_characters_are_in_spans(text):
             assert {index for index, letter in enumerate(text) if not letter.isspace()} <= covered
 
 
-@settings(max_examples=50, deadline=None)
 @given(TEXTS.filter(is_encodable))
 def test_decoded_characters_are_in_spans(text):
     tokeniser = tiny.tokeniser()
@@ -131,7 +129,7 @@ def family(name: str):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS.filter(is_encodable))
 @example(text="The naïve dog's HOUSE, İstanbul")
 def test_spans_of_all_tokeniser_families(name, text):

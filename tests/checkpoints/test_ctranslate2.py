@@ -339,7 +339,7 @@ def test_invalid_folder_is_rejected(opennmt, tmp_path, message):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_header_is_read_or_rejected(opennmt, tmp_path, data):
     """Truncated or changed files are read or raise ModelError."""
     content = bytearray((opennmt / "model.bin").read_bytes())

@@ -229,7 +229,7 @@ BOUNDARY_VALUES = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_mutated_file_is_read_or_rejected(valid_file, data):
     content, path = valid_file

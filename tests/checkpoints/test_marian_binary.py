@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from marian_students import INNER, MAGIC, OPTIONS, binary_model, shortlist_bytes, tensors, write_student
 from precision import tolerance
@@ -247,7 +247,6 @@ def test_damaged_header_is_rejected(tmp_path, offset, value, message):
 
 
 @given(st.data())
-@settings(max_examples=30, deadline=None)
 def test_truncated_or_flipped_file_is_read_or_rejected(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped-student"
     if not folder.exists():
@@ -335,7 +334,6 @@ def test_damaged_shortlist_is_rejected(tmp_path, content, message):
 @given(
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
-@settings(max_examples=30, deadline=None)
 def test_list_is_the_union_filled_with_lowest_tokens(source, multiple, copies, common):
     """The lists of Marian's code for a single sentence."""
     rng = np.random.default_rng(5)

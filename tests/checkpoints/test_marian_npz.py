@@ -12,7 +12,7 @@ import pytest
 import tiny_models as tiny
 import torch
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from marian_folders import make
 from precision import EXACT, to_double
@@ -240,7 +240,6 @@ def test_command_line_and_decoder_settings(tmp_path):
         st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), unique=True, max_size=30
     )
 )
-@settings(max_examples=40, deadline=None)
 def test_vocabulary_is_read_as_yaml(tmp_path_factory, pieces):
     path = tmp_path_factory.mktemp("yml") / "v.yml"
     special = [

@@ -27,7 +27,7 @@ ARRAYS = st.dictionaries(
     ),
     max_size=4,
 )
-EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 METADATA = {"format": "pt", "ü": "\n"}
 
 

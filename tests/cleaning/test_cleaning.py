@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from html_page import HOSTILE_TEXTS, Page
-from hypothesis import given, settings
+from hypothesis import given
 from typer.testing import CliRunner
 
 from uwaga.cleaning import CleaningReport, CleaningSettings, blocks, clean
@@ -297,7 +297,6 @@ def test_dual_cross_entropy_limits(tmp_path):
 
 
 @given(HOSTILE_TEXTS, HOSTILE_TEXTS)
-@settings(deadline=None, max_examples=40)
 def test_report_page_escapes_text(source, target):
     count = RuleCount("length", "too long", 1, [Example(7, source, target)])
     text = report_page(CleaningReport(source, {"languages": ["en", "de"], "rules": {}}, [count], 10, 9, 1.0))

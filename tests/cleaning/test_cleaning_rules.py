@@ -44,7 +44,6 @@ def rejects(name: str, source: str, target: str, **values: object) -> bool:
 
 @pytest.mark.parametrize("name", FAST_RULES)
 @given(st.lists(st.tuples(TEXT | WORDS, TEXT | WORDS), max_size=6))
-@settings(deadline=None, max_examples=40)
 def test_rules_judge_pairs_independently(name, pairs):
     rule = make_rule(name)
     separately = [bool(make_rule(name).rejects(PairBlock.from_pairs([pair], LANGUAGES))[0]) for pair in pairs]
@@ -71,7 +70,6 @@ def test_guide_lists_all_rules():
 
 
 @given(st.lists(TEXT | WORDS, max_size=6))
-@settings(deadline=None, max_examples=50)
 def test_side_counts_equal_python(texts):
     side = Side.from_texts(texts)
     assert side.strings == texts
@@ -84,7 +82,6 @@ def test_side_counts_equal_python(texts):
 
 
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
-@settings(deadline=None, max_examples=60)
 def test_folds_as_equals_complete_folding(texts):
     left, right = Side.from_texts(texts[:-1]), Side.from_texts(texts[1:])
     assert left.folds_as(right).tolist() == left.folded.equals(right.folded).tolist()

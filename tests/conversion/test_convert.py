@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tiny_models as tiny
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from precision import to_double, tolerance
 from search_inputs import inputs
@@ -285,7 +285,6 @@ OPTIONS = st.builds(
 
 
 @given(OPTIONS)
-@settings(max_examples=30, deadline=None)
 def test_generation_config_round_trip(options):
     values = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 64)
     assert from_generation_config(json.loads(json.dumps(values))) == options

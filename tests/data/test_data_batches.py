@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.data import plans
@@ -160,7 +160,6 @@ def test_form_shares(corpus: PreparedCorpus) -> None:
     assert abs(share - AUGMENT["upper"]) < 5 * np.sqrt(0.1 * 0.9 / (6 * len(PAIRS)))  # five deviations
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_arrange_respects_budget(data: st.DataObject) -> None:
     budget = data.draw(st.integers(5, 200))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.data.corpus import Pair, PairReader, read_corpus
@@ -234,7 +234,6 @@ def test_memory_while_reading(tmp_path: Path) -> None:
 LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=["Cs"]), max_size=20)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(LINE, max_size=12), st.sampled_from(list(COMPRESSORS)), st.booleans())
 def test_read_lines_round_trip(tmp_path_factory: pytest.TempPathFactory, lines, ending, final) -> None:
     padding = ["text " * 400]  # so that no example looks like a binary file

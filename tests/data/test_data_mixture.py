@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.data import plans, store_writer
@@ -61,7 +61,6 @@ def store(tokeniser: Tokeniser, path: Path, folder: Path, keep_text: bool = Fals
     return build_store(reader, tokeniser, tokeniser, folder, data, keep_text)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 5000), st.integers(0, 2**64 - 1), st.integers(0, 9))
 def test_permutation_is_complete_and_random_access(size: int, seed: int, salt: int) -> None:
     permutation = permute(np.arange(size), size, make_key(seed, salt))
@@ -87,7 +86,6 @@ def test_permutation_separates_neighbours() -> None:
     assert abs(np.corrcoef(np.arange(size), order)[0, 1]) < 5 / np.sqrt(size)
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.floats(0.1, 4)), min_size=1, max_size=4),
     st.integers(1, 5),

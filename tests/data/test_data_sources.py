@@ -19,7 +19,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.data.corpus import Pair, read_corpus
@@ -281,7 +281,6 @@ def test_truncated_files(tmp_path: Path, kind: str, ending: str) -> None:
 LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(str.strip)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
 def test_formats_round_trip(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
     folder = tmp_path_factory.mktemp("formats")

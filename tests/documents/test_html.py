@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 from document_laws import check_laws, render, swap_case, texts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions
@@ -43,13 +43,11 @@ BLOCK = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(BLOCK, max_size=6))
 def test_page_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.one_of(BLOCK, SOUP, INLINE), max_size=8))
 def test_malformed_html_round_trip(blocks):
     page = "".join(blocks).replace("\0", "").encode()

@@ -1,5 +1,5 @@
 from document_laws import identity, render, swap_case, texts, with_tag_kinds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -45,7 +45,6 @@ DOCUMENT = st.lists(BLOCK, max_size=6).map(
 )
 
 
-@settings(deadline=None, max_examples=50)
 @given(DOCUMENT)
 def test_round_trip(text):
     assert render("a.md", text.encode(), identity) == text.encode()
@@ -59,7 +58,6 @@ def normalised_words(inlines):
     ]
 
 
-@settings(deadline=None, max_examples=50)
 @given(DOCUMENT)
 def test_written_text_is_parsed_again(text):
     changed = render("a.md", text.encode(), swap_case)

@@ -42,7 +42,6 @@ def test_android():
     assert german == ANDROID.encode()
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
 def test_android_round_trip(values):
     content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(values)).encode()

@@ -63,7 +63,7 @@ def check_archive(tmp_path, name, content):
     return changed
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PARAGRAPH, max_size=4))
 def test_word(tmp_path, body):
     content = docx("".join(body))
@@ -209,7 +209,7 @@ def test_hostile_archives_are_rejected(tmp_path, name, content, message):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 3000), st.binary(min_size=1, max_size=4))
 def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
     content = bytearray(docx("<w:p><w:r><w:t>Some words</w:t></w:r></w:p>"))

@@ -3,7 +3,7 @@ import re
 
 import pytest
 from document_laws import SWAP_CASE, identity, render, swap_case, texts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
@@ -34,7 +34,6 @@ def text_without_markup(text):
     return "".join(TAG.sub("", body).split())
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(CUE, max_size=7), st.booleans())
 def test_times_and_words_are_preserved(cues, vtt):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
@@ -47,7 +46,6 @@ def test_times_and_words_are_preserved(cues, vtt):
     assert len(re.findall(r"\n\n", changed)) == len(re.findall(r"\n\n", text))
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
 def test_line_endings(cues, vtt, end):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")

@@ -1,5 +1,5 @@
 from document_laws import SWAP_CASE, identity, render, run, swap_case, texts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions
@@ -14,7 +14,6 @@ TEXT = st.tuples(st.lists(LINE, max_size=12), st.sampled_from(["\n", "\r\n", "\r
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(TEXT)
 def test_round_trip(text):
     assert render("a.txt", text.encode(), identity) == text.encode()
@@ -22,7 +21,6 @@ def test_round_trip(text):
     assert render("a.txt", text.encode(), swap_case).decode().split() == text.translate(SWAP_CASE).split()
 
 
-@settings(deadline=None, max_examples=40)
 @given(TEXT, st.sampled_from(["utf-8-sig", "utf-16", "utf-32", "cp1252"]))
 def test_encoding_round_trip(text, encoding):
     text = "a" + text.replace("漢", "x").replace("ж", "y")

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (documents are shown as they are)
 import pytest
 from document_laws import identity, render, swap_case, texts
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -58,7 +58,6 @@ def test_version_2_segments_get_targets():
     assert "<target>tHREE</target>" in render("a.xliff", VERSION_2.encode(), swap_case, options).decode()
 
 
-@settings(deadline=None, max_examples=30)
 @example(["<&a", "x &b"])
 @given(st.lists(st.text("abc <>&'\"é\n", max_size=20), max_size=5))
 def test_only_targets_are_added(sources):

@@ -1,7 +1,7 @@
 import pytest
 import yaml
 from document_laws import identity, render, swap_case, swap_case_in_tree, texts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.documents import DocumentOptions
@@ -23,7 +23,6 @@ TREE = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.dictionaries(st.text("abc", min_size=1), TREE, min_size=1, max_size=3),
     st.booleans(),

@@ -37,7 +37,7 @@ def max_difference(model, engine, sources, steps=5):
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
 def test_log_probs_equal_torch(shape, seed):
@@ -150,7 +150,6 @@ def test_search_equals_torch(options):
             )
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_choice_equals_reference(data):
     """The C++ twin of :func:`uwaga.search.choose`, on the log-probabilities of the complete vocabulary."""

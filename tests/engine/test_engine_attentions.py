@@ -53,7 +53,7 @@ def check_equal(actual: list[Attentions], expected: list[Attentions], bound: flo
         )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
 def test_M10_attentions_equal_torch(shape, seed):
@@ -69,7 +69,7 @@ def test_M10_attentions_equal_torch(shape, seed):
         assert (attentions.decoder is None) == (shape.self_attention == "ssru")
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(decoder_only_settings(), st.integers(0, 1000))
 def test_M10_M18_attentions_of_decoder_only_models_equal_torch(shape, seed):
     model = random_decoder(shape, seed)
@@ -147,7 +147,7 @@ def test_recording_model_encodes_once(precision):
     assert calls == []
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
 @example(BASE, 0, "float32", 1)
 def test_cross_attention_of_one_head_equals_that_of_all(shape, seed, precision, threads):

@@ -93,7 +93,7 @@ def torch_outputs(model, source, inputs):
     return outputs
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 def test_arrays_equal_torch_and_the_steps(shape, seed):
     model = random_model(shape, seed)

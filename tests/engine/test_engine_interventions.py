@@ -87,7 +87,7 @@ def check_torch(shape: TransformerSettings, seed: int) -> None:
     np.testing.assert_allclose(*scores, atol=1e-3, rtol=1e-4)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
 def test_random_edits_equal_torch(shape, seed):
     check_torch(shape, seed)

@@ -86,7 +86,7 @@ def log_probs_of_three_steps(model, sources):
     return np.stack(log_probs, 1)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(decoder_only_settings(), st.integers(0, 1000))
 @example(GPT2.model_copy(update={"max_length": 24}), 0)
 def test_M18_log_probs_equal_torch(shape, seed):
@@ -323,16 +323,17 @@ def test_threads_share_cached_prefixes():
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])
 def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
     """Hypotheses contain tokens and all scores, so they are compared bit for bit."""
+    sources = PROMPTS[:80]
     single = engine(precision, name=name)
     expected = [
-        results for prompt in PROMPTS for results in search(single, inputs([prompt]), OPTIONS[search_kind])
+        results for prompt in sources for results in search(single, inputs([prompt]), OPTIONS[search_kind])
     ]
     rng = np.random.default_rng(3)
     for threads, budget, shared in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
-        order = rng.permutation(len(PROMPTS)).tolist()
+        order = rng.permutation(len(sources)).tolist()
         options = replace(OPTIONS[search_kind], batch_tokens=budget)
         parallel = engine(precision, threads, shared, name)
-        results = search(parallel, inputs([PROMPTS[index] for index in order]), options)
+        results = search(parallel, inputs([sources[index] for index in order]), options)
         assert results == [expected[index] for index in order]
 
 

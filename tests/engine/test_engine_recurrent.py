@@ -32,7 +32,7 @@ from uwaga.training.validation import validation_decoder
 
 pytestmark = pytest.mark.numerical
 
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 INPUTS = [[SYMBOLS.start, *source[:-1][::-1]] for source in sentences(7, seed=4)]
 OPTIONS = [
     {"beam": 1},

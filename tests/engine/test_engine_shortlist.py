@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_inputs import inputs
 
@@ -203,7 +203,6 @@ def random_choice(rng, rows):
     return choice_of_rows
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_rows_do_not_depend_on_joins_and_selections(seed):
     """Compare random joins, selections and steps with separate steps of each sentence."""

@@ -33,7 +33,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def small_budget():

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError, MissingExtraError, SettingsError
@@ -40,7 +40,6 @@ def test_sentence_scores_by_hand():
     assert report["ter"].value == pytest.approx(100 * 1 / 5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(CORPUS)
 def test_copy_of_reference_scores_perfectly(corpus):
     references = [[*others, hypothesis] for hypothesis, others in corpus]
@@ -49,7 +48,6 @@ def test_copy_of_reference_scores_perfectly(corpus):
     assert report["ter"].value == 0
 
 
-@settings(max_examples=40, deadline=None)
 @example([("der", ["der"]), ("der", ["Haus", "kauft"])])
 @given(CORPUS)
 def test_order_of_references_does_not_matter(corpus):
@@ -68,7 +66,6 @@ def _has_chrf_tie(hypothesis, references):
     return len({round(score, 6) for score in scores}) < len(scores)
 
 
-@settings(max_examples=40, deadline=None)
 @given(CORPUS)
 def test_repeated_reference_changes_nothing(corpus):
     hypotheses = [hypothesis for hypothesis, _ in corpus]

@@ -417,7 +417,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_mutated_catalogue_is_listed_or_refused(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("mirror")

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.alignment.words import word_spans
@@ -82,7 +82,6 @@ def tag_pairs(inline: Inline) -> list[tuple[Tag, Tag]]:
     return pairs
 
 
-@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_any_alignment_preserves_tags_and_text(data: st.DataObject) -> None:
     inline = data.draw(inlines())
@@ -103,7 +102,6 @@ def has_unpaired_tags(inline: Inline) -> bool:
     return opens != pairs or closes != pairs
 
 
-@settings(max_examples=100, deadline=None)
 @given(inline=inlines())
 def test_identical_translation_preserves_positions(inline: Inline) -> None:
     stripped = strip_tags(inline)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
@@ -94,7 +94,6 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=80)
 @given(parts=TEXTS, attempt=st.integers(0, MAX_ATTEMPTS - 1))
 def test_symbols_are_replaced(parts: list[str | Tag], attempt: int) -> None:
     inline = tuple(parts)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from precision import tolerance
 
@@ -119,7 +119,6 @@ def test_M1_gradients_against_finite_differences(name: str) -> None:
     width=st.integers(1, 8),
     seed=st.integers(0, 2**31),
 )
-@settings(max_examples=30, deadline=None)
 def test_M8_fused_path_equals_explicit_path(
     batch: int, heads: int, target: int, source: int, width: int, seed: int
 ) -> None:

@@ -14,7 +14,7 @@ import attention_samples as samples
 import numpy as np
 import pytest
 from html_page import HOSTILE_TEXTS, Page
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -84,7 +84,6 @@ def test_144_heads_of_30_tokens_fit_in_300_kB():
 
 
 @given(st.lists(st.sampled_from(samples.HOSTILE_TOKENS) | HOSTILE_TEXTS, min_size=1, max_size=6))
-@settings(deadline=None, max_examples=50)
 def test_tokens_are_escaped(tokens):
     view = attention_view(samples.attentions(1, 1, len(tokens), len(tokens)), tokens, tokens)
     parsed = Tags(view)
@@ -176,7 +175,6 @@ def test_html_without_attention():
 
 
 @given(HOSTILE_TEXTS, HOSTILE_TEXTS, st.lists(HOSTILE_TEXTS, max_size=4))
-@settings(deadline=None, max_examples=50)
 def test_html_escapes_all_text(text, source, tokens):
     step = Translation(text, 0.0, tuple(tokens), (-1.0,) * len(tokens), source=source, warnings=(source,))
     step = translation(alternatives=(step,), steps=(step,), error=DataError(text), source=text)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 from html_page import HOSTILE_TEXTS, Page
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.results.html import (
@@ -30,7 +30,6 @@ from uwaga.results.html import (
 
 
 @given(HOSTILE_TEXTS, HOSTILE_TEXTS)
-@settings(deadline=None, max_examples=60)
 def test_all_text_is_escaped(text, other_text):
     parts = [
         heading(text),
@@ -54,7 +53,6 @@ NUMBER = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), max_size=30))
-@settings(deadline=None, max_examples=80)
 def test_finite_points_are_inside_chart(points):
     text = chart("t", [Series("a", points)])
     finite = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]

@@ -49,7 +49,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"split": "sentences", "length_penalty": 0.6},
     {"early_stopping": False, "length_formula": "gnmt"},
 ]
-QUIET = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

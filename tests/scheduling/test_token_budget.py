@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.scheduling.fair_queue import FairQueue
 from uwaga.scheduling.token_budget import SearchLease, TokenBudget
-
-QUIET = settings(max_examples=80, deadline=None)
 
 
 class Clock:
@@ -54,7 +52,6 @@ class Batch:
         self.budget.leave(self.leases[name])
 
 
-@QUIET
 @given(st.data())
 def test_all_sentences_enter_once_in_order(data: st.DataObject) -> None:
     batch = Batch(max_tokens=60, reserved=20, share=0.25)
@@ -205,7 +202,6 @@ def test_concurrent_enqueue_and_release() -> None:
     assert (budget.waiting, budget.running, budget.used) == (0, 0, 0)
 
 
-@QUIET
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers()), max_size=30))
 def test_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None:
     queue: FairQueue[tuple[str, int]] = FairQueue()

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.decoder import Choice, Sampling
@@ -78,7 +78,6 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(steps())
 def test_M24_candidates_match_the_definition(case):
     logits, choice = case
@@ -118,7 +117,6 @@ def assert_twin_equals(logits, choice, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=80, deadline=None)
 @given(case=steps(st.none() | shapes))
 def test_torch_twin_equals_the_reference(case, device):
     assert_twin_equals(*case, device)
@@ -126,7 +124,6 @@ def test_torch_twin_equals_the_reference(case, device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("chunk", [1, 70, 1000])
-@settings(max_examples=40, deadline=None)
 @given(case=steps(st.none() | shapes))
 def test_torch_twin_is_independent_of_chunk_size(case, chunk, device):
     before = torch_choice.CHUNK

@@ -28,7 +28,6 @@ SHAPE = TransformerSettings(
 SMALL = DecoderOnlySettings(layers=1, width=32, heads=4, feed_forward=48, max_length=40)
 QUIET = settings(
     phases=(Phase.explicit, Phase.generate),
-    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -97,7 +96,7 @@ def test_M42_drafts_do_not_change_results(data):
     check_drafts(data, engine, sentences(count, seed), search_options, data.draw(prefixes_for(count)))
 
 
-@settings(QUIET, max_examples=30)
+@QUIET
 @given(st.data())
 def test_M42_drafts_do_not_change_continuations(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 6))
@@ -257,7 +256,7 @@ def pairs_of_models(draw):
     return large, (large, small)[small_index], sources
 
 
-@settings(QUIET, max_examples=30)
+@QUIET
 @given(pairs_of_models(), st.data())
 def test_M42_draft_model_does_not_change_results(models, data):
     large, small, sources = models

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
@@ -35,7 +35,6 @@ def sacrebleu_score(candidate: str, reference: str, metric: str) -> float:
 
 @pytest.mark.parametrize("metric", UTILITIES)
 @given(candidates=st.lists(TEXTS, max_size=4), references=st.lists(TEXTS, max_size=4))
-@settings(max_examples=30, deadline=None)
 def test_utilities_equal_sacrebleu(metric: str, candidates: list[str], references: list[str]) -> None:
     scores = utilities(candidates, references, metric)
     assert scores.shape == (len(candidates), len(references))
@@ -63,7 +62,6 @@ def test_bleu_by_hand() -> None:
 
 @pytest.mark.parametrize("metric", UTILITIES)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5), data=st.data())
-@settings(max_examples=40, deadline=None)
 def test_M31_expected_utility_is_the_weighted_sum(metric: str, texts: list[str], data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(texts), max_size=len(texts)))
     total = sum(weights)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_inputs import inputs
 from toy_decoders import JoiningToy, RecurrentToy, TableToy, teacher_forced
@@ -57,7 +57,6 @@ def compile_phrases(phrases, continuations=(), bonus=None):
     return Phrases(phrases, np.isin(np.arange(VOCABULARY), list(continuations)), bonus)
 
 
-@settings(max_examples=80, deadline=None)
 @given(some_phrases, continuation_sets, st.lists(st.sampled_from(CONTENT), max_size=12))
 def test_M27_automaton_counts_occurrences(phrases, continuations, tokens):
     expected = [min(count_occurrences(tokens, phrase, continuations), phrase.times) for phrase in phrases]
@@ -84,7 +83,6 @@ def enumerate_targets(decoder, source, limit, phrases, continuations):
     return sorted(scored, reverse=True)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.booleans(), some_phrases, continuation_sets)
 def test_M27_wide_beam_finds_the_best_target_with_all_phrases(seed, recurrent, phrases, continuations):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
@@ -117,7 +115,6 @@ phrase_lists = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.lists(phrase_lists, min_size=1, max_size=5), st.integers(1, 7), st.booleans())
 def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stopping):
     decoder = toy(seed=seed, end_bias=3.0)
@@ -135,7 +132,6 @@ def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stoppi
             assert search(decoder, inputs([source]), options) == [nbest]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), phrase_lists.filter(bool), st.integers(1, 4))
 def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, beam):
     """A wider requested beam takes the same steps at first, and then continues."""
@@ -180,7 +176,6 @@ def test_M27_results_do_not_depend_on_time_of_entry():
     assert results == search(plain, inputs(sources, phrases=phrases), options)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 6), st.floats(0.0, 3.0))
 def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
     decoder = toy(seed=seed, end_bias=1.0)

@@ -29,7 +29,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def stepwise(engine):
@@ -70,7 +70,7 @@ def test_engine_search_equals_numpy_search(data):
     check_equal(engine, sentences(count, seed), *arguments)
 
 
-@settings(QUIET, max_examples=40)
+@QUIET
 @given(st.data())
 def test_engine_continuations_equal_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
@@ -85,7 +85,7 @@ def test_engine_continuations_equal_numpy_search(data):
     )
 
 
-@settings(QUIET, max_examples=40)
+@QUIET
 @given(st.data())
 def test_several_end_tokens(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 5))

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_inputs import inputs
 from toy_decoders import RecurrentToy, TableToy, teacher_forced
@@ -92,7 +92,6 @@ def test_M24_wide_beam_equals_enumeration(kind, formula, alpha):
     check(decoder, [7, 8, 2], wide(length_formula=formula, length_penalty=alpha))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     recurrent=st.booleans(),

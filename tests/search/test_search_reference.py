@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_inputs import inputs
 from toy_decoders import RecurrentToy, ToyState, log_softmax
@@ -165,7 +165,6 @@ def summary(hypotheses):
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(searches())
 def test_M24_search_equals_reference(case):
     options, decoder, sentences = case
@@ -197,7 +196,6 @@ def test_M24_search_equals_reference(case):
             assert hypothesis.truncated is reference.truncated
 
 
-@settings(max_examples=30, deadline=None)
 @given(searches(), st.randoms(use_true_random=False), st.booleans())
 def test_results_do_not_depend_on_the_batch(case, random, sample):
     """The n-best list of a sentence is bit-identical in any batch and in any order."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from running_server import RunningServer, running_server
+from running_server import RunningServer
 
 pytest_plugins = "server_fixtures"
 
@@ -26,11 +26,8 @@ DOCUMENT = """<document>
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    folder = tmp_path_factory.mktemp("server")
-    settings = {"state": str(folder / "state")}
-    with running_server(folder, **settings) as running:
-        yield running
+def server(shared_server: RunningServer) -> RunningServer:
+    return shared_server
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ of the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +25,8 @@ from shapes import fits
 
 from uwaga.server.auth import add_key
 from uwaga.server.settings import DialectName
+
+pytest_plugins = "server_fixtures"
 
 TEXT = "A man sleeps."
 GERMAN = "Ein Mann schläft."
@@ -48,9 +49,8 @@ def matches(pattern: str):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("server"), dialects=list(get_args(DialectName))) as running:
-        yield running
+def server(shared_server: RunningServer) -> RunningServer:
+    return shared_server
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from running_server import RunningServer, running_server
 from shapes import fits
@@ -210,7 +210,6 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_arbitrary_bodies(server: RunningServer, name: str, data: Any):
     """Send the dialect's fields with arbitrary values, arbitrary JSON, and arbitrary bytes."""

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 import pytest
 import sqlalchemy as sql
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import BusyError, DataError, MissingExtraError, SettingsError
@@ -433,7 +433,6 @@ TERMS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(TERMS, TERMS, min_size=1))
 def test_entries_round_trip(entries):
     glossary_entries = tuple(GlossaryEntry(source, (target,)) for source, target in entries.items())

@@ -277,8 +277,6 @@ TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary"])
 
 
 @settings(
-    max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     database=None,
 )

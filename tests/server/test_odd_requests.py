@@ -11,12 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
-from running_server import running_server
+from running_server import RunningServer
 from test_key_routes import FIELDS, make_app
 
-from uwaga.server.app import DIALECTS
 from uwaga.server.http import json_bytes
 from uwaga.server.routing import FORM, Route
+
+pytest_plugins = "server_fixtures"
 
 SURROGATE = "\ud800"
 VALUES = [SURROGATE, f"a {SURROGATE} b", [SURROGATE], {SURROGATE: 1}, "\0", {}, None, -1, "9" * 5000]
@@ -24,14 +25,9 @@ FORM_VALUES = [value for value in VALUES if isinstance(value, str)]
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    folder = tmp_path_factory.mktemp("server")
-    dialects = [dialect.name for dialect in DIALECTS]
-    settings = {"dialects": dialects, "state": str(folder / "state"), "suggestions": str(folder / "lines")}
-    with (
-        running_server(folder, **settings) as server,
-        httpx.Client(base_url=server.url, timeout=60, headers={"content-type": "application/json"}) as client,
-    ):
+def client(shared_server: RunningServer) -> Iterator[httpx.Client]:
+    headers = {"content-type": "application/json"}
+    with httpx.Client(base_url=shared_server.url, timeout=60, headers=headers) as client:
         yield client
 
 

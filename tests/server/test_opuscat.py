@@ -11,12 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from running_server import RunningServer, running_server
 from shapes import fits
@@ -46,9 +45,8 @@ PAIR = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("server"), dialects=["opuscat"]) as running:
-        yield running
+def server(shared_server: RunningServer) -> RunningServer:
+    return shared_server
 
 
 @pytest.mark.parametrize(
@@ -115,7 +113,6 @@ def test_target_may_be_omitted_only_if_unique(tmp_path):
         assert (response.status_code, "de, fr" in response.json()["Message"]) == (400, True)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
 def test_segments_and_links(translator: Translator, parts: list[str]):
     """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from running_server import RunningServer, running_server
 from starlette.requests import Request
@@ -62,7 +62,6 @@ def middleware(total_bytes: int) -> RequestMiddleware:
     return RequestMiddleware(app, limits, Metrics(), render, 1000)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=40))
 def test_unfinished_bodies_do_not_block_complete_ones(sizes: list[int]):
     async def scenario() -> None:

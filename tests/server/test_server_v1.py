@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 
 import httpx
 import pytest
-from running_server import RunningServer, running_server
+from running_server import RunningServer
 
 import uwaga
 
@@ -19,9 +18,8 @@ TEXTS = ["The weather is nice today.", "I want to buy a car.", "A man sleeps."]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
+def server(shared_server: RunningServer) -> RunningServer:
+    return shared_server
 
 
 def test_translations_match_library(server: RunningServer, translator: uwaga.Translator):

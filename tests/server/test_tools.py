@@ -23,6 +23,8 @@ from running_server import RunningServer, running_server
 
 from uwaga.server.auth import add_key
 
+pytest_plugins = "server_fixtures"
+
 PAGES = Path(__file__).parents[2] / "docs/guides/tools"
 DIALECTS = ["v1", "libretranslate", "deepl", "deeplx", "opuscat"]
 TEXT = "A man sleeps."
@@ -30,10 +32,8 @@ GERMAN = "Ein Mann schläft."
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    folder = tmp_path_factory.mktemp("server")
-    with running_server(folder, dialects=DIALECTS, state=str(folder / "state")) as running:
-        yield running
+def server(shared_server: RunningServer) -> RunningServer:
+    return shared_server
 
 
 @pytest.fixture(scope="module")

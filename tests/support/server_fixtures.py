@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 from browser import chromium
+from running_server import RunningServer, running_server
 from server_page import START, open_server_page
 
 import uwaga
+from uwaga.server.settings import DialectName
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with the bundled model, all dialects, and folders for state and suggestions."""
+    folder = tmp_path_factory.mktemp("shared-server")
+    paths = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
+    with running_server(folder, dialects=list(get_args(DialectName)), **paths) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def translator() -> uwaga.Translator:
     """Return the bundled model, which the server has too."""
     return uwaga.Translator.load(threads=1)

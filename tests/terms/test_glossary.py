@@ -8,7 +8,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError, SettingsError, UwagaError
@@ -64,7 +64,6 @@ def test_unspaced_scripts_have_no_word_boundaries():
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(st.text("ab ", min_size=1, max_size=6), st.just("x"), max_size=6),
     st.text("ab .", max_size=30),
@@ -186,7 +185,6 @@ def test_contradictory_entries_are_rejected():
     assert len(Glossary.from_argument({"my house": "Haus", "my  house": "Haus"})) == 1
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(["a.tsv", "a.csv", "a.tbx"]), st.text(max_size=60) | st.binary(max_size=60))
 def test_any_file_is_read_or_rejected(tmp_path_factory, name, content):
     path = tmp_path_factory.mktemp("any") / name

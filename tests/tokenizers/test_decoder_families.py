@@ -5,7 +5,7 @@ import random
 import shutil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 transformers = pytest.importorskip("transformers")
@@ -59,7 +59,6 @@ def test_declared_end_symbol_is_preferred():
 
 
 @KIND
-@settings(max_examples=40, deadline=None)
 @given(ANY_TEXT)
 def test_any_text_equals_transformers(kind, text):
     uwaga_tokeniser, peer = cached_both(kind)
@@ -67,7 +66,6 @@ def test_any_text_equals_transformers(kind, text):
 
 
 @KIND
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_any_ids_equal_transformers(kind, data):
     uwaga_tokeniser, peer = cached_both(kind)
@@ -143,7 +141,6 @@ def test_sentencepiece_model_without_tokenizer_json(kind, legacy):
 
 
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
-@settings(max_examples=60, deadline=None)
 @given(text=ANY_TEXT)
 def test_any_text_equals_sentencepiece(kind, text):
     if kind not in CACHED_SENTENCEPIECE:

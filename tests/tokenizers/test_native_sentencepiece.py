@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_texts import LINES, ODD_TEXTS, sentencepiece
 from sentencepiece import SentencePieceProcessor
@@ -112,13 +112,11 @@ def test_texts_equal_library(name: str) -> None:
     assert native.encode_batch([*LINES, *ODD_TEXTS]) == library.encode([*LINES, *ODD_TEXTS])
 
 
-@settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(list(MODELS)), text=texts)
 def test_any_text_equals_library(name: str, text: str) -> None:
     check(name, text)
 
 
-@settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(list(MODELS)), seed=st.integers(0, 2**32), count=st.integers(0, 12))
 def test_any_ids_equal_library(name: str, seed: int, count: int) -> None:
     library, native = peer_and_native(name)
@@ -200,7 +198,6 @@ def test_control_symbol_spelt_like_normal_piece() -> None:
     assert native.pieces(LINES[0]) == library.encode(LINES[0], out_type=str)
 
 
-@settings(max_examples=80, deadline=None)
 @given(name=st.sampled_from(["unigram", "bpe of bytes"]), seed=st.integers(0, 2**32), text=texts)
 def test_mutated_model_is_rejected_or_segments_text(name: str, seed: int, text: str) -> None:
     random = Random(seed)

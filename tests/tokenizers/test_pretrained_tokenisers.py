@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 transformers = pytest.importorskip("transformers")
@@ -77,7 +77,6 @@ def test_ids_of_older_files_equal_transformers(name):
 
 
 @pytest.mark.parametrize("name", SENTENCEPIECE_FAMILIES)
-@settings(max_examples=30, deadline=None)
 @given(ANY_TEXT)
 def test_pieces_of_older_files_equal_sentencepiece(name, text):
     """Includes texts for which transformers 5 keeps a final space or, in mBART, omits the normalisation."""
@@ -92,7 +91,6 @@ def test_pieces_of_older_files_equal_sentencepiece(name, text):
 
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)
-@settings(max_examples=30, deadline=None)
 @given(ANY_TEXT)
 def test_any_text_equals_transformers(name, text):
     case = newer_format(name)
@@ -100,7 +98,6 @@ def test_any_text_equals_transformers(name, text):
 
 
 @pytest.mark.parametrize("name", ["bart", "gpt2", "bert", "bert-cased", "t5", "m2m100"])
-@settings(max_examples=40, deadline=None)
 @given(ANY_TEXT)
 def test_any_text_of_older_files_equals_transformers(name, text):
     case = older_format(name)
@@ -109,7 +106,6 @@ def test_any_text_of_older_files_equals_transformers(name, text):
 
 
 @FAMILY
-@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_any_ids_equal_transformers(name, data):
     for case in (older_format(name), *([newer_format(name)] if name in JSON_FAMILIES else [])):

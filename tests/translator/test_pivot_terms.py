@@ -72,7 +72,7 @@ def test_terms_are_in_the_last_translation(chain):
     ]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=4),
     st.dictionaries(st.sampled_from(WORDS), st.sampled_from(WORDS), min_size=1, max_size=4),

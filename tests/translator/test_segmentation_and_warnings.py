@@ -190,7 +190,6 @@ def test_loop_is_detected_at_any_position(tokens, cycle, repeats):
 
 
 @given(st.lists(st.integers(0, 3), max_size=40))
-@settings(max_examples=100, deadline=None)
 def test_loops_equal_exhaustive_comparison(tokens):
     def repeated(period):
         runs = [list(group) for _, group in itertools.groupby(map(int.__eq__, tokens, tokens[period:]))]

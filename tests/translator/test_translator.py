@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from precision import tolerance
 
@@ -186,7 +186,6 @@ def test_extra_spaces_are_ignored(translator):
     assert_same(translator.translate("  The  dog\t sees.  "), translator.translate("The dog sees."))
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(TEXT_PARTS, max_size=5).map("".join))
 @example("\r \n")
 @example("a\r \nb")
