@@ -17,10 +17,31 @@ os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
+WAITING_FILES = (
+    "test_c_library",
+    "test_engine_sanitised",
+    "test_native_kernels",
+    "_browser",
+    "test_site",
+    "training/",
+    "jobs/",
+)
+"""Parts of the names of files that compile, wait for a browser, train or start processes."""
+
+
+def pytest_collection_modifyitems(items):
+    """Run the files first that take longest: none is then left to one process at the end."""
+    items.sort(key=lambda item: not any(part in item.nodeid for part in WAITING_FILES))
+
+
 def pytest_collection_finish():
     """Leave the modules and tests out of each garbage collection: there are a million objects."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()
 
 
 # A shell that starts the tests in the background has them and their programs ignore Ctrl+C.

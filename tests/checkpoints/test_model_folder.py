@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -476,22 +477,17 @@ def test_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
 
 
 def test_file_size_limit_changes_nothing(tmp_path):
-    code = (
-        "import resource, signal, sys, pathlib\n"
-        "sys.path[:0] = ['tests/checkpoints', 'tests/support', 'src']\n"
-        "import test_model_folder as t; from uwaga.errors import ModelError\n"
-        "folder = pathlib.Path(sys.argv[1]) / 'm'; t.parts()\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))\n"
-        "try: t.save_folder(folder)\n"
-        "except ModelError as error: print(error)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert "no space left" in run.stdout
+    parts()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(ModelError, match="no space left"):
+            save_folder(tmp_path / "m")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
     assert not list(tmp_path.iterdir())
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 20_000
 
 
 def test_overflowing_weights_are_not_saved(tmp_path):

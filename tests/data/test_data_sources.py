@@ -213,15 +213,18 @@ def test_tmx_markup_variants_and_languages(tmp_path: Path) -> None:
         (b'<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://h/x"> %x;]><tmx/>', "declares the entity 'x'"),
         (b"<html></html>", "not a TMX file: its root is <html>"),
         (b"<tmx>" + b"<a>" * 1000, "257 nested elements"),
-        (b"<tmx><tuv a='" + b"x" * (20 << 20), "a tag or comment of more than 16 MiB"),
-        (b"<tmx><!--" + b"x" * (20 << 20), "a tag or comment of more than 16 MiB"),
+        (b"<tmx><tuv a='" + b"x" * (5 << 20), "a tag or comment of more than 4 MiB"),
+        (b"<tmx><!--" + b"x" * (5 << 20), "a tag or comment of more than 4 MiB"),
         (b"<tmx><body><tu>", "not a complete TMX file: no element found"),
         (b"<tmx><body><tu></body></tmx>", "mismatched tag"),
         (b"<tmx><body/></tmx>", "no usable sentence pair"),
         (b"", "not a complete TMX file"),
     ],
 )
-def test_invalid_tmx_is_rejected(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_tmx_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str
+) -> None:
+    monkeypatch.setattr("uwaga.data.tmx.MAX_MARKUP_BYTES", 4 << 20)
     (tmp_path / "a.tmx").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read(tmp_path / "a.tmx")
