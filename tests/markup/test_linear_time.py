@@ -207,7 +207,7 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[TextBuilder]]] = {
     "terms": (translate_with(glossary=TERMINOLOGY), TERMS),
     "glossary": (read_glossary, GLOSSARIES),
 }
-MIN_SECONDS = 0.005
+MIN_SECONDS = 0.003
 """Minimum processor time of a measurement, so that the resolution of the clock does not matter."""
 
 
@@ -261,7 +261,7 @@ def check(syntax: str, sizes: tuple[int, ...], max_growth: float, attempts: int 
 @pytest.mark.usefixtures("_copying")
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_linear_time(syntax):
-    check(syntax, (400, 4_000), MAX_SHORT_GROWTH)
+    check(syntax, (200, 2_000), MAX_SHORT_GROWTH)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,29 +73,37 @@ def make_app(folder: Path, **changes: object) -> tuple[Application, str]:
     return create_app(open_service(settings, metrics), settings, metrics), key
 
 
+class OpenApp(NamedTuple):
+    """The application, a valid key, and a client with its event loop."""
+
+    application: Application
+    key: str
+    client: httpx.AsyncClient
+    runner: asyncio.Runner
+
+
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> tuple[Application, str]:
-    return make_app(tmp_path_factory.mktemp("server"))
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenApp]:
+    application, key = make_app(tmp_path_factory.mktemp("server"))
+    with asyncio.Runner() as runner:
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://localhost")
+        yield OpenApp(application, key, client, runner)
+        runner.run(client.aclose())
 
 
-def send(app: Application, route: Route, attempt: Attempt, key: str, **content: Any) -> httpx.Response:
+def send(app: OpenApp, route: Route, attempt: Attempt, **content: Any) -> httpx.Response:
     """Send a request of an attempt to a route."""
 
     def fill(values: dict[str, Any]) -> dict[str, Any]:
-        text = json.dumps(values).replace("KEY", key).replace("UPPER", key.upper())
+        text = json.dumps(values).replace("KEY", app.key).replace("UPPER", app.key.upper())
         return json.loads(text)
 
     path = route.path.replace("{token}", WRONG).replace("{document_id}", "0" * 32)
     path = path.replace("{", "").replace("}", "")
-
-    async def request() -> httpx.Response:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.request(
-                route.method, path, headers=fill(attempt.headers), params=fill(attempt.query), **content
-            )
-
-    return asyncio.run(request())
+    request = app.client.request(
+        route.method, path, headers=fill(attempt.headers), params=fill(attempt.query), **content
+    )
+    return app.runner.run(request)
 
 
 def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
@@ -105,37 +114,35 @@ def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_all_routes_refuse_invalid_keys(app: tuple[Application, str], name: str):
-    application, key = app
-    routes = list(filter(needs_key, application.routes))
+def test_all_routes_refuse_invalid_keys(app: OpenApp, name: str):
+    routes = list(filter(needs_key, app.application.routes))
     assert len(routes) > 60
     for route in routes:
-        for content in bodies(ATTEMPTS[name], key):
-            response = send(application, route, ATTEMPTS[name], key, **content)
+        for content in bodies(ATTEMPTS[name], app.key):
+            response = send(app, route, ATTEMPTS[name], **content)
             assert response.status_code in (400, 401, 403), (route.method, route.path, content)
 
 
-def test_open_routes_need_no_key(app: tuple[Application, str]):
-    application, key = app
-    assert {route.path for route in application.routes} >= OPEN_PATHS
-    for route in application.routes:
+def test_open_routes_need_no_key(app: OpenApp):
+    routes = app.application.routes
+    assert {route.path for route in routes} >= OPEN_PATHS
+    for route in routes:
         if not needs_key(route) and route.path != "/download_file/{filename}":
-            assert send(application, route, Attempt(), key).status_code in (200, 503)
+            assert send(app, route, Attempt()).status_code in (200, 503)
 
 
 @pytest.mark.parametrize(
     "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
 )
-def test_wrong_key_is_refused_before_body_is_read(app: tuple[Application, str], name: str):
-    application, key = app
+def test_wrong_key_is_refused_before_body_is_read(app: OpenApp, name: str):
     read_paths: list[str] = []
-    for route in filter(needs_key, application.routes):
+    for route in filter(needs_key, app.application.routes):
 
         async def body(path: str = route.path):
             read_paths.append(path)
             yield b"{}"
 
-        response = send(application, route, ATTEMPTS[name], key, content=body())
+        response = send(app, route, ATTEMPTS[name], content=body())
         assert response.status_code in (400, 401, 403)
     only_in_body = {"/translate", "/detect", "/suggest", "/translate_file"}
     google = {path for path in read_paths if path.startswith("/language/translate/v2")}
