@@ -34,10 +34,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not any(part in item.nodeid for part in WAITING_FILES))
 
 
+gc.disable()
+
+
 def pytest_collection_finish():
-    """Leave the modules and tests out of each garbage collection: there are a million objects."""
+    """Leave the modules and tests out of all garbage collections: there are a million objects."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish():
