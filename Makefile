@@ -30,7 +30,7 @@ help:
 	@echo "make demo    install into .venv and translate with the bundled model"
 	@echo "make test    lint, types, import contracts, docs, the tests but the slow ones"
 	@echo "make slow    the slow tests: whole trainings, kills, packages, the kernels built anew"
-	@echo "make release-check    after a change of native code: other compilers, processors and systems, WebAssembly"
+	@echo "make release-check    after a change of native code: other compilers, processors and systems, repetitions"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
 	@echo "make fuzz    new examples for the property tests, then hostile files and texts, COUNT of each or SECONDS long"
@@ -84,8 +84,8 @@ marked = $(shell grep -rlE --include='*.py' 'mark\.$(1)' $(or $(2),tests))
 slow: $(DEV_INSTALLED)
 	$(PYTEST) -m "slow and not release" $(call marked,slow) $(PYTEST_ARGS)
 
-# What is rarely informative: every other compiler, the thread sanitizer, and the kernels for Arm, Windows and WebAssembly,
-# with the whole module for web pages. Whoever has changed native code runs it once.
+# What rarely fails: every other compiler, the thread sanitizer, the kernels for Arm, Windows and WebAssembly with the
+# whole module for web pages, FSDP, and tens of thousands of lines. Whoever has changed native code runs it once.
 release-check: $(DEV_INSTALLED)
 	$(PYTEST) -m release $(call marked,release) $(PYTEST_ARGS)
 

@@ -200,6 +200,7 @@ def test_loading_keeps_random_state_and_disables_gradients(folder):
     assert not any(parameter.requires_grad for parameter in loaded.model.parameters())
 
 
+@pytest.mark.slow
 def test_loading_does_not_import_torchs_compiler(folder):
     code = (
         "import sys; from pathlib import Path; from uwaga.checkpoints.registry import read; "

@@ -98,7 +98,7 @@ def texts(value):
     return [field for key, field in value.items() if key != "score"]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_results_equal_transformers_4(models, tmp_path):
     """The same structures, texts and token ids; scores of `fill-mask` to float32."""
     folder = tmp_path / "peer"

@@ -255,6 +255,7 @@ def test_command_line_prints_differences_and_errors(tmp_path):
     assert config["model_type"] == "pegasus"
 
 
+@pytest.mark.slow
 def test_convert_imports_no_peer(tmp_path):
     code = (
         "import sys; from uwaga.cli.main import main\n"

@@ -107,7 +107,7 @@ def test_int4_folder(portable, tmp_path):
     assert web_model.info["precision"] == "int4"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("beam", [1, 5])
 def test_100_sentences(portable, int8_folder, dtype, beam):
@@ -122,7 +122,7 @@ def test_edits_insight_and_targets_equal_the_portable_kernels(portable, int8_fol
         check_edits(WebModel(folder), translator, TEXTS[seed], "Ein Hund läuft.", seed)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("seed", range(20))
 def test_random_edits(portable, int8_folder, seed):
     translator = uwaga.load(int8_folder, device="cpu", threads=1)
@@ -139,7 +139,7 @@ def test_recurrent_translations_equal_the_portable_kernels(portable, tmp_path):
     check_recurrent_model("bahdanau-conditional", tmp_path, tiny.ENGLISH)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
 def test_recurrent_models_with_attention(portable, name, tmp_path):
     check_recurrent_model(name, tmp_path, PREFIXES[:100])
@@ -230,7 +230,7 @@ console.log(JSON.stringify(codes));
 """
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_damaged_files_raise(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")

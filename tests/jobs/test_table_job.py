@@ -153,6 +153,7 @@ def test_missing_parts_are_rewritten_and_changed_parts_rejected(tmp_path: Path) 
     assert (watch.before, watch.rows) == (20, 10)
 
 
+@pytest.mark.slow
 def test_blocks_of_killed_worker_are_translated_again(tmp_path: Path, monkeypatch) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(60)) + "\n", encoding="utf-8")

@@ -72,6 +72,7 @@ def test_glossary_is_part_of_the_job(source: Path, tmp_path: Path) -> None:
     assert "cannot be read" in invoke("batch", source, tmp_path / "new", "--glossary", "no.tsv", fails=True)
 
 
+@pytest.mark.slow
 def test_languages_select_chain_of_models(source: Path, machine: Path) -> None:
     options = ("--from", "qaa", "--to", "qab", "--beam", 2)
     rows, expected = batch_and_translate(source, machine, *options)

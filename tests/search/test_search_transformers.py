@@ -179,7 +179,7 @@ def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = 
 
 
 SEEDS = pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.release) for seed in (1, 2, 3))]
 )
 
 

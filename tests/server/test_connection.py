@@ -216,6 +216,7 @@ def count_sockets(server: RunningServer) -> int:
     )
 
 
+@pytest.mark.slow
 def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
     with running_server(tmp_path, limits={"body_seconds": 0.5}) as server:
         expected = b"HTTP/1.1 200"

@@ -120,6 +120,7 @@ def test_response_shape(server, method, path, kwargs, status, shape):
     assert fits(response.json(), shape), response.text
 
 
+@pytest.mark.slow
 def test_key_locations(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann")

@@ -176,6 +176,7 @@ def test_unsupported_methods_have_dialect_format(server: RunningServer, name: st
     assert fits(response.json(), REQUESTS[name].error(405)), response.text
 
 
+@pytest.mark.slow
 def test_keys_and_limits(tmp_path: Path):
     file = tmp_path / "keys.json"
     keys = {name: add_key(file, name, requests_per_minute=2) for name in REQUESTS}

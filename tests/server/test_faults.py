@@ -49,6 +49,7 @@ def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
         assert time.monotonic() - started < GRACE
 
 
+@pytest.mark.slow
 def test_full_suggestions_file_does_not_stop_server(tmp_path: Path):
     full, folder = tmp_path / "full.jsonl", tmp_path / "folder"
     with full.open("wb") as file:

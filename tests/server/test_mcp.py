@@ -321,7 +321,8 @@ def test_garbage_on_standard_input(tmp_path: Path):
     assert len(responses[3]["result"]["tools"]) == 4
 
 
-@pytest.mark.parametrize("signal_name", ["INT", pytest.param("TERM", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("signal_name", ["INT", "TERM"])
 def test_signal_ends_waiting_server(signal_name: str):
     command = [sys.executable, "-m", "uwaga", "mcp"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.PIPE) as server:
@@ -365,12 +366,13 @@ def test_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object]
     check_settings(server_settings({"host": "::1"}, "the options"), Folders([tmp_path]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirection", "status", "message"),
     [
         ("</dev/null", 0, ""),
-        pytest.param("<&-", 1, "standard input or output is closed", marks=pytest.mark.slow),
-        pytest.param(">&-", 1, "standard input or output is closed", marks=pytest.mark.slow),
+        ("<&-", 1, "standard input or output is closed"),
+        (">&-", 1, "standard input or output is closed"),
     ],
 )
 def test_closed_standard_streams(redirection: str, status: int, message: str):

@@ -308,6 +308,7 @@ def test_error_during_stream_is_last_event():
     assert (end["body"], end["more_body"]) == (b"data: [DONE]\n\n", False)
 
 
+@pytest.mark.slow
 def test_keys_and_limits(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann", requests_per_minute=2)

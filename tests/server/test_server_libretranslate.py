@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -132,6 +133,7 @@ def test_settings_health_metrics_and_description(server: RunningServer):
     assert "/translate" in httpx.get(f"{server.url}/spec").json()["paths"]
 
 
+@pytest.mark.slow
 def test_keys_in_body(tmp_path: Path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", requests_per_minute=3)
@@ -151,12 +153,14 @@ def test_keys_in_body(tmp_path: Path):
         assert "Slowdown" in json.loads(refused.value.read())["error"]
 
 
-@pytest.mark.parametrize("with_keys", [False, True])
-def test_translate_and_download_file(tmp_path: Path, translator: uwaga.Translator, with_keys: bool):
+@pytest.mark.parametrize("with_keys", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_translate_and_download_file(
+    tmp_path: Path, shared_server: RunningServer, translator: uwaga.Translator, with_keys: bool
+):
     keys = tmp_path / "keys.json"
     key = {"api_key": add_key(keys, "ann b".replace(" ", "."))} if with_keys else {}
-    settings = {"keys": str(keys)} if with_keys else {}
-    with running_server(tmp_path, state=str(tmp_path / "state"), **settings) as server:
+    settings = {"state": str(tmp_path / "state"), "keys": str(keys)}
+    with running_server(tmp_path, **settings) if with_keys else nullcontext(shared_server) as server:
         file = {"file": ("../../of me.txt", "\n".join(TEXTS).encode())}
         fields = {"source": "en", "target": "de", **key}
         created = httpx.post(f"{server.url}/translate_file", data=fields, files=file, timeout=30)

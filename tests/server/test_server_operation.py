@@ -85,6 +85,7 @@ def test_killed_worker_is_replaced(tmp_path: Path):
         assert any(float(line.rpartition(" ")[2]) >= 20 for line in lines)  # totals of all workers
 
 
+@pytest.mark.slow
 def test_disconnect_cancels_request(tmp_path: Path):
     with running_server(tmp_path) as server:
         with open_connection(server) as client:
@@ -96,6 +97,7 @@ def test_disconnect_cancels_request(tmp_path: Path):
         eventually(lambda: idle in httpx.get(f"{server.url}/metrics").text)
 
 
+@pytest.mark.slow
 def test_slow_and_silent_clients_do_not_block_others(tmp_path: Path):
     with running_server(tmp_path, limits={"body_seconds": 1.0}) as server:
         idle = [open_connection(server) for _ in range(300)]
@@ -125,6 +127,7 @@ def test_full_queue_rejects_with_retry_after(tmp_path: Path):
         assert post(server).status_code == 200
 
 
+@pytest.mark.slow
 def test_deadline(tmp_path: Path):
     with running_server(tmp_path, limits={"deadline": 2.0, "characters": 1_000_000}) as server:
         response = post(server, LONG * 200)

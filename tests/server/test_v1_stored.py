@@ -189,6 +189,7 @@ def test_deepl_keys(server: RunningServer):
     assert response.headers["x-trace-id"] == response.headers["x-request-id"]
 
 
+@pytest.mark.slow
 def test_server_without_state_folder(tmp_path: Path):
     with running_server(tmp_path) as server:
         assert httpx.get(f"{server.url}/v1/glossaries").status_code == 501

@@ -98,7 +98,7 @@ def random_lines(count, seed=0):
     return ["".join(part() for _ in range(rng.randint(0, 25))) for _ in range(count)]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @KIND
 def test_ten_thousand_lines_equal_transformers(kind):
     uwaga_tokeniser, peer = cached_both(kind)

@@ -125,7 +125,7 @@ def test_any_ids_equal_library(name: str, seed: int, count: int) -> None:
     assert native.decode(ids) == library.decode(ids)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("name", MODELS)
 def test_hundred_thousand_lines_equal_library(name: str) -> None:
     library, native = peer_and_native(name)

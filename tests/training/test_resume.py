@@ -80,6 +80,7 @@ def test_run_killed_three_times_is_bit_identical(tmp_path: Path) -> None:
     assert weights[0] == weights[1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_writes_checkpoint_and_reports_it(tmp_path: Path) -> None:
     prepare(tmp_path)
     run = tmp_path / "stopped"

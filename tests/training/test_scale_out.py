@@ -84,7 +84,7 @@ def test_two_processes_match_one(tmp_path: Path) -> None:
     assert max_difference(tmp_path / "run", tmp_path / "alone", 6) < 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_four_processes_fsdp_and_changed_counts_match_one(tmp_path: Path) -> None:
     settings = prepare(tmp_path, **EXACT | {"clip": 0.5, "steps": 12, "keep_last": 9})
     train(settings)
@@ -99,7 +99,7 @@ def test_four_processes_fsdp_and_changed_counts_match_one(tmp_path: Path) -> Non
         assert losses(tmp_path / name) == pytest.approx(losses(tmp_path / "alone"), rel=0, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_fsdp_matches_ddp_in_float32(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=2, epsilon=1e-4)
     run_to_end(tmp_path, 2, "run=copies")
@@ -107,8 +107,10 @@ def test_fsdp_matches_ddp_in_float32(tmp_path: Path) -> None:
     assert max_difference(tmp_path / "copies", tmp_path / "shares", 6) < 1e-5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.release)],
+)
 def test_restarted_run_is_bit_identical(tmp_path: Path, kind: str) -> None:
     prepare(tmp_path, accumulate=2, steps=40, validate_every=20, distributed=kind)
     run_to_end(tmp_path, 2, "run=whole")

@@ -43,6 +43,7 @@ def metrics(settings: Settings) -> list[dict[str, float]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_learns_to_reverse(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=5)
     values = toy_values(
