@@ -54,7 +54,7 @@ python3.11 tests/support/check_installed.py
 pip install --quiet --no-compile --no-deps --target peers torch typing_extensions filelock fsspec jinja2 markupsafe mpmath \
     networkx sympy hypothesis sortedcontainers pytest iniconfig packaging pluggy pygments
 export PYTHONPATH=/opt/uwaga:/opt/peers
-python3.11 -m pytest -q -p no:cacheprovider -m "not slow and not compiled" tests/engine/test_engine_positions.py \
+python3.11 -m pytest -q -p no:cacheprovider -m "not slow and not release" tests/engine/test_engine_positions.py \
     tests/engine/test_engine_distinct_rows.py tests/engine/test_engine_shortlist.py tests/engine/test_huge_pages.py \
     tests/engine/test_engine.py tests/engine/test_engine_recurrent.py tests/engine/test_engine_attentions.py \
     tests/engine/test_engine_prompts.py tests/engine/test_engine_batches.py tests/engine/test_running_batch.py
