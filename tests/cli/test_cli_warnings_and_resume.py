@@ -105,8 +105,14 @@ def start_translation(folder, tmp_path, sources, *arguments):
 SOURCES = [f"I want {number} cars." for number in range(6)]
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize(("name", "options"), [("out.de", []), ("out.gz", []), ("out.de", ["--stream"])])
+@pytest.mark.parametrize(
+    ("name", "options", "signal_number"),
+    [
+        ("out.de", [], signal.SIGINT),
+        ("out.gz", [], signal.SIGTERM),
+        ("out.de", ["--stream"], signal.SIGKILL),
+    ],
+)
 def test_interrupted_run_resumes_to_same_bytes(folder, tmp_path, name, options, signal_number):
     options = [*options, "--beam", "1", "-o", tmp_path / name]
     links = [] if options[0] == "--stream" else ["--alignments", tmp_path / "links"]
