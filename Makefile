@@ -92,7 +92,7 @@ release-check: $(DEV_INSTALLED)
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set
 # between these and the fastest.
-NUMERICAL := $(PYTEST) -m "numerical and not slow"
+NUMERICAL := $(PYTEST) -m "numerical and not slow and not release"
 
 processors: $(DEV_INSTALLED)
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 UWAGA_ISA=portable $(NUMERICAL) $(call marked,numerical)

@@ -95,6 +95,7 @@ MODULE_MEMORY = 8
 """MiB of the imported modules of formats."""
 
 
+@pytest.mark.slow
 def test_memory_limit(tmp_path):
     paths = []
     for name, (suffix, template, repeated) in {"nothing": (".html", "{}", "a"), **TEXTS}.items():

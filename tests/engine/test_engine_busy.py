@@ -51,11 +51,13 @@ def run_program(*settings, target="workers"):
     return set(process.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_late_threads_are_skipped():
     """Teams shrink and grow again, threads that have not started are not awaited, errors reach the caller."""
     assert run_program(f"BUILD={ROOT / 'build' / 'workers'}", "OPTIMISE=-O2") >= EXPECTED_LINES
 
 
+@pytest.mark.slow
 def test_unused_pages_are_released():
     """Pages of keys and values that are used repeatedly are retained; freed pages are not resident."""
     assert run_program(f"BUILD={ROOT / 'build' / 'pages'}", "OPTIMISE=-O2", target="pages") >= {
@@ -63,6 +65,7 @@ def test_unused_pages_are_released():
     }
 
 
+@pytest.mark.slow
 def test_json_numbers_are_parsed_exactly():
     build = ROOT / "build" / "decimal"
     assert run_program(f"BUILD={build}", "OPTIMISE=-O1", target="decimal") >= {"decimal: passed"}
@@ -93,6 +96,7 @@ def busy_cores():
             process.communicate()
 
 
+@pytest.mark.slow
 def test_results_do_not_change_on_busy_cores(busy_cores):
     """Teams of two to four threads shrink and grow during a search."""
     model = random_model(SHAPE, spread=2.0, source=97, target=9001)  # four chunks of the vocabulary
@@ -108,6 +112,7 @@ def test_results_do_not_change_on_busy_cores(busy_cores):
             assert results == expected
 
 
+@pytest.mark.slow
 def test_prompts_do_not_change_on_busy_cores(busy_cores):
     model = random_decoder(DECODER_ONLY, spread=2.0, vocabulary=97)
     sources = prompts(12, seed=2, max_length=50, vocabulary=97)

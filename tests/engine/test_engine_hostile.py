@@ -272,7 +272,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("threads", ["1", "4"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.slow), "4"])
 def test_ctrl_c_stops_a_long_call(threads):
     """During minutes of attention, the call checks for signals in the main thread, and all threads stop."""
     check_interrupt("-c", LONG, threads)

@@ -97,6 +97,7 @@ def flags_of(commands):
     return {source: sorted(words) for source, words in flags.items()}
 
 
+@pytest.mark.slow
 def test_tests_and_extension_use_the_same_flags(tmp_path):
     """The builds of the extension and of the tests use the same flags for all kernel files."""
     pytest.importorskip("nanobind")
