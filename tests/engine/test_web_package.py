@@ -118,8 +118,7 @@ def test_100_sentences(portable, int8_folder, dtype, beam):
 def test_edits_insight_and_targets_equal_the_portable_kernels(portable, int8_folder, dtype):
     folder = BUNDLED if dtype == "float32" else int8_folder
     translator = uwaga.load(folder, device="cpu", threads=1)
-    for seed in range(3):
-        check_edits(WebModel(folder), translator, TEXTS[seed], "Ein Hund läuft.", seed)
+    check_edits(WebModel(folder), translator, TEXTS[0], "Ein Hund läuft.", 0)
 
 
 @pytest.mark.release
