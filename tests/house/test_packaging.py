@@ -1,9 +1,8 @@
 """The sdist contains the source; its wheel contains the package and runs with its dependencies alone.
 
-Both are built once, without a network, with the installed build requirements.
+Both are built without a network, with the installed build requirements.
 """
 
-import fcntl
 import importlib.metadata
 import os
 import platform
@@ -28,15 +27,18 @@ SYSTEM_LIBRARIES = r"(libstdc\+\+|libm|libgcc_s|libc|libpthread|ld-linux-[\w-]+)
 """System libraries that every Linux with glibc has."""
 
 
+class SourceDistribution(NamedTuple):
+    path: Path
+    listed: set[str]
+    """The files that git had, or would have added, when it was built."""
+
+
 class Distribution(NamedTuple):
-    sdist: Path
     wheel: Path
     objects: Path
     """The folder that the wheel's core was compiled in."""
     environment: Path
     """A virtual environment with that wheel and its runtime dependencies."""
-    listed: set[str]
-    """The files that git had, or would have added, when they were built."""
 
 
 def run(*command: str | Path, **settings) -> str:
@@ -83,13 +85,15 @@ def install(wheel: Path, environment: Path) -> None:
                 (site / top).symlink_to(Path(str(distribution.locate_file(top))).resolve())
 
 
-def build(folder: Path) -> None:
-    """Build the sdist, a wheel from its unpacked files, and an environment with the wheel."""
+def build_sdist(folder: Path) -> None:
     if (ROOT / ".git").exists():
         names = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
         (folder / "listed").write_text("\n".join(name for name in names if (ROOT / name).exists()))
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, ROOT)
-    [sdist] = folder.glob("*.tar.gz")
+
+
+def build_wheel(sdist: Path, folder: Path) -> None:
+    """Build a wheel from the unpacked files of the sdist, and an environment with the wheel."""
     (folder / "unpacked").mkdir()
     run("tar", "-xzf", sdist, "-C", folder / "unpacked")  # tarfile's safe way is not in every Python 3.11
     [source] = (folder / "unpacked").iterdir()
@@ -101,56 +105,53 @@ def build(folder: Path) -> None:
     install(wheel, folder / "environment")
 
 
-@pytest.fixture(scope="session")
-def distribution(tmp_path_factory) -> Distribution:
-    """Build the packages in the first test process that needs them; the others wait."""
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> SourceDistribution:
     for module in ("build", "nanobind", "scikit_build_core"):
         pytest.importorskip(module)
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "packaging"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            build(folder)
-            (folder / "done").touch()
-    [sdist], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    list_path = folder / "listed"
-    files = set(list_path.read_text().splitlines()) if list_path.exists() else set()
-    return Distribution(sdist, wheel, folder / "objects", folder / "environment", files)
+    folder = tmp_path_factory.mktemp("sdist")
+    build_sdist(folder)
+    [path], list_path = folder.glob("*.tar.gz"), folder / "listed"
+    if not list_path.exists():
+        pytest.skip("this source tree is no checkout")
+    return SourceDistribution(path, set(list_path.read_text().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def distribution(tmp_path_factory, sdist) -> Distribution:
+    folder = tmp_path_factory.mktemp("wheel")
+    build_wheel(sdist.path, folder)
+    [wheel] = folder.glob("*.whl")
+    return Distribution(wheel, folder / "objects", folder / "environment")
 
 
 @pytest.mark.slow
-def test_sdist_has_all_files_of_the_tree(distribution):
-    if not distribution.listed:
-        pytest.skip("this source tree is no checkout")
-    with tarfile.open(distribution.sdist) as archive:
+def test_sdist_has_all_files_of_the_tree(sdist):
+    with tarfile.open(sdist.path) as archive:
         members = {name.partition("/")[2] for name in archive.getnames()}
-    expected = {name for name in distribution.listed if not name.startswith(".ci/")}
+    expected = {name for name in sdist.listed if not name.startswith(".ci/")}
     assert members - {"COMMIT"} == expected | {"PKG-INFO"}  # COMMIT: which `make sdist` leaves
 
 
-@pytest.mark.slow
-def test_wheel_has_only_package_and_core(distribution):
+@pytest.mark.release
+def test_wheel_has_only_package_and_core(distribution, sdist):
     """No tests, no native sources, no core of another Python; the licence, py.typed and the bundled model."""
-    if not distribution.listed:
-        pytest.skip("this source tree is no checkout")
     with zipfile.ZipFile(distribution.wheel) as archive:
         members = {name for name in archive.namelist() if not name.endswith("/")}
     [core] = {name for name in members if re.fullmatch(r"uwaga/engine/_core\.[\w.-]+\.so", name)}
     metadata = {name for name in members if re.match(r"uwaga-[\w.]+\.dist-info/", name)}
-    package = {name.removeprefix("src/") for name in distribution.listed if name.startswith("src/uwaga/")}
+    package = {name.removeprefix("src/") for name in sdist.listed if name.startswith("src/uwaga/")}
     assert members - metadata == package | {core}
     assert {"py.typed", "bundled", "engine"} <= {name.split("/")[1] for name in members}
     assert any(name.endswith("/licenses/LICENSE") for name in metadata)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_wheel_uses_stable_abi(distribution):
     assert ("-cp312-abi3-" if sys.version_info >= (3, 12) else "-cp311-cp311-") in distribution.wheel.name
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_installed_wheel_translates_without_torch(distribution, tmp_path):
     """Translate with each instruction set of this processor, outside the source tree."""
     python = distribution.environment / "bin/python"
@@ -159,7 +160,7 @@ def test_installed_wheel_translates_without_torch(distribution, tmp_path):
     assert run(program, "translate", "I want to buy a car.", cwd=tmp_path).strip()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_kernels_share_no_weak_symbols(distribution):
     """A function that several files define is kept once, from any of them: from one that is compiled for
     newer processors, others would get instructions that they lack."""
@@ -171,7 +172,7 @@ def test_kernels_share_no_weak_symbols(distribution):
         assert [line for line in run("nm", file).splitlines() if re.search(r" [uVW] ", line)] == [], file
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_core_needs_only_system_libraries(distribution):
     if shutil.which("readelf") is None:
         pytest.skip("no readelf here")
