@@ -26,6 +26,7 @@ def cluster():
     cluster_.shutdown()
 
 
+@pytest.mark.release
 def test_killed_nodes_lose_or_duplicate_no_rows(cluster, tmp_path: Path) -> None:
     cluster_, nodes = cluster
     source = tmp_path / "in.txt"

@@ -198,7 +198,7 @@ def test_toy_learns_in_page(browser, training):
     page.close()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_toy_without_positions_does_not_learn_order(browser, training):
     page = open_page(browser, f"{training}/reverse.html")
     toy = page.locator("uwaga-train")

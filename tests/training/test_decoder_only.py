@@ -69,7 +69,7 @@ def train_toy_model(folder: Path, steps: int, model: dict[str, Any]) -> Path:
     [
         (SMALL, 20),
         pytest.param(SMALL, 700, marks=pytest.mark.slow),
-        pytest.param(SMALL | GEMMA, 700, marks=pytest.mark.slow),
+        pytest.param(SMALL | GEMMA, 700, marks=pytest.mark.release),
     ],
 )
 def test_M18_llama_tiny_learns_from_settings(tmp_path: Path, model: dict[str, Any], steps: int) -> None:

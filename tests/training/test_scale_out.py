@@ -176,7 +176,7 @@ def test_errors_are_reported_once_without_own_traceback(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_full_disk_stops_all_processes(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=2)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -169,7 +169,7 @@ def test_best_run_is_reported_and_bad_run_is_pruned(
         assert rows[1e-9]["state"] == "pruned"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_killed_sweep_resumes_its_runs(tmp_path: Path) -> None:
     files = write_sweep(
         tmp_path, parameters={RATE: {"values": [0.01, 0.003]}}, sampler="grid", pruner="none", jobs=2

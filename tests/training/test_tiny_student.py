@@ -67,9 +67,13 @@ def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
         assert uwaga.load(folder, engine="torch", device="cpu").translate("abc", max_length=5) is not None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "precision"), [("ssru", "float32"), ("ssru", "bfloat16"), ("aan", "float32")]
+    ("kind", "precision"),
+    [
+        pytest.param("ssru", "float32", marks=pytest.mark.slow),
+        pytest.param("ssru", "bfloat16", marks=pytest.mark.release),
+        pytest.param("aan", "float32", marks=pytest.mark.release),
+    ],
 )
 def test_M26_M35_learn_to_reverse(tmp_path: Path, kind: str, precision: str) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
