@@ -97,6 +97,7 @@ def slow_on(source: SourcePattern) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_patterns_take_linear_time():
     gc.collect()
     gc.disable()

@@ -341,6 +341,7 @@ for at in range(100000):
 """
 
 
+@pytest.mark.slow
 def test_killed_worker_leaves_complete_glossary_and_no_lock(state):
     store, saved = open_store(state), glossary()
     store.add("ann", saved)

@@ -290,6 +290,7 @@ def test_arbitrary_arguments(client: McpClient, tool: str, arguments: dict[str, 
     assert "server error" not in result.content[0].text
 
 
+@pytest.mark.slow
 def test_garbage_on_standard_input(tmp_path: Path):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     messages = [

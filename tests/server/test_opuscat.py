@@ -106,6 +106,7 @@ def test_plain_text_translation(server: RunningServer, translator: Translator):
         assert response.text == translator.translate(TEXT).text
 
 
+@pytest.mark.slow
 def test_target_may_be_omitted_only_if_unique(tmp_path):
     models = [{"name": "bundled"}, {"name": "bundled", "source": "en", "target": "fr"}]
     with running_server(tmp_path, dialects=["opuscat"], models=models) as server:

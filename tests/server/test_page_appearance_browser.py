@@ -29,11 +29,11 @@ def server(tmp_path_factory):
 @pytest.mark.parametrize(
     ("locale", "code", "hint"),
     [
-        ("en-US", "en", "Type or paste text"),
-        ("pl-PL", "pl", "Wpisz lub wklej tekst"),
+        pytest.param("en-US", "en", "Type or paste text", marks=pytest.mark.slow),
+        pytest.param("pl-PL", "pl", "Wpisz lub wklej tekst", marks=pytest.mark.slow),
         ("zh-TW", "zh", "输入或粘贴文本"),
-        ("de-AT", "de", "Text eingeben oder einfügen"),
-        ("es-MX", "es", "Escriba o pegue un texto"),
+        pytest.param("de-AT", "de", "Text eingeben oder einfügen", marks=pytest.mark.slow),
+        pytest.param("es-MX", "es", "Escriba o pegue un texto", marks=pytest.mark.slow),
         ("fr-FR", "en", "Type or paste text"),
     ],
 )

@@ -263,10 +263,12 @@ def fulfil_translations(
     ("status", "code", "message"),
     [
         (413, "text_too_large", "too long for this server"),
-        (400, "unsupported_languages", "has no model from English to German"),
-        (503, "model_unavailable", "cannot be loaded"),
-        (504, "deadline", "took too long"),
-        (500, "internal_error", "Server error"),
+        pytest.param(
+            400, "unsupported_languages", "has no model from English to German", marks=pytest.mark.slow
+        ),
+        pytest.param(503, "model_unavailable", "cannot be loaded", marks=pytest.mark.slow),
+        pytest.param(504, "deadline", "took too long", marks=pytest.mark.slow),
+        pytest.param(500, "internal_error", "Server error", marks=pytest.mark.slow),
         (400, "refused", "The server refused: m."),
     ],
 )

@@ -47,6 +47,7 @@ def log_records(server: RunningServer, event: str) -> list[dict[str, object]]:
     ]
 
 
+@pytest.mark.slow
 def test_accepted_requests_finish_before_shutdown(tmp_path: Path):
     with running_server(tmp_path) as server:
         with ThreadPoolExecutor() as pool:

@@ -65,7 +65,7 @@ def test_concurrent_threads(state, limit):
     assert (usage.read("ann").characters, usage.read("ann").documents) == (240, 80)
 
 
-@pytest.mark.parametrize("limit", [0, 10000])
+@pytest.mark.parametrize("limit", [0, pytest.param(10000, marks=pytest.mark.slow)])
 def test_concurrent_processes(tmp_path, limit):
     code = (
         "import sys; from pathlib import Path; from test_usage import open_usage\n"

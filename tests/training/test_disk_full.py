@@ -35,7 +35,8 @@ def run(folder: Path, limit: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("limit", [1000, pytest.param(60_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [1000, 60_000])
 def test_full_disk_is_reported_and_run_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
