@@ -45,6 +45,7 @@ def pytest_collection_finish():
 
 
 def pytest_sessionfinish():
+    gc.enable()
     gc.unfreeze()
 
 
