@@ -49,7 +49,7 @@ def enumerate_targets(decoder, source, options, prefix=()):
             continue
         has_end = length < limit
         ended = [tokens + (END,) * has_end for tokens in targets]
-        log_probs, _ = teacher_forced(decoder, source, inputs)
+        log_probs, _ = teacher_forced(decoder, source, ended)
         for tokens, table in zip(ended, log_probs, strict=True):
             token_log_probs = [table[index, token] for index, token in enumerate(tokens)]
             scored_log_probs = token_log_probs if options.score_forced else token_log_probs[len(prefix) :]
