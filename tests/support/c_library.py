@@ -116,13 +116,13 @@ class Library:
         self.c.uwaga_call_new.restype = POINTER
 
     def open(self, folder, **options):
-        return self._opened(self.c.uwaga_open_folder, os.fsencode(folder), options=options)
+        return self._open(self.c.uwaga_open_folder, os.fsencode(folder), options=options)
 
     def open_files(self, files, **options):
         names = (ctypes.c_char_p * len(files))(*[name.encode() for name in files])
         contents = (ctypes.c_char_p * len(files))(*files.values())
         sizes = (SIZE * len(files))(*map(len, files.values()))
-        return self._opened(
+        return self._open(
             self.c.uwaga_open_files, names, contents, sizes, SIZE(len(files)), options=options
         )
 
