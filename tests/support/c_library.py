@@ -122,9 +122,7 @@ class Library:
         names = (ctypes.c_char_p * len(files))(*[name.encode() for name in files])
         contents = (ctypes.c_char_p * len(files))(*files.values())
         sizes = (SIZE * len(files))(*map(len, files.values()))
-        return self._open(
-            self.c.uwaga_open_files, names, contents, sizes, SIZE(len(files)), options=options
-        )
+        return self._open(self.c.uwaga_open_files, names, contents, sizes, SIZE(len(files)), options=options)
 
     def _open(self, function, *arguments, options):
         model, error = POINTER(), _Error()
