@@ -136,7 +136,7 @@ class SentencePieceCodec:
         if self._strip or self._bytes:
             text = self._model.join(pieces)
             return text.strip() if self._strip else text
-        return pieces[0].replace(MARK, "") + "".join(pieces[1:]).replace(MARK, " ")
+        return "".join(pieces).removeprefix(MARK).replace(MARK, " ")
 
     def piece(self, token: int) -> str | None:
         """Return the piece of an id, None if it has none."""
