@@ -272,7 +272,7 @@ def write_random(folder: Path, options: dict[str, object], seed: int = 5) -> Non
                 weights[view.name] = rng.normal(0.5, 0.3, (1, *part_shape)).astype(np.float32)
             else:
                 weights[view.name] = rng.normal(
-                    0, 0.3, part_shape[::-1] if view.turned else part_shape
+                    0, 0.3, part_shape[::-1] if view.transposed else part_shape
                 ).astype(np.float32)
     items, _ = tensors(weights, "float32", False)
     stored = yaml.safe_dump(model_options).encode() + b"\0"
