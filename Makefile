@@ -19,7 +19,7 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-CXX_FILES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
+CXX_FILES = $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE

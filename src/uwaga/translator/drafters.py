@@ -20,7 +20,7 @@ from uwaga.translator.model import Drafter, Model
 from uwaga.translator.pipeline import translate_requests
 from uwaga.translator.plan import make_plan
 from uwaga.translator.request import build_requests
-from uwaga.translator.text import Sentence, set_hypotheses
+from uwaga.translator.text import Sentence
 
 MAX_DRAFTED = 4
 """Sentences of a search for which a shortlist drafts: with more, its drafts cost more than they save."""
@@ -36,9 +36,8 @@ class ListedDrafter:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
         if len(sentences) <= MAX_DRAFTED:
             plain = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
-            set_hypotheses(sentences, search(self.decoder, sentences, plain))
-            for sentence in sentences:
-                sentence.draft = Draft(sentence.hypotheses[0].tokens)
+            for sentence, nbest in zip(sentences, search(self.decoder, sentences, plain), strict=True):
+                sentence.draft = Draft(nbest[0].tokens)
         return None
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> ListedDrafter:

@@ -125,13 +125,19 @@ class Stage:
         return self.segmenter.cut(text, self.split, name)
 
     def split_translated(self, passage: Passage, name: str) -> Passage:
-        """Split the translation of a passage by the model before this one, at the same sentences."""
+        """Split the translation of a passage by the model before this one, at the same sentences.
+
+        Args:
+            passage: the passage, translated.
+            name: the name of the text in messages, which add the language of the translation.
+        """
         if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
             for sentence in passage.sentences:
                 is_empty = not self.segmenter.ids(sentence.translation)
                 if is_empty and self.terms.find_terms(sentence.first_text) is not None:
                     sentence.translation = sentence.first_text
-        return self.segmenter.cut_translated(passage, "never" if self.split == "never" else "auto", name)
+        split: Split = "never" if self.split == "never" else "auto"
+        return self.segmenter.cut_translated(passage, split, f"{name} in {self.model.languages[0]}")
 
     def in_step(self, warning: str) -> str:
         """Return a warning; in a chain, with the languages of the model that it concerns."""

@@ -175,9 +175,9 @@ class Segmenter:
     """Splits texts into sentences for one model.
 
     ``limit``: most source tokens of the model, end symbol included, None for no limit. ``languages``: codes
-    of source and target. ``options``: how the model expects its texts. ``whole`` returns the spans of a line,
-    in characters, that no split may fall in. ``most``: tokens of a text that is not to be split, None for
-    ``limit``.
+    of source and target. ``options``: how the model expects its texts. ``unsplittable`` returns the spans of
+    a line, in characters, that no split may fall in. ``max_unsplit``: tokens of a text that is not to be
+    split, None for ``limit``.
     """
 
     source: Subwords

@@ -111,13 +111,12 @@ def _complete(translation: Translation) -> Generator[str, None, bool]:
 def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
     """Translate a text by all models but the last, and return its translation by the last as it grows."""
     last = plan.stages[-1]
-    text = Text((request.text,), request.name)
-    check_string(text)
+    check_string(Text((request.text,), request.name))
     passage, truncated = plan.stages[0].split_text(request.text, request.name), False
     for stage, following in pairwise(plan.stages):
         translate_passages(stage, [passage])
         truncated = truncated or passage.result.truncated
-        passage = following.split_translated(passage, f"{request.name} in {following.model.languages[0]}")
+        passage = following.split_translated(passage, request.name)
     passage.prefix = request.prefix
     if request.draft:
         passage.draft = TextDraft(request.draft, request.bias, request.mask)

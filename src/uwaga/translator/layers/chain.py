@@ -50,7 +50,7 @@ def _splitter(
         check_string(text)
         steps = passages[text]
         if steps:
-            passage = stage.split_translated(steps[-1], f"{text.name} in {stage.model.languages[0]}")
+            passage = stage.split_translated(steps[-1], text.name)
         else:
             passage = stage.split_text(text.words, text.name)
         if stage is stages[-1]:

@@ -58,7 +58,7 @@ def divide_draft(stage: Stage, passage: Passage, draft: TextDraft) -> None:
 
 
 def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) -> Draft:
-    """Return the draft of a sentence, with a weight for its first ``shown`` characters.
+    """Return the draft of a sentence, with a weight for its first ``characters``.
 
     A sentence without a mark at its end gets a full stop, with which models end most sentences.
     """

@@ -18,6 +18,12 @@ class FailedTextsError(DataError):
         super().__init__(str(next(iter(errors.values()))))
         self.errors = errors
 
+    def take_first(self) -> DataError:
+        """Return the error of the first text, and forget all: errors that hold each other are not freed."""
+        first = next(iter(self.errors.values()))
+        self.errors.clear()
+        return first
+
 
 class Failures:
     """Translates texts by the next layer; those that fail get the error as their translation.
@@ -35,13 +41,8 @@ class Failures:
             try:
                 self._layer.translate(texts)
             except FailedTextsError as failure:
-                first = next(iter(failure.errors.values()))
-            else:
-                return
-            try:
-                raise first
-            finally:
-                del first  # the frame and the error would keep each other alive
+                raise failure.take_first() from None
+            return
         for text, error in translate_separately(self._layer, texts).items():
             text.error = error
             text.translation = failed(text.words, error, self._on_error)

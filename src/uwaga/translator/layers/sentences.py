@@ -27,7 +27,9 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     if stage.takes_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
         stage = replace(stage, drafter=add_drafts(stage, passages))
     sentences = [sentence for passage in passages for sentence in passage.sentences if sentence.is_searched]
-    options = replace(stage.options, entropy=False)  # added below, to the hypotheses that are returned
+    options = stage.options
+    if options.entropy:  # added below, to the hypotheses that are returned
+        options = replace(options, entropy=False)
     choose_search(options)(stage, sentences, options)
     for annotate in annotators(stage):
         annotate(stage, sentences)

@@ -127,21 +127,11 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         return
     lacking = _with_spans(stage, lacking)
     candidates: dict[Sentence, list[Candidate]] = {term_sentence.sentence: [] for term_sentence in lacking}
-    limits = {
-        term_sentence.sentence: min(
-            filter(
-                None,
-                (options.max_length, target_limit(stage.search_decoder, len(term_sentence.sentence.ids))),
-            ),
-            default=math.inf,
-        )
-        for term_sentence in lacking
-    }
     searches = [
         _Search(term_sentence, tokens, phrases)
         for term_sentence in lacking
         for tokens, phrases in _prefixes(term_sentence, target)
-        if len(tokens) < limits[term_sentence.sentence]
+        if len(tokens) < _max_tokens(stage, term_sentence.sentence)
     ]
     for searched, hypothesis, text in _searched(stage, searches):
         if _is_in_position(searched, text):
@@ -165,6 +155,12 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         ):
             hypotheses = [candidate.hypothesis for candidate in (best_candidate, *alternatives)]
             term_sentence.sentence.hypotheses = hypotheses[: options.nbest]
+
+
+def _max_tokens(stage: Stage, sentence: Sentence) -> float:
+    """Return the most tokens of a sentence's target."""
+    limits = stage.options.max_length, target_limit(stage.search_decoder, len(sentence.ids))
+    return min(filter(None, limits), default=math.inf)
 
 
 class _Search(NamedTuple):
