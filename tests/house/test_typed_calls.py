@@ -21,7 +21,7 @@ from uwaga.translator.request import REQUEST_FIELDS, STRICT, Request
 ROOT = Path(__file__).parents[2]
 CALLS = ROOT / "tests/support/typed_calls.py"
 SIGNATURES = (
-    "__init__.py",
+    "__init__.pyi",
     "decoder.py",
     "generation/__init__.pyi",
     "generation/filler.py",
