@@ -213,11 +213,11 @@ def memory(folder: Path, arguments: argparse.Namespace, options: list[str]) -> l
 
 def ceiling(folder: Path, rows: int) -> dict[str, float]:
     """Rows a second that one process reads and writes, with workers that give back every text at once."""
-    from uwaga.jobs.engine import PartRecord, run_job
-    from uwaga.jobs.table import batch_job
-    from uwaga.jobs.table_formats import Columns, TextColumn
-    from uwaga.jobs.translation import Task, TranslatedText, TranslationSpec, WorkerFingerprint
-    from uwaga.jobs.workers import WorkerPool, Workers
+    from uwaga_corpora.jobs.engine import PartRecord, run_job
+    from uwaga_corpora.jobs.table import batch_job
+    from uwaga_corpora.jobs.table_formats import Columns, TextColumn
+    from uwaga_corpora.jobs.translation import Task, TranslatedText, TranslationSpec, WorkerFingerprint
+    from uwaga_corpora.jobs.workers import WorkerPool, Workers
 
     class Echo:
         def __init__(self, fingerprint: WorkerFingerprint) -> None:

@@ -35,9 +35,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
 from uwaga.errors import UwagaError
 from uwaga.translator import Request
+from uwaga_documents import DocumentOptions, document_job, find_format, formats, run_document_job
 
 PYPI = [
     "python-docx==1.1.2", "python-pptx==1.0.2", "openpyxl==3.1.5", "odfpy==1.4.1", "markdown-it-py==3.0.0",
@@ -414,7 +414,7 @@ def report_speed(cache: Path, count: int, rounds: int) -> None:
     import gzip
 
     from uwaga import load
-    from uwaga.documents import translate_file
+    from uwaga_documents import translate_file
 
     lines = [line.strip() for line in sentences(cache, gzip)]
     draw = random.Random(3)
@@ -480,8 +480,8 @@ def add_markup(sentences: list[str], draw: random.Random) -> list[str]:
 
 def document_texts(path: Path) -> list[str]:
     """The texts of a document without their tags."""
-    from uwaga.documents import DocumentSource, Unit
     from uwaga.markup import plain_text
+    from uwaga_documents import DocumentSource, Unit
 
     reader = find_format(path).read
     assert reader is not None

@@ -71,7 +71,7 @@ def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, in
     """The int8 folder through the search, as `uwaga translate` runs it."""
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
-    from uwaga.speed.searches import search_fixed
+    from uwaga_bench.searches import search_fixed
 
     model = to_engine(read(folder / "uwaga-int8"), threads=cores)
 

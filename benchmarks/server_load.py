@@ -25,7 +25,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import get_args
 
 from peers.http_load import Crowd, Load, cancelled, post, run, run_at, run_clients
 from peers.processes import PeakMemory, command_line, handles, memory, tree
@@ -231,12 +230,12 @@ def described(arguments: argparse.Namespace) -> None:
     """Requests made from the server's own OpenAPI: no 5xx, and nothing that it does not say."""
     import httpx
 
-    from uwaga.server.settings import DialectName
+    from uwaga_server.settings import DIALECTS
 
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
     with tempfile.TemporaryDirectory() as folder:
         settings: dict[str, object] = {name: str(Path(folder) / name) for name in ("suggestions", "state")}
-        settings["dialects"] = list(get_args(DialectName))
+        settings["dialects"] = list(DIALECTS)
         with uwaga_server(arguments, limits={"characters": 2000, "deadline": 60}, **settings) as (url, _):
             paths = httpx.get(f"{url}/openapi.json").json()["paths"]
             count = -(-arguments.count * 11 // (10 * sum(map(len, paths.values()))))  # some make fewer

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from uwaga.server.auth import Client
-from uwaga.server.limits import RateLimiter
-from uwaga.server.store.database import DOCUMENTS, open_database
-from uwaga.server.store.database_usage import DatabaseUsage
-from uwaga.server.store.documents import DocumentStore
+from uwaga_server.auth import Client
+from uwaga_server.limits import RateLimiter
+from uwaga_server.store.database import DOCUMENTS, open_database
+from uwaga_server.store.database_usage import DatabaseUsage
+from uwaga_server.store.documents import DocumentStore
 
 PLENTY = 10**12
 

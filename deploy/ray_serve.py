@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ray import serve
 
-from uwaga.server.serve import build_app
-from uwaga.server.settings import ServerSettings, read_server_settings
+from uwaga_server.serve import build_app
+from uwaga_server.settings import ServerSettings, read_server_settings
 
 
 def settings() -> ServerSettings:

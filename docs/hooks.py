@@ -1,7 +1,7 @@
 """Hooks of mkdocs: equations as MathML, exercises from files, and the laboratory's engine and model.
 
 ``$…$`` is an inline equation, and a fence ``math`` a displayed one. A fence ``exercise`` contains the number
-of an exercise of :mod:`uwaga.learn`, such as ``3.1``; a fence ``source`` the file and the name of a function
+of an exercise of :mod:`uwaga_course`, such as ``3.1``; a fence ``source`` the file and the name of a function
 whose code is shown, such as ``src/uwaga/models/layers/attention.py::attend``. A fence ``glossary`` contains
 the name of a file of terms.
 """
@@ -31,9 +31,9 @@ from pygments.lexers import PythonLexer
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
-from uwaga.learn.exercises import Exercise, find_exercise
-from uwaga.learn.translations import read_texts, translate
 from uwaga.results.views import view_module
+from uwaga_course.exercises import Exercise, find_exercise
+from uwaga_course.translations import read_texts, translate
 
 ROOT = DOCS.parent
 FAILED_FENCES: list[str] = []

@@ -1,4 +1,4 @@
-// Builds the page into src/uwaga/server/page and the laboratory of the course into docs/lab; with --tests, the unit tests
+// Builds the page into src/uwaga_server/page and the laboratory of the course into docs/lab; with --tests, the unit tests
 // into build/tests; with a folder, the page into that folder and the laboratory into its lab/.
 import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -53,6 +53,6 @@ async function buildLab(outdir) {
 
 if (argument === "--tests") await buildTests();
 else {
-  await buildPage(argument ?? join(here, "../src/uwaga/server/page"));
+  await buildPage(argument ?? join(here, "../src/uwaga_server/page"));
   await buildLab(argument ? join(argument, "lab") : join(here, "../docs/lab"));
 }

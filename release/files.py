@@ -29,10 +29,10 @@ MAX_WHEEL_BYTES = 20_000_000
 CORE = r"uwaga/engine/_core[\w.-]*\.(so|pyd)"
 FILE_KINDS = {
     "compiled core": CORE,
-    "Python": r"uwaga/(?!(.*/)?(tests?|conftest)[/.])[\w/]+\.pyi?|uwaga/py\.typed",
+    "Python": r"uwaga(_\w+)?/((?!(.*/)?(tests?|conftest)[/.])[\w/]+\.pyi?|py\.typed)",
     "bundled model": r"uwaga/bundled/(model\.safetensors|source\.spm|(alignment_head|config)\.json|card\.md)",
-    "data": r"uwaga/(conversion|learn|results)/[\w/]+\.(json|txt|yaml)",
-    "pages and scripts": r"uwaga/(results|server)/[\w/]+\.(css|html|js|svg)",
+    "data": r"uwaga(/conversion|/results|_course)/[\w/]+\.(json|txt|yaml)",
+    "pages and scripts": r"uwaga(/results|_server)/[\w/]+\.(css|html|js|svg)",
     "licence": r"uwaga-[\w.]+\.dist-info/licenses/LICENSE",
     "metadata": r"uwaga-[\w.]+\.dist-info/(METADATA|RECORD|WHEEL|entry_points\.txt)",
 }
@@ -128,7 +128,7 @@ def check_contents(sdist: Path, wheels: list[Path]) -> str:
     source = members(sdist)
     if differing := sorted(expected ^ source.keys()):
         sys.exit(f"error: {sdist.name} and the commit differ in {', '.join(differing)}")
-    package = {name.removeprefix("src/") for name in source if name.startswith("src/uwaga/")}
+    package = {name.removeprefix("src/") for name in source if name.startswith("src/uwaga")}
     lines = [sdist.name, *(f"{len(data):>12,} {name}" for name, data in sorted(source.items()))]
     for wheel in wheels:
         contents = members(wheel)
@@ -154,7 +154,7 @@ def check_wheel(wheel: Path, contents: dict[str, bytes], package: set[str]) -> N
         sizes[kind] += len(data)
     if missing := [kind for kind in FILE_KINDS if not counts[kind]]:
         sys.exit(f"error: {wheel.name} lacks: {', '.join(missing)}")
-    files = {name for name in contents if name.startswith("uwaga/") and not re.fullmatch(CORE, name)}
+    files = {name for name in contents if re.match(r"uwaga\w*/", name) and not re.fullmatch(CORE, name)}
     if counts["compiled core"] != 1 or files != package:
         differing = ", ".join(sorted(files ^ package)) or f"{counts['compiled core']} cores instead of one"
         sys.exit(f"error: {wheel.name} and the sdist differ: {differing}")

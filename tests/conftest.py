@@ -24,7 +24,7 @@ WAITING_FILES = (
     "_browser",
     "test_site",
     "training/",
-    "jobs/",
+    "corpora/",
 )
 """Parts of the names of files that compile, wait for a browser, train or start processes."""
 

@@ -21,7 +21,6 @@ __all__ = [
     "pipeline",
 ]
 
-from uwaga.compat.pipelines import pipeline
 from uwaga.errors import UwagaError
 from uwaga.generation import Continuation, Encoding, Filling, MaskFiller, TextGenerator
 from uwaga.loading import load
@@ -29,3 +28,4 @@ from uwaga.results.attention import Attentions
 from uwaga.results.translation import Hypothesis, Translation, WordAlignment
 from uwaga.translator import AttendedText, Model, Request, Score, Translator
 from uwaga.translator.asynchronous import AsyncTranslator
+from uwaga_compat.pipelines import pipeline

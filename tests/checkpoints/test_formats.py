@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 from marian_folders import make as make_marian
+from plugin_samples import forget_plugins, plugin_file
 from typer.testing import CliRunner
 
 import uwaga
@@ -29,8 +30,8 @@ RUN = CliRunner()
 @pytest.fixture
 def guide(monkeypatch):
     """Run the examples of the guide; what they register is removed after the test."""
-    monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS])
-    monkeypatch.setattr(registry, "FAMILIES", {**registry.FAMILIES})
+    monkeypatch.setattr(formats.FORMATS, "_added", {})
+    monkeypatch.setattr(registry.FAMILIES, "_added", {})
     text = GUIDE.read_text(encoding="utf-8")
     samples = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     names: dict[str, object] = {}
@@ -72,6 +73,20 @@ def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
     rounded = uwaga.load(tmp_path / "int8")
     assert rounded.decoder.precision == "int8" and rounded.options().beam == 2
     assert rounded.translate(tiny.ENGLISH) == uwaga.load(folder, dtype="int8").translate(tiny.ENGLISH)
+
+
+def test_model_format_of_a_plugin(plain, tmp_path, monkeypatch):
+    """The command line reads it with the plugin alone, and stores it as a folder that opens without it."""
+    folder, _ = plain
+    plugin = plugin_file("Add a model format", tmp_path)
+    forget_plugins(monkeypatch, formats.FORMATS)
+    monkeypatch.setattr(formats.FORMATS, "_added", {})
+    assert RUN.invoke(app, ["info", str(folder)]).exit_code == 1
+    arguments = ["--plugin", str(plugin), "convert", "--int8", str(folder), str(tmp_path / "stored")]
+    assert RUN.invoke(app, arguments).exit_code == 0
+    monkeypatch.setattr(formats.FORMATS, "_added", {})
+    result = RUN.invoke(app, ["translate", "--model", str(tmp_path / "stored"), tiny.ENGLISH[0]])
+    assert result.exit_code == 0, result.output
 
 
 def test_damaged_custom_format_is_rejected(plain):

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from uwaga.child_processes import SAFE_PATH, python_command, safe_import_path
 from uwaga.cli.main import app
-from uwaga.learn.check import RIGHT, check_program
-from uwaga.learn.exercises import CodeExercise
-from uwaga.server import serve
-from uwaga.server.settings import ServerSettings
 from uwaga.tokenizers.chat_template import ChatTemplate
+from uwaga_course.check import RIGHT, check_program
+from uwaga_course.exercises import CodeExercise
+from uwaga_server import serve
+from uwaga_server.settings import ServerSettings
 
 MODULES = ("jinja2", "json", "numpy", "pickle", "random", "struct", "torch", "typing", "yaml")
 EXECUTED = "executed"

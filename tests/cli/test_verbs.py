@@ -10,25 +10,25 @@ from collections import Counter
 import pytest
 from typer.testing import CliRunner
 
-from uwaga.cli.main import VERB_NAMES, Verbs, app
+from uwaga.cli.main import VERBS, Commands, app
 
 
-@pytest.mark.parametrize("name", VERB_NAMES)
+@pytest.mark.parametrize("name", VERBS)
 def test_verbs_have_help(name: str):
-    assert Verbs()[name].name == name
+    assert Commands()[name].name == name
     result = CliRunner().invoke(app, [name, "--help"])
     assert result.exit_code == 0
     assert f"uwaga {name}" in result.output
 
 
-@pytest.mark.parametrize("name", VERB_NAMES)
+@pytest.mark.parametrize("name", VERBS)
 def test_help_pages_are_short_and_complete(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     page = CliRunner().invoke(app, [name, "--help"]).output
     assert len(page.splitlines()) <= 60
     assert "<bool>" not in page
     everything = CliRunner().invoke(app, [name, "--help", "all"]).output
-    options = [option for option in Verbs()[name].params if option.param_type_name == "option"]
+    options = [option for option in Commands()[name].params if option.param_type_name == "option"]
     counts = Counter(re.findall(r"^  (?:-\w, )?(--[\w-]+)", everything.partition("\nExamples:")[0], re.M))
     assert counts - Counter(["--help"]) == Counter(max(option.opts, key=len) for option in options)
     panels = {option.rich_help_panel.lower() for option in options if option.rich_help_panel}
@@ -66,11 +66,11 @@ def test_option_errors_suggest_fixes(arguments: list[str], message: str):
 
 def test_help_lists_all_verbs():
     output = CliRunner().invoke(app, ["--help"]).output
-    assert all(name in output for name in VERB_NAMES)
+    assert all(name in output for name in VERBS)
 
 
 def test_unknown_verb_suggests_similar():
-    assert "invent" not in Verbs()
+    assert "invent" not in Commands()
     result = CliRunner().invoke(app, ["trian"])
     assert result.exit_code == 2
     assert "'train'" in result.output
@@ -86,4 +86,4 @@ def test_verbs_are_imported_lazily():
     loaded = result.stdout.splitlines()[-1]
     assert "uwaga.cli.translate'" in loaded
     assert "uwaga.cli.train'" not in loaded
-    assert "uwaga.cli.serve'" not in loaded
+    assert "uwaga_server.cli.serve'" not in loaded

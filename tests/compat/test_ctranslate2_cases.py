@@ -16,7 +16,7 @@ import numpy as np
 import pretrained_tokenisers
 import pytest
 
-import uwaga.compat.ctranslate2 as uwaga_ctranslate2
+import uwaga_compat.ctranslate2 as uwaga_ctranslate2
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.export import export
 from uwaga.errors import UwagaError

@@ -9,10 +9,10 @@ from dataclasses import fields
 import pytest
 
 import uwaga
-import uwaga.compat.ctranslate2 as ct2
+import uwaga_compat.ctranslate2 as ct2
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.compat.ctranslate2.options import UNSUPPORTED_OPTIONS, GenerationOptions, TranslationOptions
 from uwaga.errors import ModelError, SettingsError, TextTooLongError, UwagaError
+from uwaga_compat.ctranslate2.options import UNSUPPORTED_OPTIONS, GenerationOptions, TranslationOptions
 
 CAR = ["▁I", "▁want", "▁to", "▁buy", "▁a", "▁car", "."]
 HELLO = ["▁Hello", "."]
@@ -270,7 +270,7 @@ def test_attention_of_recurrent_models(tmp_path, name, attends):
 
 def test_imports_neither_ctranslate2_nor_torch():
     code = (
-        "import sys, uwaga.compat.ctranslate2 as ct2\n"
+        "import sys, uwaga_compat.ctranslate2 as ct2\n"
         "assert ct2.Translator('bundled').translate_batch([['▁Hello', '.']])[0].hypotheses\n"
         "assert not {'ctranslate2', 'torch', 'transformers'} & set(sys.modules)"
     )

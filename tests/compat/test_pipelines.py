@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import uwaga
-from uwaga.compat.pipelines import search_options
 from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga_compat.pipelines import search_options
 
 transformers = pytest.importorskip("transformers")
 PEER = Path(__file__).with_name("pipelines_peer.py")

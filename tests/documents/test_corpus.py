@@ -8,7 +8,7 @@ from document_laws import identity, run, swap_case
 from office_samples import docx, epub, odt, pptx, read_zip
 
 import uwaga
-from uwaga.documents import DocumentOptions, translate_file
+from uwaga_documents import DocumentOptions, translate_file
 
 CASES = {
     "an empty cue": (

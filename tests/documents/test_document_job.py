@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from document_laws import identity, swap_case
 
-from uwaga.documents import DocumentOptions, document_formats, document_job, find_format, run_document_job
 from uwaga.errors import DataError, RunInUseError, SettingsError
 from uwaga.files.resume import journal_path, open_journal
+from uwaga_documents import DOCUMENT_FORMATS, DocumentOptions, document_job, find_format, run_document_job
 
 TEXT = (
     "\n\n".join(f"Paragraph number {'abcdefghij'[index % 10]}{index} of many." for index in range(60)) + "\n"
@@ -141,7 +141,7 @@ def test_find_format():
     assert find_format(Path("a.STRINGS")).name == "strings" and find_format(Path("b.pot")).name == "po"
     with pytest.raises(SettingsError, match="unknown file type"):
         find_format(Path("sharedStrings.xml"))
-    assert len(document_formats()) == 19
+    assert len(DOCUMENT_FORMATS) == 19
 
 
 def test_unencodable_character_is_reported(document):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from uwaga.documents import DocumentOptions, document_job, job_texts
-from uwaga.documents.job import run_document_job
 from uwaga.errors import DataError, UwagaError
+from uwaga_documents import DocumentOptions, document_job, job_texts
+from uwaga_documents.job import run_document_job
 
 MIB = 1 << 20
 TYPES = {"[Content_Types].xml": "<Types/>", "_rels/.rels": "<Relationships/>"}
@@ -78,7 +78,7 @@ def read(path: Path) -> int:
 CHILD = """
 import gc, resource, sys
 from pathlib import Path
-from uwaga.documents import DocumentOptions, document_job, job_texts
+from uwaga_documents import DocumentOptions, document_job, job_texts
 from uwaga.errors import DataError
 
 for path in map(Path, sys.argv[1:]):

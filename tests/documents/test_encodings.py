@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from uwaga.documents import DocumentOptions, DocumentSource, find_format
-from uwaga.documents.encodings import normalise_encoding
 from uwaga.errors import UwagaError
+from uwaga_documents import DocumentOptions, DocumentSource, find_format
+from uwaga_documents.encodings import normalise_encoding
 
 CODECS = sorted(
     {*aliases, *aliases.values(), *(module.name for module in pkgutil.iter_modules(codec_folder))}

@@ -6,8 +6,8 @@ from document_laws import check_laws, render, swap_case, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions
 from uwaga.errors import DataError
+from uwaga_documents import DocumentOptions
 
 WORDS = st.text("abcXYZ äß&;é", min_size=1, max_size=12).map(
     lambda text: text.replace("&", "&amp;").replace("é", "&eacute;")

@@ -5,8 +5,8 @@ from document_laws import identity, render, swap_case, swap_case_in_tree, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions
 from uwaga.errors import DataError
+from uwaga_documents import DocumentOptions
 
 LEAF = st.one_of(st.text(max_size=15), st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 KEY = st.text('abcäß"\\{ ', max_size=4)

@@ -9,8 +9,8 @@ from document_laws import SWAP_CASE, check_laws, identity, render, swap_case, te
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions
 from uwaga.errors import DataError, SettingsError
+from uwaga_documents import DocumentOptions
 
 ANDROID = r"""<?xml version="1.0" encoding="utf-8"?>
 <resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lxml import etree
 from office_samples import docx, epub, odt, pptx, read_zip, write_zip, xlsx
 
-from uwaga.documents import document_job, run_document_job
 from uwaga.errors import DataError, UwagaError
+from uwaga_documents import document_job, run_document_job
 
 FORMATS = ["", "<w:rPr><w:b/></w:rPr>", '<w:rPr><w:i/><w:color w:val="FF0000"/></w:rPr>']
 WORDS = st.text("abcXYZ &<é", min_size=1, max_size=10).map(

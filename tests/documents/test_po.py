@@ -8,9 +8,9 @@ from document_laws import SWAP_CASE, identity, render, swap_case, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions
-from uwaga.documents.plurals import EXPRESSIONS, plural_expression, singular_forms
 from uwaga.errors import DataError
+from uwaga_documents import DocumentOptions
+from uwaga_documents.plurals import EXPRESSIONS, plural_expression, singular_forms
 
 HEADER = (
     'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'

@@ -2,7 +2,7 @@ from document_laws import SWAP_CASE, identity, render, run, swap_case, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions
+from uwaga_documents import DocumentOptions
 
 WORD = st.text("abcdefgXYZäßж漢'", min_size=1, max_size=9)
 LINE = st.one_of(

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from uwaga.documents import DocumentOptions
 from uwaga.errors import DataError
+from uwaga_documents import DocumentOptions
 
 VERSION_1 = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">

@@ -4,8 +4,8 @@ from document_laws import identity, render, swap_case, swap_case_in_tree, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions
 from uwaga.errors import DataError
+from uwaga_documents import DocumentOptions
 
 VALUE = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=20),

@@ -11,35 +11,34 @@ import pytest
 
 from uwaga.languages import codes
 from uwaga.languages.names import language_name
-from uwaga.server.served_models import ServedLanguages
 from uwaga.tokenizers.sentences import split_sentences
+from uwaga_server.served_models import ServedLanguages
 
-SOURCE = Path(__file__).parents[2] / "src/uwaga"
+SOURCE = Path(__file__).parents[2] / "src"
 BOUNDS = {
-    "alignment/piece_spans.py:_byte_letters": "no argument",
-    "alignment/piece_spans.py:_decomposed": "one character",
-    "alignment/piece_spans.py:_surface": "pieces of vocabularies",
-    "cleaning/pairs.py:character_bits": "no argument",
-    "cleaning/pairs.py:digits": "no argument",
-    "cleaning/pairs.py:script_letters": "scripts of the table of languages",
-    "cleaning/pairs.py:unstable": "no argument",
-    "cleaning/rules/content.py:_misread_continuations": "no argument",
-    "conversion/quantise.py:bundled_sentences": "no argument",
-    "documents/document.py:document_formats": "no argument",
-    "languages/codes.py:_base_language": "at most 32 characters",
-    "languages/codes.py:character_script": "one character",
-    "languages/detection.py:_load_identifier": "no argument",
-    "learn/exercises.py:all_exercises": "no argument",
-    "learn/translations.py:read_texts": "files of the package",
-    "results/views.py:_read_file": "files of the package",
-    "results/views.py:_packed_phrases": "no argument",
-    "search/decoder_batch.py:_rules": "64 sets of options, which hold numbers",
-    "server/app.py:document": "no argument",
-    "server/dialects/libretranslate.py:document": "no argument",
-    "terms/apply.py:count_occurrences": "lives as long as a call",
-    "tokenizers/chat_template.py:_render_in_process": "32 templates, messages of at most 65,536 characters",
-    "tokenizers/sentences.py:_end_pattern": "marks of the table of languages",
-    "translator/split.py:ids": "lives as long as a call",
+    "uwaga/alignment/piece_spans.py:_byte_letters": "no argument",
+    "uwaga/alignment/piece_spans.py:_decomposed": "one character",
+    "uwaga/alignment/piece_spans.py:_surface": "pieces of vocabularies",
+    "uwaga/conversion/quantise.py:bundled_sentences": "no argument",
+    "uwaga/languages/codes.py:_base_language": "at most 32 characters",
+    "uwaga/languages/codes.py:character_script": "one character",
+    "uwaga/languages/detection.py:_load_identifier": "no argument",
+    "uwaga/results/views.py:_packed_phrases": "no argument",
+    "uwaga/results/views.py:_read_file": "files of the package",
+    "uwaga/search/decoder_batch.py:_rules": "64 sets of options, which hold numbers",
+    "uwaga/terms/apply.py:count_occurrences": "lives as long as a call",
+    "uwaga/tokenizers/chat_template.py:_render_in_process": "32 templates, messages of 65,536 characters",
+    "uwaga/tokenizers/sentences.py:_end_pattern": "marks of the table of languages",
+    "uwaga/translator/split.py:ids": "lives as long as a call",
+    "uwaga_corpora/cleaning/pairs.py:character_bits": "no argument",
+    "uwaga_corpora/cleaning/pairs.py:digits": "no argument",
+    "uwaga_corpora/cleaning/pairs.py:script_letters": "scripts of the table of languages",
+    "uwaga_corpora/cleaning/pairs.py:unstable": "no argument",
+    "uwaga_corpora/cleaning/rules/content.py:_misread_continuations": "no argument",
+    "uwaga_course/exercises.py:all_exercises": "no argument",
+    "uwaga_course/translations.py:read_texts": "files of the package",
+    "uwaga_server/app.py:document": "no argument",
+    "uwaga_server/dialects/libretranslate.py:document": "no argument",
 }
 """Functions with a cache, and the bounds of their keys."""
 CACHES = {"cache", "lru_cache"}

@@ -98,7 +98,7 @@ LAYERS = (
     ("settings", "files", "languages"),
     ("tokenizers", "models", "engine", "search", "alignment"),
     ("checkpoints", "library"),
-    ("terms", "markup", "translator", "scheduling", "documents", "data", "training", "evaluation"),
+    ("terms", "markup", "translator", "scheduling", "data", "training", "evaluation"),
     ("generation",),
     ("loading",),
 )

@@ -1,4 +1,4 @@
-"""tests/ mirrors the packages of src/uwaga."""
+"""tests/ mirrors the packages of src/uwaga and its companions, the packages src/uwaga_*."""
 
 from pathlib import Path
 
@@ -11,7 +11,8 @@ def folders(parent: Path) -> set[str]:
 
 
 def test_packages_have_test_folders() -> None:
-    assert folders(ROOT / "tests") - {"house", "support"} == folders(ROOT / "src/uwaga")
+    companions = {name.removeprefix("uwaga_") for name in folders(ROOT / "src") if name != "uwaga"}
+    assert folders(ROOT / "tests") - {"house", "support"} == folders(ROOT / "src/uwaga") | companions
 
 
 def test_test_files_have_unique_names() -> None:

@@ -76,7 +76,7 @@ options.SearchOptions = uwaga.search.SearchOptions = MoreOptions
 import uwaga
 from uwaga.cli.main import main
 from uwaga.errors import SettingsError
-from uwaga.server.dialects.v1_schema import TranslateBody
+from uwaga_server.dialects.v1_schema import TranslateBody
 
 translator = uwaga.load()
 assert translator.translate("Good morning!", made_up=4).text

@@ -21,7 +21,7 @@ CORE_TESTS = [
     "tests/documents/test_html.py",
     "tests/documents/test_po.py",
     "tests/files/test_lock.py",
-    "tests/jobs/test_table_job.py",
+    "tests/corpora/test_table_job.py",
     "tests/server/test_server_v1.py",
 ]
 LINUX_LOCK_TESTS = [
@@ -59,13 +59,13 @@ def run(folder: Path, *arguments: str) -> str:
 
 def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
     code = (
-        "import uwaga, uwaga.server.serve, uwaga.cleaning.workers, uwaga.data.rows\n"
+        "import uwaga, uwaga_server.serve, uwaga_corpora.cleaning.workers, uwaga.data.rows\n"
         "from uwaga.engine import cpu, packing\n"
         "from uwaga.files import handles\n"
         "assert handles.fcntl is None and handles.NO_FOLLOW == 0 and not hasattr(handles.os, 'pread')\n"
         "assert not hasattr(cpu.os, 'sched_getaffinity') and not hasattr(packing.mmap, 'MAP_PRIVATE')\n"
         "assert cpu.usable_cores() >= 1\n"
-        "uwaga.server.serve._raise_open_files()\n"
+        "uwaga_server.serve._raise_open_files()\n"
         "print(uwaga.load().translate('I want to buy a car.').text)\n"
     )
     assert run(tmp_path, "-c", code).startswith("Ich ")

@@ -140,7 +140,7 @@ def test_wheel_has_only_package_and_core(distribution, sdist):
         members = {name for name in archive.namelist() if not name.endswith("/")}
     [core] = {name for name in members if re.fullmatch(r"uwaga/engine/_core\.[\w.-]+\.so", name)}
     metadata = {name for name in members if re.match(r"uwaga-[\w.]+\.dist-info/", name)}
-    package = {name.removeprefix("src/") for name in sdist.listed if name.startswith("src/uwaga/")}
+    package = {name.removeprefix("src/") for name in sdist.listed if name.startswith("src/uwaga")}
     assert members - metadata == package | {core}
     assert {"py.typed", "bundled", "engine"} <= {name.split("/")[1] for name in members}
     assert any(name.endswith("/licenses/LICENSE") for name in metadata)

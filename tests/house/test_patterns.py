@@ -15,9 +15,9 @@ from uwaga.markup.placeholders import COMMON_PLACEHOLDERS
 from uwaga.tokenizers.sentences import full_stops
 
 VALUES = {
-    "uwaga.documents.formats.csv": {"separator": ","},
-    "uwaga.documents.formats.po": {"language": re.escape("Language: ")},
-    "uwaga.documents.messages": {"category": "other"},
+    "uwaga_documents.formats.csv": {"separator": ","},
+    "uwaga_documents.formats.po": {"language": re.escape("Language: ")},
+    "uwaga_documents.messages": {"category": "other"},
     "uwaga.files.atomic": {"target": type("Target", (), {"name": "name"})},
     "uwaga.library.installed": {"pattern": r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"},
     "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in LICENCE_TERMS)},
@@ -35,10 +35,10 @@ VALUES = {
 }
 """Local variables that patterns are built from."""
 METHODS = {
-    "uwaga.documents.formats.apple.SPACE": {"match"},
-    "uwaga.documents.formats.office.SHEET_PARTS": {"fullmatch"},
-    "uwaga.documents.formats.subtitles.SRT_TIMES": {"match"},
-    "uwaga.documents.formats.subtitles.VTT_TIMES": {"match"},
+    "uwaga_documents.formats.apple.SPACE": {"match"},
+    "uwaga_documents.formats.office.SHEET_PARTS": {"fullmatch"},
+    "uwaga_documents.formats.subtitles.SRT_TIMES": {"match"},
+    "uwaga_documents.formats.subtitles.VTT_TIMES": {"match"},
 }
 """Methods of patterns that are passed as arguments."""
 ALWAYS_CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}

@@ -21,7 +21,7 @@ from uwaga.translator import Request
 SOURCE = Path(__file__).parents[2] / "src"
 COMPILED = "uwaga.engine._core"
 MAX_REPEATED_FIELDS = 4
-WIRE_SCHEMAS = ("uwaga.server.dialects.", "uwaga.server.mcp.schema")
+WIRE_SCHEMAS = ("uwaga_server.dialects.", "uwaga_server.mcp.schema")
 """Bodies of requests, which convert to a Request in one function."""
 CALL_OPTIONS = "uwaga.translator.call_options"
 """Keyword arguments; test_typed_calls holds them to the fields of the records."""

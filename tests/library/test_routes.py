@@ -17,9 +17,9 @@ from uwaga.languages.codes import same_language
 from uwaga.library import installed
 from uwaga.library.installed import InstalledModel, Origin, mean_score
 from uwaga.library.routes import MAX_MODELS, find_route
-from uwaga.server import served_models
-from uwaga.server.settings import ModelSettings
 from uwaga.translator import choose_models as model_selection
+from uwaga_server import served_models
+from uwaga_server.settings import ModelSettings
 
 
 def model(name, sources, targets, parameters=10, kind="hub", path="/nowhere", usable=True):

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions, DocumentSource, Unit, find_format
 from uwaga.errors import UwagaError
 from uwaga.markup.formats import read_fragment
 from uwaga.markup.inline import plain_text
 from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.markup.units import BLANK_ENDS
 from uwaga.tokenizers.sentences import split_sentences
+from uwaga_documents import DocumentOptions, DocumentSource, Unit, find_format
 
 SNIPPETS = [
     *("<b>", "</b>", "<a href='x'>", "<!--", "-->", "<br/>", "&amp;", "&", "<![CDATA[", "]]>", "<", ">", "\"", "'"),

@@ -40,9 +40,6 @@ from hostile_texts import (
 
 import uwaga
 from uwaga.alignment.words import word_spans
-from uwaga.documents import DocumentOptions, DocumentSource, Unit, find_format
-from uwaga.documents.formats.odt import _pieces as odt_pieces
-from uwaga.documents.runs import WORD, paragraphs
 from uwaga.errors import UwagaError
 from uwaga.languages.detection import detect_language
 from uwaga.markup import Inline, Tag
@@ -51,7 +48,6 @@ from uwaga.markup.inline import join_parts
 from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.markup.units import Piece, write_unit
 from uwaga.results.translation import Hypothesis, Translation, WordAlignment
-from uwaga.server.dialects.deepl.texts import join_lines, restore_formatting
 from uwaga.terms import Glossary
 from uwaga.translator import Translator, align
 from uwaga.translator.checks import unlike_language
@@ -61,6 +57,10 @@ from uwaga.translator.layers.messages import Messages
 from uwaga.translator.layers.placeholders import Placeholders, with_placeholders
 from uwaga.translator.layers.tags import Tags
 from uwaga.translator.text import Text
+from uwaga_documents import DocumentOptions, DocumentSource, Unit, find_format
+from uwaga_documents.formats.odt import _pieces as odt_pieces
+from uwaga_documents.runs import WORD, paragraphs
+from uwaga_server.dialects.deepl.texts import join_lines, restore_formatting
 
 PLACEHOLDERS_ = resolve_placeholders(True)
 

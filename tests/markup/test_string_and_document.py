@@ -7,10 +7,10 @@ import pytest
 from document_laws import identity
 
 import uwaga
-from uwaga.documents import DocumentOptions, DocumentSource, find_format
 from uwaga.markup import plain_text
 from uwaga.markup.formats import read_fragment
 from uwaga.markup.units import Unit, write_unit
+from uwaga_documents import DocumentOptions, DocumentSource, find_format
 
 CONTENTS = [
     "Two words",

@@ -16,7 +16,6 @@ from uwaga.models.layers.scores import (
     JointAdditiveScore,
     LocationScore,
     make_score,
-    register,
 )
 from uwaga.settings import ModelSettings, Settings, parse
 
@@ -95,9 +94,9 @@ def test_M6_location_rejects_long_sources() -> None:
 @pytest.fixture
 def new_score(monkeypatch: pytest.MonkeyPatch) -> str:
     """Register a new score, as described in CONTRIBUTING."""
-    monkeypatch.setattr("uwaga.models.layers.scores.SCORES", dict(SCORES))
+    monkeypatch.setattr(SCORES, "_added", dict(SCORES))
 
-    @register("negative_distance")
+    @SCORES.register("negative_distance")
     class NegativeDistanceScore(AttentionScore):
         def forward(self, query: torch.Tensor, prepared: torch.Tensor) -> torch.Tensor:
             return -torch.cdist(query, prepared)

@@ -5,14 +5,14 @@ import asyncio
 import httpx
 import pytest
 
-from uwaga.server.api_errors import _ERROR_CODES, ApiError, api_error
-from uwaga.server.app import DIALECTS, create_app
-from uwaga.server.metrics import Metrics
-from uwaga.server.serve import open_service
-from uwaga.server.settings import server_settings
+from uwaga_server.api_errors import _ERROR_CODES, ApiError, api_error
+from uwaga_server.app import create_app
+from uwaga_server.metrics import Metrics
+from uwaga_server.serve import open_service
+from uwaga_server.settings import DIALECTS, server_settings
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("kind", [kind for kind, _, _ in _ERROR_CODES], ids=lambda kind: kind.__name__)
 def test_503_has_retry_after(kind, dialect):
     problem = api_error(kind("the disk is full"))

@@ -10,10 +10,10 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from uwaga.server.api_errors import ApiError
-from uwaga.server.metrics import Metrics
-from uwaga.server.middleware import RequestMiddleware
-from uwaga.server.settings import LimitSettings
+from uwaga_server.api_errors import ApiError
+from uwaga_server.metrics import Metrics
+from uwaga_server.middleware import RequestMiddleware
+from uwaga_server.settings import LimitSettings
 
 Message = dict[str, Any]
 
@@ -168,6 +168,6 @@ def test_disconnect_during_body_is_not_an_error(caplog: pytest.LogCaptureFixture
         await client.task
         assert client.sent == []
 
-    with caplog.at_level(logging.INFO, "uwaga.server"):
+    with caplog.at_level(logging.INFO, "uwaga_server"):
         asyncio.run(scenario())
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == []

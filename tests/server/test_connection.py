@@ -16,7 +16,7 @@ import uvicorn
 from running_server import RunningServer, running_server
 from uvicorn.server import ServerState
 
-from uwaga.server.connection import MAX_HEAD_BYTES, MAX_PIPELINED, WatchedConnection
+from uwaga_server.connection import MAX_HEAD_BYTES, MAX_PIPELINED, WatchedConnection
 
 HEAD = b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 JSON = {"content-type": "application/json"}

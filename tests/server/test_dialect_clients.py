@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import pytest
 from running_server import RunningServer, running_server
 from shapes import fits
 
-from uwaga.server.auth import add_key
-from uwaga.server.settings import DialectName
+from uwaga_server.auth import add_key
+from uwaga_server.settings import DIALECTS
 
 pytest_plugins = "server_fixtures"
 
@@ -125,7 +125,7 @@ def test_key_locations(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann")
     deeplx, google = {"text": TEXT, "target_lang": "DE"}, {"q": TEXT, "target": "de"}
-    with running_server(tmp_path, dialects=list(get_args(DialectName)), keys=str(file)) as server:
+    with running_server(tmp_path, dialects=list(DIALECTS), keys=str(file)) as server:
         for path, kwargs, status in (
             (f"/deeplx/{key}/translate", {"json": deeplx}, 200),
             (

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import pytest
@@ -19,13 +19,12 @@ from hypothesis import strategies as st
 from running_server import RunningServer, running_server
 from shapes import fits
 
-from uwaga.server.app import DIALECTS
-from uwaga.server.auth import add_key
-from uwaga.server.settings import DEFAULT_DIALECTS, DialectName
+from uwaga_server.auth import add_key
+from uwaga_server.settings import DEFAULT_DIALECTS, DIALECTS
 
 PAGE = Path(__file__).parents[2] / "docs/guides/dialects.md"
 SAMPLE = re.compile(r'^```console\n\$ (curl .*?)^```\n\n```json title="output"\n(.*?)^```$', re.M | re.S)
-ALL_DIALECTS = list(get_args(DialectName))
+ALL_DIALECTS = list(DIALECTS)
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def default_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
 
 
 def test_settings_name_all_dialects():
-    assert [dialect.name for dialect in DIALECTS] == ALL_DIALECTS
+    assert [dialect.name for dialect in DIALECTS.values()] == ALL_DIALECTS
     assert set(REQUESTS) == set(ALL_DIALECTS) - set(DEFAULT_DIALECTS)
 
 

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import httpx
 import pytest
 from running_server import RunningServer, running_server
 from waiting import eventually
 
-from uwaga.server.auth import add_key
-from uwaga.server.settings import DialectName
+from uwaga_server.auth import add_key
+from uwaga_server.settings import DIALECTS
 
 TEXT = "A man sleeps."
 TRANSLATION = "Ein Mann schläft."
@@ -39,7 +38,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, str]) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    settings = {"dialects": list(get_args(DialectName)), "log_level": "debug", "state": str(folder / "state")}
+    settings = {"dialects": list(DIALECTS), "log_level": "debug", "state": str(folder / "state")}
     with running_server(folder, keys=keys["file"], **settings) as running:
         yield running
 
@@ -82,7 +81,7 @@ def store_libretranslate(client: httpx.Client, key: str) -> StoredDocument:
     return StoredDocument(match[1], match[2], client.build_request("GET", url))
 
 
-DIALECTS = {"v1": store_v1, "deepl": store_deepl, "libretranslate": store_libretranslate}
+STORES = {"v1": store_v1, "deepl": store_deepl, "libretranslate": store_libretranslate}
 
 
 def upload() -> dict[str, tuple[str, bytes]]:
@@ -90,7 +89,7 @@ def upload() -> dict[str, tuple[str, bytes]]:
 
 
 def store(client: httpx.Client, dialect: str, key: str) -> StoredDocument:
-    stored = DIALECTS[dialect](client, key)
+    stored = STORES[dialect](client, key)
     for _ in range(200):
         if client.send(stored.read).text == TRANSLATION:
             return stored
@@ -123,7 +122,7 @@ def access_attempts(
                     yield client.build_request(method, url, params=query, headers=request_headers, **body)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", STORES)
 @pytest.mark.parametrize("name", ["nobody", "bob"])
 def test_no_route_gives_access_to_another_owners_document(
     client: httpx.Client, keys, dialect: str, name: str
@@ -161,7 +160,7 @@ def test_download_url_works_only_for_translate_file(client, keys, dialect: str):
 
 
 def test_owner_deletes_document_of_each_dialect(client: httpx.Client, keys):
-    for dialect in DIALECTS:
+    for dialect in STORES:
         document = store(client, dialect, keys["ann"])
         url = str(document.read.url).removesuffix("/result")
         query = {"document_key": document.key} if dialect == "deepl" else {}
@@ -171,7 +170,7 @@ def test_owner_deletes_document_of_each_dialect(client: httpx.Client, keys):
 
 
 def test_log_contains_no_ids_or_keys(client: httpx.Client, server: RunningServer, keys, tmp_path: Path):
-    documents = [store(client, dialect, keys["ann"]) for dialect in DIALECTS]
+    documents = [store(client, dialect, keys["ann"]) for dialect in STORES]
     form = {"source": "en", "target": "de"}
     broken = {"file": ("broken.docx", b"no zip")}
     failed = client.post("/v1/documents", data=form, files=broken, headers=headers("v1", keys["ann"]))

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.documents import DocumentOptions, document_job, run_document_job
-from uwaga.server.api_errors import ApiError, NotReadyError, NotStoredError, QuotaError, StorageError
-from uwaga.server.dialects.documents import result_response
-from uwaga.server.store.database import open_database
-from uwaga.server.store.documents import (
+from uwaga_documents import DocumentOptions, document_job, run_document_job
+from uwaga_server.api_errors import ApiError, NotReadyError, NotStoredError, QuotaError, StorageError
+from uwaga_server.dialects.documents import result_response
+from uwaga_server.store.database import open_database
+from uwaga_server.store.documents import (
     MAX_ATTEMPTS,
     NO_DOCUMENT,
     DocumentLimits,
@@ -292,8 +292,8 @@ def test_released_document_is_resumed(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from uwaga.server.store.database import open_database
-from uwaga.server.store.documents import DocumentStore
+from uwaga_server.store.database import open_database
+from uwaga_server.store.documents import DocumentStore
 state = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
     if not os.fork():
@@ -383,7 +383,7 @@ def test_sweep_removes_folder_of_killed_upload(tmp_path, monkeypatch):
     store = Documents(tmp_path)
     document_id = add(store)
     (tmp_path / "documents" / ("0" * 32)).mkdir()
-    monkeypatch.setattr("uwaga.server.store.documents.ABANDONED_AGE", -1.0)
+    monkeypatch.setattr("uwaga_server.store.documents.ABANDONED_AGE", -1.0)
     store.sweep()
     assert [path.name for path in (tmp_path / "documents").iterdir()] == [stored_id(document_id)]
 

@@ -16,11 +16,11 @@ import pytest
 from faulty_server import FAULT_LOCATIONS, random_exception
 from running_server import running_server
 
-from uwaga.server.api_errors import ApiError, as_api_error, in_thread
-from uwaga.server.document_worker import DocumentWorker
-from uwaga.server.middleware import _clear_frames
 from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator
+from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.document_worker import DocumentWorker
+from uwaga_server.middleware import _clear_frames
 
 FAULTS = 250
 """Number of random exceptions, which are the cases of the test."""

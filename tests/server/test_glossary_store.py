@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import BusyError, DataError, MissingExtraError, SettingsError
-from uwaga.server.api_errors import ApiError, NotStoredError, QuotaError, StorageError, api_error
-from uwaga.server.store.database import GLOSSARIES, open_database
-from uwaga.server.store.glossaries import NO_LIMITS, GlossaryCache, GlossaryLimits, GlossaryStore
-from uwaga.server.store.glossary import (
+from uwaga_server.api_errors import ApiError, NotStoredError, QuotaError, StorageError, api_error
+from uwaga_server.store.database import GLOSSARIES, open_database
+from uwaga_server.store.glossaries import NO_LIMITS, GlossaryCache, GlossaryLimits, GlossaryStore
+from uwaga_server.store.glossary import (
     Dictionary,
     GlossaryEntry,
     StoredGlossary,
@@ -134,7 +134,7 @@ def test_limit_of_bytes_per_owner(state):
 def test_limits_of_entries_and_dictionaries(monkeypatch):
     entries = [(str(number), GlossaryEntry(f"word{number}", ("Wort",))) for number in range(3)]
     forms = [("0", GlossaryEntry("word", ("Wort", "Worte", "Wörter")))]
-    monkeypatch.setattr("uwaga.server.store.glossary.MAX_TRANSLATIONS", 2)
+    monkeypatch.setattr("uwaga_server.store.glossary.MAX_TRANSLATIONS", 2)
     for large in (entries, forms):
         with pytest.raises(DataError, match="split it"):
             check_entries(large)
@@ -142,7 +142,7 @@ def test_limits_of_entries_and_dictionaries(monkeypatch):
     further = Dictionary("en", "fr", (GlossaryEntry("dog", ("chien",)),))
     with pytest.raises(DataError, match="split it"):
         small.with_dictionary(further)
-    monkeypatch.setattr("uwaga.server.store.glossary.MAX_DICTIONARIES", 1)
+    monkeypatch.setattr("uwaga_server.store.glossary.MAX_DICTIONARIES", 1)
     with pytest.raises(DataError, match="at most 1 dictionaries"):
         glossary().with_dictionary(further)
 
@@ -238,7 +238,7 @@ def small_cache(state, monkeypatch):
     store, stored = open_store(state), [large_glossary(number) for number in range(10)]
     for saved in stored:
         store.add("ann", saved)
-    monkeypatch.setattr("uwaga.server.store.glossaries.MAX_READY_BYTES", int(2.5 * stored[0].memory))
+    monkeypatch.setattr("uwaga_server.store.glossaries.MAX_READY_BYTES", int(2.5 * stored[0].memory))
     return GlossaryCache(store), [saved.id for saved in stored]
 
 
@@ -272,7 +272,7 @@ def test_memory_limit_of_a_request(small_cache):
 
 def test_too_large_glossary_is_not_stored(state, monkeypatch):
     large = large_glossary(0)
-    monkeypatch.setattr("uwaga.server.store.glossaries.MAX_READY_BYTES", large.memory - 1)
+    monkeypatch.setattr("uwaga_server.store.glossaries.MAX_READY_BYTES", large.memory - 1)
     with pytest.raises(QuotaError, match="split it"):
         open_store(state).add("ann", large)
 

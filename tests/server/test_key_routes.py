@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from uwaga.server.app import DIALECTS, Application, create_app
-from uwaga.server.auth import add_key
-from uwaga.server.context import ServerContext
-from uwaga.server.metrics import Metrics
-from uwaga.server.routing import Route
-from uwaga.server.serve import open_service
-from uwaga.server.settings import server_settings
+from uwaga_server.app import Application, create_app
+from uwaga_server.auth import add_key
+from uwaga_server.context import ServerContext
+from uwaga_server.metrics import Metrics
+from uwaga_server.routing import Route
+from uwaga_server.serve import open_service
+from uwaga_server.settings import DIALECTS, server_settings
 
 OPEN_PATHS = {
     "/", "/docs", "/openapi.json", "/spec", "/health", "/metrics", "/languages",
@@ -66,7 +66,7 @@ def needs_key(route: Route) -> bool:
 def make_app(folder: Path, **changes: object) -> tuple[Application, str]:
     keys = folder / "keys.json"
     key = add_key(keys, "ann")
-    dialects = [dialect.name for dialect in DIALECTS]
+    dialects = list(DIALECTS)
     values = {"keys": keys, "dialects": dialects, "state": folder / "state", "suggestions": folder / "lines"}
     settings = server_settings({**values, **changes}, "the test")
     metrics = Metrics()

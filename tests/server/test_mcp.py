@@ -18,23 +18,23 @@ from running_server import running_server
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import Verbs, app
-from uwaga.documents import translate_file
+from uwaga.cli.main import Commands, app
 from uwaga.errors import SettingsError
+from uwaga_documents import translate_file
 
 pytest.importorskip("mcp")
 from mcp_client import McpClient, connect_http, connect_stdio
 
-from uwaga.server.auth import Client
-from uwaga.server.context import ServerContext
-from uwaga.server.mcp.folders import Folders
-from uwaga.server.mcp.http import check_settings
-from uwaga.server.mcp.schema import LanguagesArguments
-from uwaga.server.mcp.tools import Call, languages
-from uwaga.server.models import ModelPool, loader
-from uwaga.server.served_models import ServedModel
-from uwaga.server.service import Service
-from uwaga.server.settings import ModelSettings, server_settings
+from uwaga_server.auth import Client
+from uwaga_server.context import ServerContext
+from uwaga_server.mcp.folders import Folders
+from uwaga_server.mcp.http import check_settings
+from uwaga_server.mcp.schema import LanguagesArguments
+from uwaga_server.mcp.tools import Call, languages
+from uwaga_server.models import ModelPool, loader
+from uwaga_server.served_models import ServedModel
+from uwaga_server.service import Service
+from uwaga_server.settings import ModelSettings, server_settings
 
 TEXT = "A man and a woman are walking in the park with their dog."
 SECRET = "The weather is nice today."
@@ -398,7 +398,7 @@ def test_guide_samples_have_valid_options():
         if name in ("mcpServers", "servers", "context_servers")
     ]
     local = [entry for entry in entries if "command" in entry]
-    options = {option for param in Verbs()["mcp"].params for option in param.opts}
+    options = {option for param in Commands()["mcp"].params for option in param.opts}
     assert len(local) == 4 and len(entries) == 5
     for entry in local:
         verb, *arguments = entry["args"]

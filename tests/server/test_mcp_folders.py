@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.server.api_errors import ApiError
-from uwaga.server.mcp.folders import Folders
+from uwaga_server.api_errors import ApiError
+from uwaga_server.mcp.folders import Folders
 
 PARTS = [
     "..",

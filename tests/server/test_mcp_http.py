@@ -12,7 +12,7 @@ import httpx
 import pytest
 from running_server import RunningServer, running_server
 
-from uwaga.server.auth import add_key
+from uwaga_server.auth import add_key
 
 pytest.importorskip("mcp")
 from mcp_client import connect_http

@@ -14,8 +14,8 @@ import pytest
 from running_server import RunningServer
 from test_key_routes import FIELDS, make_app
 
-from uwaga.server.http import json_bytes
-from uwaga.server.routing import FORM, Route
+from uwaga_server.http import json_bytes
+from uwaga_server.routing import FORM, Route
 
 pytest_plugins = "server_fixtures"
 
@@ -126,7 +126,7 @@ def test_too_many_texts_are_refused_before_requests_are_built(
         raise AssertionError("too many texts")
 
     for module in [
-        module for name, module in sys.modules.items() if name.startswith("uwaga.server.dialects")
+        module for name, module in sys.modules.items() if name.startswith("uwaga_server.dialects")
     ]:
         for name in ("build_requests", "page_requests", "text_requests"):
             if hasattr(module, name):

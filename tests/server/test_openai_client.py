@@ -26,11 +26,11 @@ from shapes import fits
 from starlette.requests import Request
 from waiting import eventually
 
-from uwaga.server.api_errors import ApiError
-from uwaga.server.auth import add_key
-from uwaga.server.dialects.openai import stream_completion
-from uwaga.server.middleware import BodyMemory, RequestState
 from uwaga.translator import Translator
+from uwaga_server.api_errors import ApiError
+from uwaga_server.auth import add_key
+from uwaga_server.dialects.openai import stream_completion
+from uwaga_server.middleware import BodyMemory, RequestState
 
 pytest_plugins = "server_fixtures"
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from running_server import RunningServer, running_server
 from shapes import fits
 
-from uwaga.server.dialects.opuscat import translation_pair
 from uwaga.translator import Translator
+from uwaga_server.dialects.opuscat import translation_pair
 
 pytest_plugins = "server_fixtures"
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from uwaga.server.api_errors import ApiError
-from uwaga.server.origins import OriginCheck, check_origins
-from uwaga.server.settings import ServerSettings, server_settings
+from uwaga_server.api_errors import ApiError
+from uwaga_server.origins import OriginCheck, check_origins
+from uwaga_server.settings import ServerSettings, server_settings
 
 
 async def done_app(scope: Any, receive: Any, send: Any) -> None:

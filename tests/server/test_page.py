@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from uwaga.server.page import FOLDER, page_files, page_routes
-from uwaga.server.routing import Router
+from uwaga_server.page import FOLDER, page_files, page_routes
+from uwaga_server.routing import Router
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "page"
@@ -127,7 +127,7 @@ def test_committed_files_are_up_to_date(tmp_path):
     built = contents(tmp_path, lambda path: path.relative_to(tmp_path).parts[0] != "lab")
     committed = contents(FOLDER, lambda path: True)
     assert built == committed, (
-        "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
+        "the page is not what page/ makes: run `make page` and commit src/uwaga_server/page"
     )
 
 

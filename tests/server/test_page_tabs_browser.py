@@ -19,7 +19,7 @@ from server_page import (
     word,
 )
 
-from uwaga.server.auth import add_key
+from uwaga_server.auth import add_key
 
 pytest_plugins = "server_fixtures"
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.documents import document_job, run_document_job
 from uwaga.files.handles import make_private
-from uwaga.server.settings import ServerSettings
-from uwaga.server.store import open_stores
-from uwaga.server.store.database import USAGE, open_database
-from uwaga.server.store.documents import DocumentSpec
+from uwaga_documents import document_job, run_document_job
+from uwaga_server.settings import ServerSettings
+from uwaga_server.store import open_stores
+from uwaga_server.store.database import USAGE, open_database
+from uwaga_server.store.documents import DocumentSpec
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 
@@ -99,7 +99,7 @@ def test_in_memory_database_creates_no_file(tmp_path, monkeypatch):
 
 
 def test_accessible_folder_is_logged(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("uwaga.server.store.database.make_private", lambda path: False)
+    monkeypatch.setattr("uwaga_server.store.database.make_private", lambda path: False)
     open_database(tmp_path, None)
     [record] = [record for record in caplog.records if record.levelname == "WARNING"]
     assert record.path == str(tmp_path)

@@ -20,10 +20,10 @@ from starlette.responses import Response
 from test_concurrency import Client, render, settle
 
 from uwaga.errors import SettingsError
-from uwaga.server.api_errors import ApiError
-from uwaga.server.metrics import Metrics
-from uwaga.server.middleware import BodyMemory, RequestMiddleware, RequestState
-from uwaga.server.settings import LimitSettings, server_settings
+from uwaga_server.api_errors import ApiError
+from uwaga_server.metrics import Metrics
+from uwaga_server.middleware import BodyMemory, RequestMiddleware, RequestState
+from uwaga_server.settings import LimitSettings, server_settings
 
 MEBIBYTE = 1 << 20
 BODY = json.dumps({"q": "A dog.", "source": "en", "target": "de"}).encode()

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.server.api_errors import ApiError
-from uwaga.server.page import description_page
-from uwaga.server.routing import Router, Routes, openapi
+from uwaga_server.api_errors import ApiError
+from uwaga_server.page import description_page
+from uwaga_server.routing import Router, Routes, openapi
 
 
 class Part(BaseModel):

@@ -222,7 +222,7 @@ def test_overflow_is_not_a_server_error(server):
 def test_torch_and_matplotlib_are_not_imported():
     program = (
         "import sys, uwaga; from uwaga.inspection import trace;"
-        "import uwaga.server.dialects.v1_inside;"
+        "import uwaga_server.dialects.v1_inside;"
         "trace(uwaga.load(threads=1), 'A dog runs.', tree=True, candidates=3, attention=True, names=[]);"
         "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
     )

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from uwaga.errors import SettingsError
-from uwaga.server import auth as module
-from uwaga.server.api_errors import ApiError
-from uwaga.server.auth import Client, KeyRing, add_key, read_keys, remove_key
-from uwaga.server.limits import GROUP_SIZE, RateLimiter
+from uwaga_server import auth as module
+from uwaga_server.api_errors import ApiError
+from uwaga_server.auth import Client, KeyRing, add_key, read_keys, remove_key
+from uwaga_server.limits import GROUP_SIZE, RateLimiter
 
 
 def test_file_does_not_contain_the_key(tmp_path: Path):
@@ -110,9 +110,9 @@ def test_request_above_the_limit_makes_tokens_negative():
 def test_processes_share_limits(tmp_path: Path):
     path = tmp_path / "buckets"
     program = (
-        "import sys; from pathlib import Path; from uwaga.server.auth import Client\n"
-        "from uwaga.server.limits import RateLimiter\n"
-        "from uwaga.server.api_errors import ApiError\n"
+        "import sys; from pathlib import Path; from uwaga_server.auth import Client\n"
+        "from uwaga_server.limits import RateLimiter\n"
+        "from uwaga_server.api_errors import ApiError\n"
         "limiter = RateLimiter(Path(sys.argv[1]), clock=lambda: 7.0)\n"
         "let = 0\n"
         "for _ in range(1000):\n"

@@ -14,7 +14,7 @@ from libretranslatepy import LibreTranslateAPI
 from running_server import RunningServer, running_server
 
 import uwaga
-from uwaga.server.auth import add_key
+from uwaga_server.auth import add_key
 
 pytest_plugins = "server_fixtures"
 

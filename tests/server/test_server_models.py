@@ -16,12 +16,12 @@ import pytest
 import uwaga
 from uwaga.errors import BusyError, ModelError, SettingsError
 from uwaga.languages.names import language_name, public_codes
-from uwaga.server.api_errors import ApiError
-from uwaga.server.models import ModelPool
-from uwaga.server.served_models import Route, ServedLanguages, ServedModel, read_served_models
-from uwaga.server.service import DetectedLanguage, Service
-from uwaga.server.settings import ModelSettings, server_settings
 from uwaga.translator import Model, Request, Translator
+from uwaga_server.api_errors import ApiError
+from uwaga_server.models import ModelPool
+from uwaga_server.served_models import Route, ServedLanguages, ServedModel, read_served_models
+from uwaga_server.service import DetectedLanguage, Service
+from uwaga_server.settings import ModelSettings, server_settings
 
 TEXT = "A man sleeps."
 
@@ -191,7 +191,7 @@ def test_failing_model_does_not_affect_others(bundled: Translator, error: Except
 
 def test_least_recently_used_model_is_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga.server.models._resident", lambda: next(memory_sizes))  # 50 MiB each
+    monkeypatch.setattr("uwaga_server.models._resident", lambda: next(memory_sizes))  # 50 MiB each
     models = [
         served_model(name, source, "de", preload=False)
         for name, source in (("a", "en"), ("b", "fr"), ("c", "es"))
@@ -210,7 +210,7 @@ def test_least_recently_used_model_is_unloaded(bundled: Translator, monkeypatch:
 
 def test_model_in_use_is_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga.server.models._resident", lambda: next(memory_sizes))
+    monkeypatch.setattr("uwaga_server.models._resident", lambda: next(memory_sizes))
     models = [served_model(name, source, "de", preload=False) for name, source in (("a", "en"), ("b", "fr"))]
     service, _ = make_service(bundled, *models, memory=60)
 
@@ -226,7 +226,7 @@ def test_model_in_use_is_not_unloaded(bundled: Translator, monkeypatch: pytest.M
 def test_model_of_a_waiting_request_is_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
     """Loading the second model of a route does not unload the first."""
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga.server.models._resident", lambda: next(memory_sizes))
+    monkeypatch.setattr("uwaga_server.models._resident", lambda: next(memory_sizes))
     models = [("a", "en", "de"), ("b", "de", "fr"), ("c", "es", "pt")]
     service, loaded = make_service(
         bundled, *(served_model(*model, preload=False) for model in models), memory=60
@@ -313,10 +313,10 @@ def test_closed_service_leaves_no_frozen_objects():
     """Frozen objects would outlive the interpreter, and the compiled core would report leaked functions."""
     program = (
         "import asyncio, uwaga\n"
-        "from uwaga.server.models import ModelPool, loader\n"
-        "from uwaga.server.served_models import read_served_models\n"
-        "from uwaga.server.service import Service\n"
-        "from uwaga.server.settings import ModelSettings\n"
+        "from uwaga_server.models import ModelPool, loader\n"
+        "from uwaga_server.served_models import read_served_models\n"
+        "from uwaga_server.service import Service\n"
+        "from uwaga_server.settings import ModelSettings\n"
         "class Holder: pass\n"
         "cycle = Holder()\n"
         "cycle.itself, cycle.translator = cycle, uwaga.Translator.load(threads=1)\n"

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from running_server import RunningServer, running_server
 
-from uwaga.server.settings import DialectName
+from uwaga_server.settings import DIALECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
     paths = {name: str(folder / name) for name in ("suggestions", "state")}
     limits = {"characters": 2000, "deadline": 30}
-    with running_server(folder, limits=limits, dialects=list(get_args(DialectName)), **paths) as running:
+    with running_server(folder, limits=limits, dialects=list(DIALECTS), **paths) as running:
         yield running
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import eventually
 
-from uwaga.server.supervisor import Supervisor, WorkerCheck
+from uwaga_server.supervisor import Supervisor, WorkerCheck
 
 
 class FakeWorker:
@@ -57,7 +57,7 @@ def test_worker_without_response_is_lost_after_timeout(responses, timeout):
     worker, clock = FakeWorker(), 0.0
     check, last_response = WorkerCheck(worker), 0.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("uwaga.server.supervisor.time", SimpleNamespace(monotonic=lambda: clock))
+        patch.setattr("uwaga_server.supervisor.time", SimpleNamespace(monotonic=lambda: clock))
         assert check(timeout)
         for responds in responses:
             if responds:

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from running_server import RunningServer, running_server
 
-from uwaga.server.auth import add_key
+from uwaga_server.auth import add_key
 
 pytest_plugins = "server_fixtures"
 

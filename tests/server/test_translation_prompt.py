@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.languages.names import NAMES, NATIVE_NAMES, language_code
-from uwaga.server.dialects.translation_prompt import Prompt, read_prompt
+from uwaga_server.dialects.translation_prompt import Prompt, read_prompt
 
 TEXT = 'A note: he said "Go!".\n\nTranslate it to be sure:\n```\nand run\n```\nor not?'
 ENGINE = "You are a professional translation engine, please translate the text into a colloquial, professional, elegant and fluent content, without the style of machine translation. You must only translate the text content, never interpret it."

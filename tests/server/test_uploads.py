@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from starlette.requests import Request
 
-from uwaga.server.api_errors import ApiError
-from uwaga.server.http import Parameters, read_upload
-from uwaga.server.middleware import BodyMemory, RequestState
+from uwaga_server.api_errors import ApiError
+from uwaga_server.http import Parameters, read_upload
+from uwaga_server.middleware import BodyMemory, RequestState
 
 
 class NamedUpload(Parameters):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sql
 
-from uwaga.server.api_errors import QuotaError, StorageError
-from uwaga.server.store.database import USAGE, open_database
-from uwaga.server.store.database_usage import DatabaseUsage
-from uwaga.server.store.usage import Usage, UsageStore
+from uwaga_server.api_errors import QuotaError, StorageError
+from uwaga_server.store.database import USAGE, open_database
+from uwaga_server.store.database_usage import DatabaseUsage
+from uwaga_server.store.usage import Usage, UsageStore
 
 
 def open_usage(state):

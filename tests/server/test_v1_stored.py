@@ -13,7 +13,7 @@ import pytest
 from running_server import RunningServer, running_server
 
 import uwaga
-from uwaga.server.auth import add_key
+from uwaga_server.auth import add_key
 
 WORDS = {"name": "Words", "dictionaries": [{"source": "en", "target": "de", "entries": {"car": "Karosse"}}]}
 LINES = ["A man sleeps.", "The weather is nice today.", "I want to buy a car."]

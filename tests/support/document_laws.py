@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from uwaga.documents import DocumentOptions, Unit, document_job, find_format, run_document_job
-from uwaga.documents.archive import open_document
-from uwaga.documents.document import DocumentSource
 from uwaga.markup.units import translatable, trim, write_unit
+from uwaga_documents import DocumentOptions, Unit, document_job, find_format, run_document_job
+from uwaga_documents.archive import open_document
+from uwaga_documents.document import DocumentSource
 
 SWAP_CASE = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",

@@ -17,18 +17,18 @@ from starlette.requests import Request as HTTPRequest
 from starlette.responses import Response
 
 import uwaga.errors
-import uwaga.server.api_errors
-from uwaga.server.api_errors import ApiError, in_thread
-from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects import libretranslate
-from uwaga.server.http import EventStream, json_response
-from uwaga.server.routing import Routes
-from uwaga.server.serve import run_server
-from uwaga.server.settings import read_server_settings
+import uwaga_server.api_errors
 from uwaga.translator import Request
+from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.context import Dialect, ServerContext
+from uwaga_server.dialects import libretranslate
+from uwaga_server.http import EventStream, json_response
+from uwaga_server.routing import Routes
+from uwaga_server.serve import run_server
+from uwaga_server.settings import read_server_settings
 
 FAULT_LOCATIONS = ("endpoint", "thread", "translator", "inspection", "stream", "usage")
-ERROR_MODULES = (builtins, asyncio, concurrent.futures, uwaga.errors, uwaga.server.api_errors)
+ERROR_MODULES = (builtins, asyncio, concurrent.futures, uwaga.errors, uwaga_server.api_errors)
 EXCEPTION_CLASSES = [
     kind
     for module in ERROR_MODULES

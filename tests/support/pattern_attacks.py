@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import uwaga
 
-SOURCE = Path(uwaga.__file__).parent
+SOURCE = Path(uwaga.__file__).parents[1]
 FUNCTIONS = frozenset(
     ("compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 )
@@ -54,7 +54,8 @@ def source_patterns(values: Mapping[str, Mapping[str, object]]) -> Iterator[Sour
     Raises:
         NameError: a pattern is built from another local variable.
     """
-    trees = {_module(path): ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+    paths = sorted(SOURCE.glob("uwaga*/**/*.py"))
+    trees = {_module(path): ast.parse(path.read_text("utf-8")) for path in paths}
     methods_of_constants = _methods_of_constants(trees)
     for module, tree in trees.items():
         calls = [node for node in ast.walk(tree) if _is_pattern(node)]
@@ -87,7 +88,7 @@ def source_patterns(values: Mapping[str, Mapping[str, object]]) -> Iterator[Sour
 
 
 def _module(path: Path) -> str:
-    parts = ("uwaga", *path.relative_to(SOURCE).with_suffix("").parts)
+    parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
 
 import pytest
 from browser import chromium
@@ -11,7 +10,7 @@ from running_server import RunningServer, running_server
 from server_page import START, open_server_page
 
 import uwaga
-from uwaga.server.settings import DialectName
+from uwaga_server.settings import DIALECTS
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +18,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningS
     """A server with the bundled model, all dialects, and folders for state and suggestions."""
     folder = tmp_path_factory.mktemp("shared-server")
     paths = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
-    with running_server(folder, dialects=list(get_args(DialectName)), **paths) as running:
+    with running_server(folder, dialects=list(DIALECTS), **paths) as running:
         yield running
 
 

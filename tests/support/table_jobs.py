@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from uwaga.jobs.engine import run_job
-from uwaga.jobs.table import batch_job
-from uwaga.jobs.table_formats import Columns, TextColumn
-from uwaga.jobs.translation import TranslationSpec
-from uwaga.jobs.workers import Workers
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator import Translator
+from uwaga_corpora.jobs.engine import run_job
+from uwaga_corpora.jobs.table import batch_job
+from uwaga_corpora.jobs.table_formats import Columns, TextColumn
+from uwaga_corpora.jobs.translation import TranslationSpec
+from uwaga_corpora.jobs.workers import Workers
 
 GREEDY = TranslationSpec(("bundled",), LoadOptions(threads=1), {"beam": 1})
 WORDS = ("a dog", "two men", "the girl", "an old woman", "some people", "a child")

@@ -76,7 +76,7 @@ def remove_linux() -> None:
         level: int = 0,
     ) -> ModuleType:
         importer = str((globals or {}).get("__name__", ""))
-        from_uwaga = level == 0 and importer.partition(".")[0] == "uwaga"
+        from_uwaga = level == 0 and importer.startswith("uwaga")
         if from_uwaga and name in MODULES:
             raise ModuleNotFoundError(f"No module named {name!r} here", name=name)
         module = original_import(name, globals, locals, fromlist, level)

@@ -118,7 +118,7 @@ def test_help_documents_every_load_parameter(load):
 
 
 def test_docstrings_do_not_refer_elsewhere():
-    sources = sorted((ROOT / "src/uwaga").rglob("*.py"))
+    sources = sorted((ROOT / "src").rglob("*.py"))
     referring = [
         path.name for path in sources if re.search(r": as there\b", path.read_text(encoding="utf-8"))
     ]

@@ -1,4 +1,4 @@
-/** The exercises of a page: checks of answers, and progress stored in the browser. See also src/uwaga/learn/check.py. */
+/** The exercises of a page: checks of answers, and progress stored in the browser. See also src/uwaga_course/check.py. */
 
 import { make } from "../dom";
 import { say } from "./messages";

@@ -1,6 +1,6 @@
 """The registry of formats: their detection, readers, and files to fetch from the hub.
 
-A new format is a module that calls ``register(Format(...))``. Readers are imported at first use.
+A plugin adds a format with ``FORMATS.register(name)(Format(...))``. Readers are imported at first use.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from uwaga.checkpoints.formats.uwaga.names import (
 )
 from uwaga.checkpoints.storage.json_file import peek
 from uwaga.errors import ModelError, SettingsError
+from uwaga.plugins import Registry
 from uwaga.settings import TransformerSettings
 
 if TYPE_CHECKING:
@@ -80,19 +81,26 @@ class Format:
         return checkpoint
 
 
-FORMATS: list[Format] = []
-"""The registered formats, in the order in which they are tried."""
-
-
-def register(model_format: Format) -> Format:
-    """Register a format, which is tried before the others; a format of the same name is replaced."""
-    FORMATS[:] = [model_format, *(other for other in FORMATS if other.name != model_format.name)]
-    return model_format
+FORMATS: Registry[Format] = Registry(
+    "model format",
+    "uwaga.model_formats",
+    {
+        "uwaga": "uwaga.checkpoints.registry:UWAGA",
+        "uwaga int8": "uwaga.checkpoints.registry:UWAGA_INT8",
+        "uwaga int4": "uwaga.checkpoints.registry:UWAGA_INT4",
+        "Hugging Face": "uwaga.checkpoints.registry:HUGGING_FACE",
+        "Argos Translate": "uwaga.checkpoints.registry:ARGOS",
+        "CTranslate2": "uwaga.checkpoints.registry:CTRANSLATE2",
+        "Marian": "uwaga.checkpoints.registry:MARIAN",
+        "GGUF": "uwaga.checkpoints.registry:GGUF",
+    },
+)
+"""The formats, in the order in which they are tried."""
 
 
 def detect(path: Path) -> Format | None:
     """Return the format of a folder or file, None if it is unknown."""
-    return next((candidate for candidate in FORMATS if candidate.detect(path)), None)
+    return next((candidate for candidate in FORMATS.values() if candidate.detect(path)), None)
 
 
 def read(path: Path, shared: bool = False) -> Checkpoint:
@@ -153,7 +161,7 @@ def describe(path: Path) -> Description:
 
 def files() -> Files:
     """Return the combined files of all formats."""
-    all_files = [candidate.files for candidate in FORMATS]
+    all_files = [candidate.files for candidate in FORMATS.values()]
     return Files(
         tuple(dict.fromkeys(name for group in all_files for name in group.auxiliary)),
         tuple(dict.fromkeys(name for group in all_files for name in group.weights)),
@@ -315,5 +323,3 @@ GGUF = Format(
     "uwaga.checkpoints.formats.gguf.read.read_gguf",
     Files(suffixes=(".gguf",)),
 )
-
-FORMATS += [UWAGA, UWAGA_INT8, UWAGA_INT4, HUGGING_FACE, ARGOS, CTRANSLATE2, MARIAN, GGUF]

@@ -209,7 +209,7 @@ def _listings(
     if not include_all or from_source is not None or mirror is not None:
         return [catalogue.listing(source, target, from_source=from_source, mirror=mirror)], []
     listings, failures = [], []
-    for catalogue_source in catalogue.SOURCES:
+    for catalogue_source in catalogue.SOURCES.values():
         if catalogue_source.address or not catalogue_source.variable:
             try:
                 listings.append(catalogue.listing(source, target, from_source=catalogue_source.name))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -13,52 +12,85 @@ from typer.main import get_command
 from uwaga import __version__
 from uwaga.cli.errors import INTERRUPTED, exit_on_sigterm, guarded_output, report_errors
 from uwaga.cli.verb import Verb, VerbGroup
+from uwaga.plugins import PLUGINS_VARIABLE, Registry, load_plugins
 
 HEADINGS = {
-    "Translate": ("translate", "translate-file", "batch", "serve", "mcp", "models"),
-    "Train": ("train", "clean", "distil", "backtranslate", "average", "merge", "convert", "shortlist"),
-    "Evaluate": ("evaluate", "score", "lengths", "report", "bench"),
-    "Look inside": ("attend", "align", "heads", "info"),
-    "Other models": ("generate", "fill"),
-    "Learn": ("learn",),
+    "Translate": {
+        "translate": "uwaga.cli.translate:translate",
+        "translate-file": "uwaga_documents.cli:translate_file",
+        "batch": "uwaga_corpora.cli.batch:batch",
+        "serve": "uwaga_server.cli.serve:serve",
+        "mcp": "uwaga_server.cli.mcp:mcp",
+        "models": "uwaga.cli.models:models",
+    },
+    "Train": {
+        "train": "uwaga.cli.train:train",
+        "clean": "uwaga_corpora.cli.clean:clean",
+        "distil": "uwaga_corpora.cli.distil:distil",
+        "backtranslate": "uwaga_corpora.cli.backtranslate:backtranslate",
+        "average": "uwaga.cli.average:average",
+        "merge": "uwaga.cli.merge:merge",
+        "convert": "uwaga.cli.convert:convert",
+        "shortlist": "uwaga.cli.shortlist:shortlist",
+    },
+    "Evaluate": {
+        "evaluate": "uwaga.cli.evaluate:evaluate",
+        "score": "uwaga.cli.score:score",
+        "lengths": "uwaga.cli.lengths:lengths",
+        "report": "uwaga.cli.report:report",
+        "bench": "uwaga_bench.cli:bench",
+    },
+    "Look inside": {
+        "attend": "uwaga.cli.attend:attend",
+        "align": "uwaga.cli.align:align",
+        "heads": "uwaga.cli.heads:heads",
+        "info": "uwaga.cli.info:info",
+    },
+    "Other models": {"generate": "uwaga.cli.generate:generate", "fill": "uwaga.cli.fill:fill"},
+    "Learn": {"learn": "uwaga_course.cli:learn"},
 }
-VERB_NAMES = tuple(name for names in HEADINGS.values() for name in names)
-"""Verbs in the order of ``--help``. Each is a function or a typer app in the module of the same name."""
+"""uwaga's own verbs by heading of ``--help``."""
+VERBS: Registry[Any] = Registry(
+    "verb", "uwaga.verbs", {name: target for verbs in HEADINGS.values() for name, target in verbs.items()}
+)
+"""The verbs, which are functions or typer apps."""
 
 
-class Verbs(Mapping[str, Any]):
-    """The commands by name. Each is built on first access."""
+class Commands(Mapping[str, Any]):
+    """The commands of the verbs. Each is built on first access."""
 
     def __init__(self) -> None:
         self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in VERB_NAMES:
-            raise KeyError(name)
         if name not in self._built:
-            self._built[name] = _build(name)
+            self._built[name] = _build(name, VERBS[name])
         return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(VERB_NAMES)
+        return iter(VERBS)
 
     def __len__(self) -> int:
-        return len(VERB_NAMES)
+        return len(VERBS)
 
 
 class Uwaga(VerbGroup):
     """The top-level command, which contains all verbs."""
 
-    headings = HEADINGS
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands: Any = Verbs()
+        self.commands: Any = Commands()
+
+    @property
+    def headings(self) -> Mapping[str, Sequence[str]]:
+        """Names of the installed verbs by heading of the help page; those of plugins come last."""
+        names = list(VERBS)
+        known = {name for verbs in HEADINGS.values() for name in verbs}
+        headings = {title: [name for name in verbs if name in names] for title, verbs in HEADINGS.items()}
+        return {**headings, "Plugins": [name for name in names if name not in known]}
 
 
-def _build(name: str) -> Any:
-    module = name.replace("-", "_")
-    verb = getattr(import_module(f"uwaga.cli.{module}"), module)
+def _build(name: str, verb: Any) -> Any:
     if isinstance(verb, typer.Typer):
         return get_command(verb)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -87,8 +119,22 @@ def _show_version(requested: bool) -> None:
         raise typer.Exit
 
 
+def _load_plugins(files: list[str] | None) -> None:
+    report_errors(load_plugins)(files or [])
+
+
 @app.callback()
 def _options(
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin",
+            metavar="FILE",
+            callback=_load_plugins,
+            is_eager=True,
+            help=f"Python file that adds scores, formats or verbs; repeatable. Also {PLUGINS_VARIABLE}.",
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(

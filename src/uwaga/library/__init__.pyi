@@ -12,11 +12,10 @@ __all__ = [
     "installed_models",
     "listing",
     "path",
-    "register",
     "remove",
 ]
 
 from uwaga.library.catalogue import available, download, listing, remove
 from uwaga.library.entry import CatalogueEntry, Limits, Listing, Query, RemoteFile, Source
 from uwaga.library.installed import find_installed, installed_models, path
-from uwaga.library.sources import SOURCES, register
+from uwaga.library.sources import SOURCES

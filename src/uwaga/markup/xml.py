@@ -1,6 +1,6 @@
 """XML tokens, without a tree, so that every byte outside the texts stays unchanged.
 
-The text must be well-formed, as checked by :func:`uwaga.documents.encodings.xml_text` and
+The text must be well-formed, as checked by :func:`uwaga_documents.encodings.xml_text` and
 :func:`uwaga.markup.xml_text.check_xml`.
 """
 

@@ -9,7 +9,7 @@ from uwaga.models.base import Seq2Seq
 from uwaga.models.cho import Cho
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.gnmt import Gnmt
-from uwaga.models.layers.scores import score_class
+from uwaga.models.layers.scores import SCORES
 from uwaga.models.luong import Luong
 from uwaga.models.prophetnet import ProphetNet
 from uwaga.models.speculative import SpeculativeTransformer
@@ -28,7 +28,7 @@ def check_model(settings: ModelSettings) -> None:
     """Check the names in settings that refer to a registry; this needs torch."""
     if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
         try:
-            score_class(settings.score)
+            SCORES.check(settings.score)
         except SettingsError as error:
             raise SettingsError(f"model.score: {error}") from None
 

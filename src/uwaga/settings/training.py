@@ -179,6 +179,9 @@ class Settings(StrictModel):
     """A training run: the settings file of `uwaga train`."""
 
     run: Path = Field(description="folder for checkpoints, logs and the finished model")
+    plugins: list[str] = Field(
+        default_factory=list, description="Python files that add to uwaga, such as attention scores"
+    )
     init: str | None = Field(
         None, description="folder or name of a model to start from; its sizes and tokenisers are used"
     )

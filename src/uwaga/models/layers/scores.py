@@ -1,23 +1,21 @@
 """Attention scores: classes registered by name.
 
 A score is the F of generalised attention, ``f_ij = F(s_i, h_j)`` (M1). ``prepare`` runs once per sentence on
-the keys; ``forward`` runs for every query. To add a score, add a class decorated with ``@register``, here or
-in a separate file: models are built from settings by the registered name, and property tests cover all
-registered scores.
+the keys; ``forward`` runs for every query. To add a score, decorate a class with ``@SCORES.register(name)``,
+here or in a plugin: models are built from settings by this name, and property tests cover all scores.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.models.layers.kernels import StepProduct, energies
+from uwaga.plugins import Registry
 
 POSITIONS = 512
 
@@ -62,45 +60,19 @@ class AttentionScore(nn.Module):
         return lambda query: self(query[:, None], prepared)[:, 0]
 
 
-ScoreClass = TypeVar("ScoreClass", bound=type[AttentionScore])
-SCORES: dict[str, type[AttentionScore]] = {}
-
-
-def register(name: str) -> Callable[[ScoreClass], ScoreClass]:
-    """Register a score class under a name."""
-
-    def decorate(cls: ScoreClass) -> ScoreClass:
-        SCORES[name] = cls
-        return cls
-
-    return decorate
-
-
-def score_class(name: str) -> type[AttentionScore]:
-    """Return the class registered under a name.
-
-    Raises:
-        SettingsError: unknown name; the message lists all scores and suggests the nearest.
-    """
-    if name not in SCORES:
-        suggestions = difflib.get_close_matches(name, SCORES, n=1, cutoff=0.5)
-        hint = f"did you mean {suggestions[0]!r}? " if suggestions else ""
-        raise SettingsError(
-            f"no attention score is called {name!r}; {hint}there are: {', '.join(sorted(SCORES))}"
-        )
-    return SCORES[name]
+SCORES: Registry[type[AttentionScore]] = Registry("attention score", "uwaga.scores")
 
 
 def make_score(name: str, query_width: int, key_width: int, positions: int = POSITIONS) -> AttentionScore:
     """Return a new score of a registered class.
 
     Raises:
-        SettingsError: as for :func:`score_class`, or the score does not support these widths.
+        SettingsError: there is no such score, or it does not support these widths.
     """
-    return score_class(name)(query_width, key_width, positions)
+    return SCORES.find(name)(query_width, key_width, positions)
 
 
-@register("dot")
+@SCORES.register("dot")
 class DotScore(AttentionScore):
     """``sᵀ h`` (M3; Luong 2015 eq. 8). Queries and keys have the same width."""
 
@@ -119,7 +91,7 @@ class DotScore(AttentionScore):
         return _products(prepared, time)
 
 
-@register("scaled_dot")
+@SCORES.register("scaled_dot")
 class ScaledDotScore(DotScore):
     """``q kᵀ / √d_k`` (M7; Vaswani 2017 §3.2.1), of variance 1 for entries of variance 1."""
 
@@ -151,7 +123,7 @@ def capped(x: Tensor, cap: float) -> Tensor:
     return cap * torch.tanh(x / cap)
 
 
-@register("general")
+@SCORES.register("general")
 class GeneralScore(AttentionScore):
     """``sᵀ W h`` (M4; Luong 2015 eq. 8)."""
 
@@ -169,7 +141,7 @@ class GeneralScore(AttentionScore):
         return _products(prepared, time)
 
 
-@register("additive")
+@SCORES.register("additive")
 class AdditiveScore(AttentionScore):
     """``vᵀ tanh(W1 h + W2 s)`` (M2; Bahdanau 2014 §A.1.2), with as many hidden units as the query is wide.
 
@@ -198,7 +170,7 @@ class AdditiveScore(AttentionScore):
         return lambda query: energies(product(query)[:, None], prepared, self.vector)[:, 0]
 
 
-@register("additive_joint")
+@SCORES.register("additive_joint")
 class JointAdditiveScore(AttentionScore):
     """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the concatenated vectors.
 
@@ -220,7 +192,7 @@ class JointAdditiveScore(AttentionScore):
         return torch.matmul(torch.tanh(self.weight(joined)), self.vector)  # (..., target, source)
 
 
-@register("concat")
+@SCORES.register("concat")
 class ConcatScore(AttentionScore):
     """``vᵀ tanh(W [s; h])`` (M5; Luong 2015 eq. 8).
 
@@ -242,7 +214,7 @@ class ConcatScore(AttentionScore):
         return energies(projected, prepared, self.vector)  # (..., target, source)
 
 
-@register("location")
+@SCORES.register("location")
 class LocationScore(AttentionScore):
     """``W_a s_t``, a score per source position (M6; Luong 2015 eq. 7). The keys are ignored."""
 

@@ -15,7 +15,6 @@ from uwaga.checkpoints.formats.huggingface.folder import (
     GENERATION,
     ConfigReader,
     FamilyModel,
-    FamilyReader,
     HuggingFaceFolder,
 )
 from uwaga.checkpoints.formats.huggingface.rope import GLOBAL, LENGTH, LOCAL, read_layered_rotary, read_rotary
@@ -216,9 +215,6 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
     if folder.tensors and not tensors:
         raise ModelError(f"{folder.path}: no weights of a language model, named 'language_model.model.…'")
     return _read(folder, text_reader, tensors)
-
-
-READERS: dict[str, FamilyReader] = {**dict.fromkeys(FAMILIES, read_decoder), "gemma3": read_gemma3}
 
 
 def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, StoredTensor]) -> FamilyModel:

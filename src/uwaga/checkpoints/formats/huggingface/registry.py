@@ -5,31 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory
-from uwaga.checkpoints.formats.huggingface.bart import read_bart, read_m2m100, read_mbart
-from uwaga.checkpoints.formats.huggingface.bert import read_bert
 from uwaga.checkpoints.formats.huggingface.folder import FamilyReader, HuggingFaceFolder
-from uwaga.checkpoints.formats.huggingface.gpt2 import read_gpt2
-from uwaga.checkpoints.formats.huggingface.llama import READERS
-from uwaga.checkpoints.formats.huggingface.marian import read_marian, read_pegasus
-from uwaga.checkpoints.formats.huggingface.prophetnet import read_prophetnet
-from uwaga.checkpoints.formats.huggingface.t5 import read_t5
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.errors import ModelError, quoted
+from uwaga.plugins import Registry
 
-FAMILIES: dict[str, FamilyReader] = {
-    "bart": read_bart,
-    "bert": read_bert,
-    "gpt2": read_gpt2,
-    "m2m_100": read_m2m100,
-    "marian": read_marian,
-    "mbart": read_mbart,
-    "mt5": read_t5,
-    "pegasus": read_pegasus,
-    "prophetnet": read_prophetnet,
-    "t5": read_t5,
-    **READERS,
-}
+FAMILIES: Registry[FamilyReader] = Registry(
+    "Hugging Face family",
+    "uwaga.hugging_face_families",
+    {
+        "bart": "uwaga.checkpoints.formats.huggingface.bart:read_bart",
+        "bert": "uwaga.checkpoints.formats.huggingface.bert:read_bert",
+        "gemma2": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "gemma3": "uwaga.checkpoints.formats.huggingface.llama:read_gemma3",
+        "gemma3_text": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "gpt2": "uwaga.checkpoints.formats.huggingface.gpt2:read_gpt2",
+        "hunyuan_v1_dense": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "llama": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "m2m_100": "uwaga.checkpoints.formats.huggingface.bart:read_m2m100",
+        "marian": "uwaga.checkpoints.formats.huggingface.marian:read_marian",
+        "mbart": "uwaga.checkpoints.formats.huggingface.bart:read_mbart",
+        "mistral": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "mt5": "uwaga.checkpoints.formats.huggingface.t5:read_t5",
+        "pegasus": "uwaga.checkpoints.formats.huggingface.marian:read_pegasus",
+        "prophetnet": "uwaga.checkpoints.formats.huggingface.prophetnet:read_prophetnet",
+        "qwen2": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "qwen3": "uwaga.checkpoints.formats.huggingface.llama:read_decoder",
+        "t5": "uwaga.checkpoints.formats.huggingface.t5:read_t5",
+    },
+)
 """Readers by ``model_type``."""
 
 

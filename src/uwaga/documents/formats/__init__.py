@@ -1,1 +1,0 @@
-"""The readers of document formats; :mod:`uwaga.documents.document` collects them."""

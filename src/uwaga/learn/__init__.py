@@ -1,6 +1,0 @@
-"""Read, show and check the exercises of the course."""
-
-from uwaga.learn.check import Verdict, check
-from uwaga.learn.exercises import Exercise, all_exercises, find_exercise
-
-__all__ = ["Exercise", "Verdict", "all_exercises", "check", "find_exercise"]

@@ -1,0 +1,179 @@
+"""Registries of named implementations, and the plugins that add to them.
+
+A plugin is a Python file or module that adds to registries when it is imported. Only the user names plugins:
+on the command line, in the environment, or in a settings file. A model folder never does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from uwaga.errors import SettingsError, quoted
+
+PLUGINS_VARIABLE = "UWAGA_PLUGINS"
+"""The environment variable that names the plugins of a process and of its child processes."""
+
+T = TypeVar("T")
+Value = TypeVar("Value")
+
+
+class Registry(Mapping[str, T]):
+    """The implementations of one kind by name, imported on first use.
+
+    What plugins add comes first, then uwaga's own, then the entry points of installed packages.
+
+    Args:
+        kind: the noun for messages.
+        group: the group of entry points.
+        table: uwaga's own implementations, as ``module:attribute`` by name; those in absent packages are left
+            out.
+    """
+
+    def __init__(self, kind: str, group: str, table: Mapping[str, str] | None = None) -> None:
+        self.kind, self._group = kind, group
+        self._table = {name: target for name, target in (table or {}).items() if _is_present(target)}
+        self._added: dict[str, T] = {}
+        self._imported: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[Value], Value]:
+        """Return a decorator that adds a class, a function or a record, replacing any of the same name."""
+
+        def add(value: Value) -> Value:
+            self._added[name] = value  # type: ignore[assignment]
+            return value
+
+        return add
+
+    def __getitem__(self, name: str) -> T:
+        _load_environment_plugins()
+        if name in self._added:
+            return self._added[name]
+        if name not in self._imported:
+            target = self._table[name] if name in self._table else self._entry_points()[name]
+            module, _, attribute = target.partition(":")
+            self._imported[name] = getattr(importlib.import_module(module), attribute)
+        return self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        _load_environment_plugins()
+        yield from self._added
+        yield from (name for name in self._table if name not in self._added)
+        yield from (
+            name for name in self._entry_points() if name not in self._added and name not in self._table
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+    def find(self, name: str) -> T:
+        """Return the implementation of a name.
+
+        Raises:
+            SettingsError: as :meth:`check`.
+        """
+        self.check(name)
+        return self[name]
+
+    def check(self, name: str) -> None:
+        """Check that there is an implementation of a name, without importing it.
+
+        Raises:
+            SettingsError: there is none; the message lists all names and suggests the nearest.
+        """
+        if name in self:
+            return
+        matches = difflib.get_close_matches(name[:80], list(self), n=1, cutoff=0.5)
+        hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(sorted(self))}"
+        raise SettingsError(
+            f"no {self.kind} is named {quoted(name)}; {hint} (If a plugin adds it, name the plugin with "
+            f"`uwaga --plugin FILE`, {PLUGINS_VARIABLE}, or `plugins` in the settings file.)"
+        )
+
+    def _entry_points(self) -> Mapping[str, str]:
+        from importlib.metadata import entry_points
+
+        return {point.name: point.value for point in entry_points(group=self._group)}
+
+
+def load_plugins_of(values: Mapping[str, object], location: str) -> None:
+    """Load the ``plugins`` of the values of a user's settings file, before the other values are checked.
+
+    Raises:
+        SettingsError: as :func:`load_plugins`, or ``plugins`` is not a list of names.
+    """
+    names = values.get("plugins", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise SettingsError(
+            f"{location}: plugins must be a list of Python files, such as [myscore.py], not {quoted(names)}"
+        )
+    load_plugins(names)
+
+
+def load_plugins(names: Iterable[str | Path]) -> None:
+    """Import plugins, each once, and name them in the environment for child processes.
+
+    Args:
+        names: Python files, which end in ``.py``, or names of modules.
+
+    Raises:
+        SettingsError: a plugin does not exist or raises an error; the message says in which line.
+    """
+    paths = [str(Path(name).resolve()) if str(name).endswith(".py") else str(name) for name in names]
+    for path in paths:
+        if path not in _loaded:
+            _import_plugin(path)
+    os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys([*_environment_plugins(), *paths]))
+
+
+_loaded: set[str] = set()
+
+
+def _import_plugin(path: str) -> None:
+    if path.endswith(".py") and not Path(path).is_file():
+        raise SettingsError(f"plugin {path}: no such file")
+    _loaded.add(path)  # before it uses a registry
+    try:
+        if path.endswith(".py"):
+            _import_file(path)
+        else:
+            importlib.import_module(path)
+    except Exception as error:
+        _loaded.discard(path)
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        line = f", line {frames[-1].lineno}" if frames else ""
+        raise SettingsError(f"plugin {path}{line}: {type(error).__name__}: {error}") from error
+
+
+def _import_file(path: str) -> None:
+    name = f"uwaga_plugin_{len(_loaded)}_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def _environment_plugins() -> list[str]:
+    return [path for path in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if path]
+
+
+def _load_environment_plugins() -> None:
+    for path in _environment_plugins():
+        if path not in _loaded:
+            load_plugins([path])
+
+
+def _is_present(target: str) -> bool:
+    """Return True if the package of ``module:attribute`` is installed."""
+    return importlib.util.find_spec(target.partition(":")[0].partition(".")[0]) is not None

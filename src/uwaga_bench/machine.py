@@ -1,0 +1,222 @@
+"""Measure the speed of memory, of products in registers, and of the engine's kernels."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from uwaga.engine import _core
+from uwaga.engine.cpu import available_isas, processor_name, resolve_isa, usable_cores
+from uwaga.errors import SettingsError, reason
+from uwaga_bench.report import (
+    Bound,
+    Kernel,
+    KernelNumbers,
+    KernelRate,
+    Machine,
+    MemoryRate,
+    PeakNumbers,
+    PeakRate,
+    printable,
+)
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+MIN_READ_BYTES, MAX_READ_BYTES = 1 << 26, 1 << 30
+"""Minimum and maximum size of the memory to read, in bytes."""
+DEFAULT_READ_BYTES = 1 << 28
+"""Size of the memory to read, in bytes, larger than most caches."""
+READ_SIZES = {"256 KiB": 1 << 18, "4 MiB": 1 << 22, "32 MiB": 1 << 25}
+"""Sizes in bytes that are read repeatedly on every machine, from the caches if they fit."""
+BEYOND_CACHES = "beyond caches"
+MIN_THREAD_BYTES = 256
+"""Minimum number of bytes that a thread reads at a time."""
+NUMBER_CODES = {"int8": 0, "int4": 1, "bfloat16": 2, "float32": 3}
+"""Values of ``Numbers`` in native/rates/rates.h."""
+INTEGER_FORMATS = ("int8", "int4")
+"""Number formats whose products are computed with 8-bit integers."""
+WIDTH, INNER, VOCABULARY, POSITIONS = 512, 2048, 32_000, 32
+"""Sizes of a Transformer-base: of its rows, its feed-forward layers, its output and a sentence."""
+
+
+class Limits(NamedTuple):
+    """Maximum rates of all threads: ``memory`` in bytes, ``products`` in operations per second by format."""
+
+    memory: float
+    products: Mapping[str, float]
+
+    def shortest(self, weight_bytes: float, operations: float, numbers: str) -> tuple[float, Bound]:
+        """Return the minimum time in seconds to read and multiply weights, and which of these limits it."""
+        reading = weight_bytes / self.memory
+        peak = self.products.get("int8" if numbers in INTEGER_FORMATS else "float32")
+        computing = operations / peak if peak else 0.0
+        return max(reading, computing), "memory" if reading >= computing else "products"
+
+
+class _Case(NamedTuple):
+    """A kernel with its sizes; ``outputs`` is None for kernels on rows alone."""
+
+    kernel: Kernel
+    numbers: KernelNumbers
+    rows: int
+    outputs: int | None
+
+
+KERNEL_CASES = (
+    *(_Case("product", "int8", rows, INNER) for rows in (1, 8, 32, 128)),
+    *(_Case("product", "int4", rows, INNER) for rows in (1, 32)),
+    *(_Case("product", "bfloat16", rows, INNER) for rows in (1, 32)),
+    *(_Case("product", "float32", rows, INNER) for rows in (1, 32)),
+    *(_Case("output", "int8", rows, VOCABULARY) for rows in (1, 32)),
+    _Case("attention", "float16", 32, POSITIONS),
+    _Case("quantise", "float32", 32, None),
+    _Case("norm", "float32", 32, None),
+)
+"""The kernels to measure, on rows of :data:`WIDTH` numbers."""
+
+
+def describe_machine(threads: int) -> Machine:
+    """Return a description of the machine; ``threads`` is the number of threads to use."""
+    load = None
+    with suppress(OSError, AttributeError):  # Windows has none
+        load = os.getloadavg()[0]
+    return Machine(
+        processor=printable(processor_name()),
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+        instruction_set=_core.ISAS[resolve_isa()],
+        instruction_sets=available_isas(),
+        cores=usable_cores(),
+        threads=threads,
+        load=load,
+    )
+
+
+@contextmanager
+def open_rates(threads: int) -> Iterator[_core.Rates]:
+    """Yield the measurements of the chosen instruction set, with their memory."""
+    try:
+        yield _core.Rates(resolve_isa(), memory_size(), threads)
+    except (MemoryError, RuntimeError) as error:
+        raise SettingsError(f"the measurement cannot run: {reason(error)}; use fewer --threads") from None
+
+
+def memory_size() -> int:
+    """Return the number of bytes to read for the speed of memory: twice the largest cache, if available."""
+    largest = max((_cache_bytes(path) for path in CACHES.glob("index*/size")), default=0)
+    allowed = float(MAX_READ_BYTES)
+    with suppress(OSError, ValueError, AttributeError):  # Windows has no sysconf
+        allowed = min(allowed, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 4)
+    with suppress(OSError, ValueError):  # "max": no limit
+        allowed = min(allowed, int(MEMORY_LIMIT.read_text(encoding="ascii")) / 4)
+    return max(MIN_READ_BYTES, int(min(max(DEFAULT_READ_BYTES, 2 * largest), allowed)) >> 20 << 20)
+
+
+def _cache_bytes(path: Path) -> int:
+    """Return the size of a cache as the kernel states it: ``2048K``."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+        return int(text.removesuffix("K").removesuffix("M")) << (20 if text.endswith("M") else 10)
+    except (OSError, ValueError):
+        return 0
+
+
+MeasurementCallback = Callable[[], None]
+"""Called after each measurement."""
+
+
+def read_memory(
+    rates: _core.Rates,
+    models: Mapping[str, int],
+    threads: int,
+    seconds: float,
+    on_measured: MeasurementCallback,
+) -> list[MemoryRate]:
+    """Measure the speed of reading memory of several sizes.
+
+    Args:
+        rates: the measurements.
+        models: additional sizes by name.
+        threads: number of threads; each size is also read by one thread.
+        seconds: time for each measurement.
+        on_measured: called after each measurement.
+    """
+    beyond_caches = memory_size()
+    memory_rates = []
+    for name, size in {**READ_SIZES, BEYOND_CACHES: beyond_caches, **models}.items():
+        read_bytes = max(min(size, beyond_caches), MIN_THREAD_BYTES * threads)
+        one_thread = all_threads = rates.read(read_bytes, 1, seconds)
+        on_measured()
+        if threads > 1:
+            all_threads = rates.read(read_bytes, threads, seconds)
+            on_measured()
+        memory_rates.append(MemoryRate(name=name, bytes=size, one_thread=one_thread, all_threads=all_threads))
+    return memory_rates
+
+
+def measure_peaks(rates: _core.Rates, seconds: float, on_measured: MeasurementCallback) -> list[PeakRate]:
+    """Measure products in registers; the portable kernels have no instructions for them."""
+    peak_rates = []
+    for numbers in get_args(PeakNumbers):
+        operations = rates.peak(NUMBER_CODES[numbers], seconds)
+        on_measured()
+        if operations:
+            peak_rates.append(PeakRate(numbers=numbers, operations_per_second=operations))
+    return peak_rates
+
+
+def measure_kernels(
+    rates: _core.Rates, limits: Limits, seconds: float, on_measured: MeasurementCallback
+) -> list[KernelRate]:
+    """Measure the kernels, whose weights, keys and values come from memory in turn.
+
+    Args:
+        rates: the measurements.
+        limits: limits of all threads beyond the caches.
+        seconds: time for each kernel.
+        on_measured: called after each measurement.
+    """
+    kernel_rates = []
+    for case in KERNEL_CASES:
+        operations, bytes_per_second = _measure(rates, case, seconds)
+        on_measured()
+        # Minimum time for the work of one second, its share of the limit. Rows in cache have no limit.
+        share, bound = (
+            limits.shortest(bytes_per_second, operations, case.numbers) if operations else (None, None)
+        )
+        kernel_rates.append(
+            KernelRate(
+                kernel=case.kernel,
+                numbers=case.numbers,
+                rows=case.rows,
+                inputs=WIDTH,
+                outputs=case.outputs,
+                operations_per_second=operations or None,
+                bytes_per_second=bytes_per_second,
+                bound=bound,
+                share=share,
+            )
+        )
+    return kernel_rates
+
+
+def _measure(rates: _core.Rates, case: _Case, seconds: float) -> tuple[float, float]:
+    if case.kernel == "quantise":
+        return rates.quantise(case.rows, WIDTH, seconds)
+    if case.kernel == "norm":
+        return rates.norm(case.rows, WIDTH, seconds)
+    outputs = case.outputs or 1
+    if case.kernel == "attention":
+        return rates.attention(case.rows, WIDTH, outputs, seconds)
+    measure = rates.output if case.kernel == "output" else rates.product
+    return measure(NUMBER_CODES[case.numbers], case.rows, WIDTH, outputs, seconds)
+
+
+def count_measurements(threads: int, models: int) -> int:
+    """Return the number of measurements of the functions above, with ``models`` additional sizes."""
+    sizes = len(READ_SIZES) + 1 + models
+    return sizes * (1 if threads == 1 else 2) + 2 + len(KERNEL_CASES)

@@ -1,0 +1,147 @@
+"""Measure the target tokens per second of a model on the native engine, and their limit on the machine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.to_engine import pack_weights, to_engine
+from uwaga.decoder import Decoder
+from uwaga.engine import NativeModel, PackedWeights
+from uwaga.search import SearchInput, SearchOptions, search
+from uwaga_bench.machine import Limits, MeasurementCallback
+from uwaga_bench.report import Bound, Numbers, SearchRate
+
+BATCH_SIZES, BEAM_SIZES = (1, 32), (1, 4)
+TARGET_TOKENS = 16
+"""Number of tokens of each target."""
+MIN_SOURCE_TOKENS, MAX_SOURCE_TOKENS = 10, 20
+"""Minimum and maximum number of tokens of a source."""
+ENCODER_MATRICES = ("encoder.", "bridge", "summary", "score.key")
+"""Prefixes of the names of matrices that are read once for a batch of sources."""
+EMBEDDING_TABLES = ("source_embedding", "target_embedding")
+"""Matrices of which only the rows of the tokens are read."""
+
+
+class Work(NamedTuple):
+    """Numbers and bytes of a model's weights: those read once for a batch, and those read in each step."""
+
+    once: int
+    once_bytes: int
+    step: int
+    step_bytes: int
+
+    @classmethod
+    def of(cls, packed: PackedWeights) -> Work:
+        """Count the weights of a model."""
+        once = once_bytes = step = step_bytes = 0
+        for name, matrix in packed.matrices.items():
+            weights, size = matrix.outputs * matrix.inputs, sum(part.nbytes for part in matrix.arrays)
+            if name.startswith(ENCODER_MATRICES) or name.endswith("cross_attention.key_value"):
+                once, once_bytes = once + weights, once_bytes + size
+            elif name not in EMBEDDING_TABLES:
+                step, step_bytes = step + weights, step_bytes + size
+        return cls(once, once_bytes, step, step_bytes)
+
+
+class LoadedModel(NamedTuple):
+    """A model on the engine in a number format, with the counts of its weights."""
+
+    numbers: Numbers
+    model: NativeModel
+    work: Work
+
+
+def load_model(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) -> LoadedModel:
+    """Load a model onto the engine, without its vocabulary shortlist.
+
+    Args:
+        checkpoint: the model.
+        numbers: number format; None for that of a quantised folder, and int8 for other models.
+        threads: number of threads of a search.
+    """
+    packed = checkpoint.packed
+    if packed is None:
+        packed = pack_weights(checkpoint, numbers or "int8")
+        model = to_engine(checkpoint, threads=threads, packed=packed)
+    else:
+        model = to_engine(checkpoint, numbers, threads)
+    return LoadedModel(packed.precision, model, Work.of(packed))
+
+
+def measure_searches(
+    loaded: LoadedModel, limits: Limits, seconds: float, on_measured: MeasurementCallback
+) -> list[SearchRate]:
+    """Measure greedy and beam search, of single sentences and of batches.
+
+    Args:
+        loaded: the model.
+        limits: limits of all threads at the size of the weights of a step.
+        seconds: time for each search, which runs at least once after a warm-up.
+        on_measured: called after each measurement.
+    """
+    search_rates = []
+    for batch in BATCH_SIZES:
+        sources = draw_sources(loaded.model, batch)
+        for beam in BEAM_SIZES:
+            search_fixed(loaded.model, sources, beam, TARGET_TOKENS)
+            best, end = math.inf, time.perf_counter() + seconds
+            while best == math.inf or time.perf_counter() < end:
+                start = time.perf_counter()
+                tokens = search_fixed(loaded.model, sources, beam, TARGET_TOKENS)
+                best = min(best, time.perf_counter() - start)
+            on_measured()
+            min_seconds, bound = min_search_seconds(
+                loaded, limits, sum(map(len, sources)), batch * beam, tokens // batch
+            )
+            search_rates.append(
+                SearchRate(
+                    numbers=loaded.numbers,
+                    batch=batch,
+                    beam=beam,
+                    tokens_per_second=tokens / best,
+                    limit=tokens / min_seconds,
+                    bound=bound,
+                    share=min_seconds / best,
+                )
+            )
+    return search_rates
+
+
+def min_search_seconds(
+    loaded: LoadedModel, limits: Limits, source_tokens: int, rows: int, steps: int
+) -> tuple[float, Bound]:
+    """Return the minimum time in seconds of a search of ``rows`` hypotheses, and what limits a step.
+
+    Each step reads the weights of the decoder and the output once and multiplies all rows by them; the
+    encoder is read once and multiplies all tokens of the sources. Attention and all else are ignored.
+    """
+    work, numbers = loaded.work, loaded.numbers
+    encoder_seconds, _ = limits.shortest(work.once_bytes, 2 * work.once * source_tokens, numbers)
+    step_seconds, bound = limits.shortest(work.step_bytes, 2 * work.step * rows, numbers)
+    return encoder_seconds + steps * step_seconds, bound
+
+
+def draw_sources(model: NativeModel, count: int) -> list[list[int]]:
+    """Return sources of random tokens, which are the same in every process."""
+    rng = np.random.default_rng(0)
+    max_length = MAX_SOURCE_TOKENS if model.max_source is None else min(MAX_SOURCE_TOKENS, model.max_source)
+    lengths = rng.integers(min(MIN_SOURCE_TOKENS, max_length), max_length + 1, count)
+    return [rng.integers(0, model.source_vocabulary, int(length)).tolist() for length in lengths]
+
+
+def search_fixed(model: Decoder, sources: Sequence[Sequence[int]], beam: int, target: int) -> int:
+    """Search targets of exactly ``target`` tokens, with all sources in a batch; return the number of tokens.
+
+    Minimum and maximum length are the same, so that all models and systems take the same number of steps.
+    """
+    options = SearchOptions(
+        beam=beam, max_length=target, min_length=target, max_ratio=math.inf, batch_tokens=1 << 20
+    )
+    sentences = list(map(SearchInput, sources))
+    return sum(len(hypothesis.tokens) for [hypothesis] in search(model, sentences, options))

@@ -1,0 +1,61 @@
+"""CTranslate2's Python interface (version 4), implemented with uwaga's models and search.
+
+Names, defaults and results are those of ``ctranslate2``. Unsupported options are refused by name; options are
+ignored only if they do not affect the result.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uwaga.checkpoints.formats.ctranslate2.folder import MODEL
+from uwaga.errors import quoted
+from uwaga_compat.ctranslate2.errors import ArgumentError, RunError
+from uwaga_compat.ctranslate2.generator import Generator
+from uwaga_compat.ctranslate2.loading import COMPUTE_TYPES
+from uwaga_compat.ctranslate2.options import set_random_seed
+from uwaga_compat.ctranslate2.results import (
+    AsyncGenerationResult,
+    AsyncScoringResult,
+    AsyncTranslationResult,
+    ExecutionStats,
+    GenerationResult,
+    GenerationStepResult,
+    ScoringResult,
+    TranslationResult,
+)
+from uwaga_compat.ctranslate2.translator import Translator
+
+__all__ = [
+    "ArgumentError",
+    "AsyncGenerationResult",
+    "AsyncScoringResult",
+    "AsyncTranslationResult",
+    "ExecutionStats",
+    "GenerationResult",
+    "GenerationStepResult",
+    "Generator",
+    "RunError",
+    "ScoringResult",
+    "TranslationResult",
+    "Translator",
+    "contains_model",
+    "get_supported_compute_types",
+    "set_random_seed",
+]
+
+
+def contains_model(path: str | Path) -> bool:
+    """Return True if a folder seems to contain a CTranslate2 model."""
+    return (Path(path) / MODEL).is_file()
+
+
+def get_supported_compute_types(device: str, device_index: int = 0) -> set[str]:
+    """Return the compute types of a device, ``cpu`` or ``cuda``.
+
+    Raises:
+        ArgumentError: there is no such device.
+    """
+    if device not in COMPUTE_TYPES:
+        raise ArgumentError(f"device={quoted(device)}: unsupported device; use cpu or cuda")
+    return set(COMPUTE_TYPES[device]) - {"auto"}

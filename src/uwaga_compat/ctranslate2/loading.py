@@ -1,0 +1,320 @@
+"""Load models: CTranslate2's folders, files in memory and compute types, and any model that uwaga runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uwaga.checkpoints.checkpoint import Checkpoint, Task
+from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile, read_model_file
+from uwaga.checkpoints.formats.ctranslate2.folder import MODEL, read_folder
+from uwaga.checkpoints.formats.ctranslate2.variables import Variables
+from uwaga.checkpoints.registry import CTRANSLATE2, detect
+from uwaga.decoder import Decoder
+from uwaga.engine import NativeModel
+from uwaga.engine.shortlist import Shortlist
+from uwaga.errors import ModelError, quoted
+from uwaga.files.lines import text_lines
+from uwaga.library.hub import find_model
+from uwaga.results.translation import Hypothesis
+from uwaga.search import SearchOptions
+from uwaga.settings.load_options import Dtype, LoadOptions
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.loading import has_gpu, load_generator, load_model, read_model
+from uwaga.translator.score import Scorer, step_scorer
+from uwaga_compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
+
+VMAP_FILE = "vmap.txt"
+COMPUTE_TYPES: Mapping[str, Mapping[str, Dtype]] = {
+    "cpu": {
+        "auto": "int8",
+        "int8": "int8",
+        "int8_float32": "int8",
+        "float32": "float32",
+        "bfloat16": "bfloat16",
+    },
+    "cuda": {"auto": "float16", "float16": "float16", "float32": "float32", "bfloat16": "bfloat16"},
+}
+"""The number format of each supported compute type of CTranslate2, by device."""
+UNSUPPORTED_COMPUTE_TYPES = ("int16", "int8_float16", "int8_bfloat16")
+"""Compute types of CTranslate2 that uwaga does not support on any device."""
+PLACEHOLDER_ID = -1
+"""Placeholder for the tokens of a source, to find the special tokens around them."""
+COMPUTE_TYPE_NAMES = {"int8": "int8_float32"}
+"""Names of CTranslate2's compute types that differ from the number format."""
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model and how to load it. The arguments have been checked, but the model has not been read.
+
+    Attributes:
+        name: a folder or a model name; with ``files``, a name for messages.
+        device: ``cpu`` or ``cuda``.
+        device_index: the number of the GPU.
+        compute_type: one of :data:`COMPUTE_TYPES`, or ``default``.
+        threads: CPU threads of a call; 0 for all cores.
+        files: the contents of the model files by name, None if they are on disk.
+    """
+
+    name: str
+    device: str
+    device_index: int
+    compute_type: str
+    threads: int
+    files: Mapping[str, bytes] | None
+
+    @classmethod
+    def from_arguments(
+        cls,
+        name: str | Path,
+        device: str,
+        device_index: int | Sequence[int],
+        compute_type: str | Mapping[str, str],
+        threads: int,
+        files: Mapping[str, Any] | None,
+    ) -> ModelSpec:
+        """Check the arguments of a constructor."""
+        if device not in ("cpu", "cuda", "auto"):
+            raise ArgumentError(f"device={quoted(device)}: unsupported device; use cpu, cuda or auto")
+        if device == "auto":
+            device = "cuda" if has_gpu() else "cpu"
+        indices = [device_index] if isinstance(device_index, int) else list(device_index)
+        if len(indices) != 1 or (device == "cpu" and indices != [0]):
+            raise ArgumentError(
+                f"device_index={quoted(device_index)}: invalid device index: a model runs on one device, the "
+                "only index of the CPU is 0, and inter_threads runs several batches at a time"
+            )
+        requested = compute_type.get(device, "default") if isinstance(compute_type, Mapping) else compute_type
+        supported = COMPUTE_TYPES[device]
+        if not isinstance(requested, str) or requested not in ("default", *supported):
+            is_known = requested in (
+                *UNSUPPORTED_COMPUTE_TYPES,
+                *COMPUTE_TYPES["cpu"],
+                *COMPUTE_TYPES["cuda"],
+            )
+            raise ArgumentError(
+                f"compute_type={quoted(compute_type)}: "
+                + ("unsupported compute type: " if is_known else "invalid compute type: ")
+                + f"on {device}, uwaga computes in {', '.join(supported)}"
+            )
+        return cls(str(name), device, indices[0], requested, threads, _read_contents(files))
+
+    def load(self, task: Task) -> LoadedModel:
+        """Load the model."""
+        try:
+            with as_argument_errors():
+                if self.files is None:
+                    return self._load(find_model(self.name), task)
+                with tempfile.TemporaryDirectory(prefix="uwaga-") as folder:
+                    for name, content in self.files.items():
+                        (Path(folder) / name).write_bytes(content)
+                    return self._load(Path(folder), task)
+        except ModelError as error:
+            raise RunError(f"unable to open file or model {self.name!r}: {error}") from None
+
+    def _load(self, folder: Path, task: Task) -> LoadedModel:
+        is_ctranslate2 = detect(folder) is CTRANSLATE2
+        checkpoint = read_folder(folder, spaced=True) if is_ctranslate2 else read_model(folder)
+        if checkpoint.task != task:
+            raise ModelError(
+                f"this model cannot be used as a {'translator' if task == 'translate' else 'generator'}"
+            )
+        file = read_model_file(folder / MODEL, contents=False) if is_ctranslate2 else None
+        dtype = COMPUTE_TYPES[self.device].get(self.compute_type, "auto")
+        if file is not None and self.compute_type == "default" and self.device == "cpu":
+            integers = any(
+                variable.stored.dtype == np.int8 and variable.stored.ndim > 1
+                for variable in file.variables.values()
+            )
+            dtype = "int8" if integers else "float32"
+        options = LoadOptions(
+            device="cpu" if self.device == "cpu" else f"cuda:{self.device_index}",
+            dtype=dtype,
+            threads=self.threads,
+        )
+        scorer: Scorer | None = None
+        if task == "translate":
+            model = load_model(checkpoint, options)
+            decoder, scorer = model.decoder, model.scorer
+        else:
+            decoder, *_ = load_generator(checkpoint, options)
+        precision = (
+            decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")
+        )
+        vmap = folder / VMAP_FILE
+        return LoadedModel(
+            decoder,
+            replace(checkpoint, weights=None, packed=None),  # the decoder has loaded them
+            is_ctranslate2,
+            COMPUTE_TYPE_NAMES.get(precision, precision),
+            scorer or step_scorer(decoder),
+            _alignment(file) if file is not None else (-1, 0),
+            list(text_lines(vmap)) if is_ctranslate2 and vmap.is_file() else None,
+        )
+
+
+def _read_contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
+    """Return the contents of files that are bytes or open files."""
+    if files is None:
+        return None
+    contents = {}
+    for name, content in files.items():
+        read = getattr(content, "read", None)
+        value = content if read is None else read()
+        if not isinstance(value, bytes | bytearray):
+            raise ArgumentError(f"files: {quoted(name)} must be bytes or a file opened in binary mode")
+        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or "\0" in name:
+            raise ArgumentError(f"files: {quoted(name)} is not the name of a file in a folder")
+        contents[name] = bytes(value)
+    return contents
+
+
+def _alignment(file: ModelFile) -> tuple[int, int]:
+    """Return a model file's alignment layer and number of alignment heads; 0 for all."""
+    variables, values = Variables(file), []
+    for name, default in (("alignment_layer", -1), ("alignment_heads", 1)):
+        value = variables.scalar("decoder", name)
+        values.append(default if value is None else int(value))
+    layer, heads = values
+    layers = variables.layers("decoder")
+    if not -layers <= layer < layers or heads < 0:
+        raise ModelError(
+            f"{file.path}: it returns the attention of {heads} heads of layer {layer} of {layers}"
+        )
+    return layer, heads
+
+
+class Vocabulary:
+    """The source or target tokens of a model."""
+
+    def __init__(self, tokeniser: Subwords, size: int) -> None:
+        self._tokens = tokeniser.pieces(range(size))
+        self._ids = {token: number for number, token in reversed(list(enumerate(self._tokens)))}
+        self._unknown = tokeniser.symbols.unknown
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """Return the ids of tokens, that of the unknown token for tokens not in the vocabulary."""
+        return [self._ids.get(token, self._unknown) for token in tokens]
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Return the tokens of ids."""
+        return [self._tokens[number] for number in ids]
+
+    @property
+    def unknown(self) -> str:
+        """The unknown token."""
+        return self._tokens[self._unknown]
+
+
+@dataclass(frozen=True)
+class FramedSource:
+    """The ids of a source with special tokens: its tokens are ``ids[start : start + count]``."""
+
+    ids: list[int]
+    start: int
+    count: int
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in memory.
+
+    Attributes:
+        decoder: the decoder for search.
+        checkpoint: the model's checkpoint, without weights.
+        is_ctranslate2: True if the model files are CTranslate2's.
+        compute_type: CTranslate2's name of the number format.
+        scorer: scores given targets.
+        alignment: the decoder layer and the number of heads whose attention is returned; 0 for all.
+        vmap: the lines of the vocabulary map, None if there is none.
+    """
+
+    decoder: Decoder
+    checkpoint: Checkpoint
+    is_ctranslate2: bool
+    compute_type: str
+    scorer: Scorer
+    alignment: tuple[int, int]
+    vmap: list[str] | None
+
+    @cached_property
+    def source(self) -> Vocabulary:
+        """The source vocabulary."""
+        return Vocabulary(self.checkpoint.source, self.checkpoint.vocabulary[0])
+
+    @cached_property
+    def target(self) -> Vocabulary:
+        """The target vocabulary, or the only one."""
+        return Vocabulary(self.checkpoint.target, self.checkpoint.vocabulary[1])
+
+    @property
+    def end(self) -> str:
+        """The end token."""
+        return self.target.tokens([self.decoder.symbols.end])[0]
+
+    @property
+    def decoding(self) -> SearchOptions:
+        """The model's default search options."""
+        return self.checkpoint.decoding
+
+    def result_ids(self, hypothesis: Hypothesis, with_end: bool) -> list[int]:
+        """Return the ids of a hypothesis; ``with_end`` includes the end token if there is one."""
+        ended = with_end and not hypothesis.truncated
+        return [*hypothesis.tokens, self.decoder.symbols.end] if ended else list(hypothesis.tokens)
+
+    def frame_source(self, tokens: Sequence[str], max_length: int) -> FramedSource:
+        """Return the ids of a source with special tokens, cut to ``max_length``; 0 for no limit.
+
+        Cutting keeps a final end token. CTranslate2's folders state which special tokens are added. With
+        other models, a source that does not end with the end token gets those of the model's tokeniser.
+        """
+        tokeniser, ids = self.checkpoint.source, self.source.ids(tokens)
+        end = tokeniser.symbols.end
+        has_end = not self.is_ctranslate2 and ids[-1:] == [end]
+        frame = [PLACEHOLDER_ID] if has_end else tokeniser.add_special_tokens([PLACEHOLDER_ID])
+        start = frame.index(PLACEHOLDER_ID)
+        framed_ids = [*frame[:start], *ids, *frame[start + 1 :]]
+        if max_length and len(framed_ids) > max_length:
+            framed_ids = [
+                *framed_ids[: max_length - 1],
+                end if framed_ids[-1] == end else framed_ids[max_length - 1],
+            ]
+        count = max(len(framed_ids) - len(frame) + 1, 0)
+        return FramedSource(framed_ids, start, count)
+
+    @cached_property
+    def vmap_decoder(self) -> Decoder:
+        """The decoder with target tokens restricted by the vocabulary map."""
+        if self.vmap is None:
+            return self.decoder
+        if not isinstance(self.decoder, NativeModel):
+            raise ArgumentError("use_vmap: a vocabulary map works on the CPU only")
+        special_tokens = [self.end, self.target.unknown]
+        targets_by_source: dict[int, list[int]] = {}
+        common: set[int] = set(self.target.ids(special_tokens))
+        for line, text in enumerate(self.vmap, start=1):
+            word, _, targets = text.partition("\t")
+            if " " in word:
+                raise ArgumentError(
+                    f"use_vmap: {VMAP_FILE}, line {line}: uwaga lists the target tokens of single source "
+                    "tokens, not of n-grams"
+                )
+            ids = self.target.ids([target for target in targets.split(" ") if target])
+            if not word:
+                common |= set(ids)
+            elif (number := self.source.ids([word])[0]) != self.checkpoint.source.symbols.unknown:
+                targets_by_source[number] = sorted({*targets_by_source.get(number, []), *ids})
+        rows = [targets_by_source.get(number, []) for number in range(self.decoder.source_vocabulary)]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+        flat = np.array([token for row in rows for token in row], dtype=np.int32)
+        shortlist = Shortlist(
+            np.array(sorted(common), dtype=np.int32), offsets, flat, self.decoder.vocabulary
+        )
+        return self.decoder.with_shortlist(shortlist)

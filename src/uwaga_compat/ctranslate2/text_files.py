@@ -1,0 +1,72 @@
+"""Text files with one tokenised text per line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import tee, zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+from uwaga.files.atomic import new_file
+from uwaga.files.lines import text_lines
+from uwaga_compat.ctranslate2.errors import ArgumentError, RunError
+from uwaga_compat.ctranslate2.results import ExecutionStats
+
+Result = TypeVar("Result")
+Tokens = list[str]
+Tokenise = Callable[[str], Tokens]
+Detokenise = Callable[[Tokens], str]
+
+
+def check_functions(
+    source: Tokenise | None, target: Tokenise | None, detokenise: Detokenise | None, target_path: object
+) -> None:
+    """Check that the tokenisation functions for files are complete."""
+    if (source is None) != (detokenise is None):
+        raise ArgumentError("source_tokenize_fn and target_detokenize_fn: give both, or neither")
+    if source is not None and target is None and target_path is not None:
+        raise ArgumentError("target_tokenize_fn: needed for target_path if source_tokenize_fn is given")
+
+
+def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[Tokens], ...]:
+    """Return the lines of files as tokens, split by a function or else at spaces."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for number, row in enumerate(zip_longest(*(text_lines(path) for path, _ in files)), start=1):
+            for line, (path, _) in zip(row, files, strict=True):
+                if line is None:
+                    raise RunError(f"{path}: has less examples than the other file: no line {number}")
+            yield row
+
+    def tokens(rows: Iterator[tuple[str, ...]], column: int) -> Iterator[Tokens]:
+        split = files[column][1] or _pieces
+        return (split(row[column]) for row in rows)
+
+    return tuple(tokens(rows_copy, column) for column, rows_copy in enumerate(tee(rows(), len(files))))
+
+
+def _pieces(line: str) -> Tokens:
+    return [piece for piece in line.split(" ") if piece]
+
+
+def write_results(
+    path: str | Path,
+    results: Iterable[Result],
+    lines: Callable[[Result], Sequence[str]],
+    size: Callable[[Result], int],
+) -> ExecutionStats:
+    """Write the lines of each result to a file, atomically.
+
+    Args:
+        path: the file.
+        results: the results, which may be computed lazily.
+        lines: returns the lines of a result.
+        size: returns the number of tokens of a result, for the statistics.
+    """
+    started, tokens, texts = time.perf_counter(), 0, 0
+    with new_file(Path(path)) as file:
+        for result in results:
+            file.writelines(f"{line}\n".encode() for line in lines(result))
+            tokens, texts = tokens + size(result), texts + 1
+    return ExecutionStats(tokens, texts, 1000 * (time.perf_counter() - started))

@@ -1,0 +1,335 @@
+"""The translator of CTranslate2's Python interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uwaga.settings.options import check_integer
+from uwaga_compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
+from uwaga_compat.ctranslate2.loading import LoadedModel
+from uwaga_compat.ctranslate2.options import TranslationOptions, parse_options
+from uwaga_compat.ctranslate2.results import (
+    AsyncResult,
+    AsyncScoringResult,
+    AsyncTranslationResult,
+    ExecutionStats,
+    GenerationStepResult,
+    ScoringResult,
+    TranslationResult,
+)
+from uwaga_compat.ctranslate2.text_files import (
+    Detokenise,
+    Tokenise,
+    check_functions,
+    read_tokens,
+    write_results,
+)
+from uwaga_compat.ctranslate2.translation import score_pairs, stream_tokens, translate_texts
+from uwaga_compat.ctranslate2.workers import ModelWorkers, check_tokens, iterate_results
+
+OPTIONS_NOT_FOR_FILES = (
+    *("return_scores", "return_attention", "return_alternatives", "min_alternative_expansion_prob"),
+    *("return_logits_vocab", "return_end_token", "callback"),
+)
+"""Options of translations that are not available for files."""
+
+
+class Translator(ModelWorkers):
+    """A model that translates lists of tokens. Its arguments are those of :class:`ModelWorkers`."""
+
+    task = "translate"
+
+    @property
+    def num_translators(self) -> int:
+        """Number of batches that run in parallel."""
+        return self._workers
+
+    def translate_batch(
+        self,
+        source: Iterable[Sequence[str]],
+        target_prefix: Iterable[Sequence[str] | None] | None = None,
+        *,
+        max_batch_size: int = 0,
+        batch_type: str = "examples",
+        asynchronous: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Translate texts, each a list of tokens.
+
+        Args:
+            source: the texts, with the special tokens that the model expects unless its folder adds them.
+            target_prefix: forced first tokens of each translation; None for no text, or for one.
+            max_batch_size: maximum texts, or tokens, per batch; 0 for a single batch.
+            batch_type: what ``max_batch_size`` counts: ``examples`` or ``tokens``.
+            asynchronous: return immediately, with results to wait for.
+            **options: the fields of :class:`uwaga_compat.ctranslate2.options.TranslationOptions` by name.
+
+        Returns:
+            a :class:`TranslationResult` for each text, or an :class:`AsyncTranslationResult`.
+
+        Raises:
+            ArgumentError: an argument is unknown, invalid or not supported by uwaga.
+            RunError: the model has been unloaded.
+            TextTooLongError: a text exceeds the model's maximum length.
+        """
+        results = self._translate(source, target_prefix, max_batch_size, batch_type, options)
+        return results if asynchronous else [result.result() for result in results]
+
+    def translate_iterable(
+        self,
+        source: Iterable[Sequence[str]],
+        target_prefix: Iterable[Sequence[str]] | None = None,
+        max_batch_size: int = 32,
+        batch_type: str = "examples",
+        **options: Any,
+    ) -> Iterator[TranslationResult]:
+        """Yield the translation of each text of an iterable. Arguments are those of :meth:`translate_batch`.
+
+        Raises:
+            ArgumentError: as for :meth:`translate_batch`, or the iterables have different lengths.
+        """
+
+        def start(source: Any, prefix: Any = None) -> list[AsyncResult[TranslationResult]]:
+            return self._translate(source, prefix, max_batch_size, batch_type, options)
+
+        inputs = [source] if target_prefix is None else [source, target_prefix]
+        yield from iterate_results(start, inputs, max_batch_size, batch_type)
+
+    def generate_tokens(
+        self,
+        source: Sequence[str],
+        target_prefix: Sequence[str] | None = None,
+        *,
+        return_log_prob: bool = False,
+        **options: Any,
+    ) -> Iterator[GenerationStepResult]:
+        """Yield the tokens of a translation as they are decided, by greedy search or sampling.
+
+        Args:
+            source: the tokens of the text.
+            target_prefix: forced first tokens of the translation.
+            return_log_prob: include the log-probability of each token.
+            **options: as for :meth:`translate_batch`, without ``callback``.
+
+        Raises:
+            ArgumentError, RunError, TextTooLongError: as for :meth:`translate_batch`, at the first token.
+        """
+        decoding = parse_options(TranslationOptions, {"beam_size": 1, **options})
+        decoding.check_streaming()
+        [tokens] = check_tokens("source", [source])
+        [prefix] = check_tokens("target_prefix", [target_prefix or []])
+        yield from stream_tokens(self._loaded(), decoding, tokens, prefix, return_log_prob)
+
+    def score_batch(
+        self,
+        source: Iterable[Sequence[str]],
+        target: Iterable[Sequence[str]],
+        *,
+        max_batch_size: int = 0,
+        batch_type: str = "examples",
+        max_input_length: int = 1024,
+        offset: int = 0,
+        asynchronous: bool = False,
+    ) -> list[Any]:
+        """Score translations.
+
+        Args:
+            source: the texts, as for :meth:`translate_batch`.
+            target: the tokens of their translations, without the end token.
+            max_batch_size: as for :meth:`translate_batch`.
+            batch_type: as for :meth:`translate_batch`.
+            max_input_length: cut sources and targets to this number of tokens; 0 to disable.
+            offset: omit the scores of this number of first tokens of each target.
+            asynchronous: return immediately, with results to wait for.
+
+        Returns:
+            a :class:`ScoringResult` for each text, end token included, or an :class:`AsyncScoringResult`.
+
+        Raises:
+            ArgumentError, RunError, TextTooLongError: as for :meth:`translate_batch`.
+        """
+        results = self._score(source, target, max_batch_size, batch_type, max_input_length, offset)
+        return results if asynchronous else [result.result() for result in results]
+
+    def score_iterable(
+        self,
+        source: Iterable[Sequence[str]],
+        target: Iterable[Sequence[str]],
+        max_batch_size: int = 64,
+        batch_type: str = "examples",
+        *,
+        max_input_length: int = 1024,
+        offset: int = 0,
+    ) -> Iterator[ScoringResult]:
+        """Yield the scores of the translations of iterables. Arguments are those of :meth:`score_batch`.
+
+        Raises:
+            ArgumentError: as for :meth:`score_batch`, or the iterables have different lengths.
+        """
+
+        def start(source: Any, target: Any) -> list[AsyncResult[ScoringResult]]:
+            return self._score(source, target, max_batch_size, batch_type, max_input_length, offset)
+
+        yield from iterate_results(start, [source, target], max_batch_size, batch_type)
+
+    def translate_file(
+        self,
+        source_path: str | Path,
+        output_path: str | Path,
+        target_path: str | Path | None = None,
+        *,
+        max_batch_size: int = 32,
+        read_batch_size: int = 0,
+        batch_type: str = "examples",
+        with_scores: bool = False,
+        source_tokenize_fn: Tokenise | None = None,
+        target_tokenize_fn: Tokenise | None = None,
+        target_detokenize_fn: Detokenise | None = None,
+        **options: Any,
+    ) -> ExecutionStats:
+        """Translate a file with one text per line; the output is written atomically.
+
+        Args:
+            source_path: the file, with tokens separated by spaces unless ``source_tokenize_fn`` is given.
+            output_path: the output file, with a line for each hypothesis.
+            target_path: prefixes of the translations, one per line, which may be empty.
+            max_batch_size: as for :meth:`translate_iterable`.
+            read_batch_size: accepted; does not affect the result.
+            batch_type: as for :meth:`translate_iterable`.
+            with_scores: write the score and `` ||| `` before each hypothesis.
+            source_tokenize_fn: returns the tokens of a line; requires ``target_detokenize_fn``.
+            target_tokenize_fn: returns the tokens of a line of ``target_path``.
+            target_detokenize_fn: returns the text of tokens.
+            **options: as for :meth:`translate_batch`.
+
+        Raises:
+            ArgumentError, TextTooLongError: as for :meth:`translate_batch`.
+            RunError: the model has been unloaded, or the files have different numbers of lines.
+            DataError: a file cannot be read or written.
+        """
+        for name in OPTIONS_NOT_FOR_FILES:
+            if name in options:
+                raise ArgumentError(f"{name}: not for files: use translate_iterable")
+        check_functions(source_tokenize_fn, target_tokenize_fn, target_detokenize_fn, target_path)
+        files = [(source_path, source_tokenize_fn)]
+        files += [] if target_path is None else [(target_path, target_tokenize_fn)]
+        sources, *prefixes = read_tokens(*files)
+        detokenise = target_detokenize_fn or " ".join
+
+        def lines(result: TranslationResult) -> list[str]:
+            scores = [f"{score:g} ||| " for score in result.scores] or [""] * len(result)
+            return [
+                score + detokenise(tokens) for score, tokens in zip(scores, result.hypotheses, strict=True)
+            ]
+
+        results = self.translate_iterable(
+            sources,
+            prefixes[0] if prefixes else None,
+            max_batch_size,
+            batch_type,
+            return_scores=with_scores,
+            **options,
+        )
+        return write_results(output_path, results, lines, lambda result: len(result.hypotheses[0]))
+
+    def score_file(
+        self,
+        source_path: str | Path,
+        target_path: str | Path,
+        output_path: str | Path,
+        *,
+        max_batch_size: int = 32,
+        read_batch_size: int = 0,
+        batch_type: str = "examples",
+        max_input_length: int = 1024,
+        offset: int = 0,
+        with_tokens_score: bool = False,
+        source_tokenize_fn: Tokenise | None = None,
+        target_tokenize_fn: Tokenise | None = None,
+        target_detokenize_fn: Detokenise | None = None,
+    ) -> ExecutionStats:
+        """Score the translations of a file, one per line; the output is written atomically.
+
+        Each output line has the mean log-probability, the translation and, with ``with_tokens_score``, the
+        log-probability of each token, separated by `` ||| ``. Other arguments are those of
+        :meth:`translate_file` and :meth:`score_batch`.
+
+        Raises:
+            ArgumentError, RunError, TextTooLongError, DataError: as for :meth:`translate_file`.
+        """
+        check_functions(source_tokenize_fn, target_tokenize_fn, target_detokenize_fn, target_path)
+        detokenise = target_detokenize_fn or " ".join
+
+        def lines(result: ScoringResult) -> list[str]:
+            scores = result.log_probs
+            parts = [f"{np.mean(scores):g}", detokenise(result.tokens)]
+            parts += [" ".join(f"{score:g}" for score in scores)] if with_tokens_score else []
+            return [" ||| ".join(parts)]
+
+        sources, targets = read_tokens((source_path, source_tokenize_fn), (target_path, target_tokenize_fn))
+        results = self.score_iterable(
+            sources, targets, max_batch_size, batch_type, max_input_length=max_input_length, offset=offset
+        )
+        return write_results(output_path, results, lines, lambda result: len(result.tokens))
+
+    def _translate(
+        self,
+        source: Iterable[Sequence[str]],
+        target_prefix: Iterable[Sequence[str] | None] | None,
+        max_batch_size: int,
+        batch_type: str,
+        options: dict[str, Any],
+    ) -> list[AsyncResult[TranslationResult]]:
+        decoding = parse_options(TranslationOptions, options)
+        sources = check_tokens("source", source)
+        prefixes = check_tokens(
+            "target_prefix", [prefix or [] for prefix in target_prefix or [[]] * len(sources)]
+        )
+        _check_numbers(len(sources), len(prefixes))
+
+        def work(model: LoadedModel, numbers: list[int]) -> list[TranslationResult]:
+            return translate_texts(
+                model,
+                decoding,
+                [sources[index] for index in numbers],
+                [prefixes[index] for index in numbers],
+                numbers,
+            )
+
+        lengths = [len(tokens) for tokens in sources]
+        return self._run(AsyncTranslationResult, work, lengths, max_batch_size, batch_type)
+
+    def _score(
+        self,
+        source: Iterable[Sequence[str]],
+        target: Iterable[Sequence[str]],
+        max_batch_size: int,
+        batch_type: str,
+        max_input_length: int,
+        offset: int,
+    ) -> list[AsyncResult[ScoringResult]]:
+        with as_argument_errors():
+            check_integer("max_input_length", max_input_length, 0)
+            check_integer("offset", offset, 0)
+        sources, targets = check_tokens("source", source), check_tokens("target", target)
+        _check_numbers(len(sources), len(targets))
+
+        def work(model: LoadedModel, numbers: list[int]) -> list[ScoringResult]:
+            return score_pairs(
+                model, [(sources[index], targets[index]) for index in numbers], max_input_length, offset
+            )
+
+        lengths = [
+            max(len(source_tokens), len(target_tokens))
+            for source_tokens, target_tokens in zip(sources, targets, strict=True)
+        ]
+        return self._run(AsyncScoringResult, work, lengths, max_batch_size, batch_type)
+
+
+def _check_numbers(sources: int, targets: int) -> None:
+    if sources != targets:
+        raise RunError(f"one input has less examples than the other: {sources} sources and {targets} targets")

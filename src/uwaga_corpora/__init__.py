@@ -1,0 +1,1 @@
+"""Parallel corpora: cleaning, and resumable jobs that translate corpora and tables."""

@@ -1,0 +1,1 @@
+"""The rules of cleaning, which :data:`uwaga_corpora.cleaning.rule.RULES` lists."""

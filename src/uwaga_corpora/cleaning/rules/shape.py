@@ -1,0 +1,177 @@
+"""Rules about the lengths and characters of the sides."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from uwaga.languages.codes import language_scripts
+from uwaga.settings.parsing import StrictModel
+from uwaga_corpora.cleaning.pairs import ANY_SCRIPT, BAD, Counts, Mask, PairBlock, script_letters
+from uwaga_corpora.cleaning.rule import Rule
+
+
+class LengthSettings(StrictModel):
+    """The length of a side; white space separates words."""
+
+    min_words: NonNegativeInt = Field(1, description="minimum of words in a side")
+    max_words: NonNegativeInt = Field(150, description="maximum of words in a side, 0 for any number")
+    min_characters: NonNegativeInt = Field(1, description="minimum of characters in a side")
+    max_characters: NonNegativeInt = Field(
+        1000, description="maximum of characters in a side, 0 for any number"
+    )
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> LengthSettings:
+        if 0 < self.max_words < self.min_words or 0 < self.max_characters < self.min_characters:
+            raise ValueError("a minimum is above its maximum")
+        return self
+
+
+class Length(Rule[LengthSettings]):
+    """Limits the numbers of words and characters of each side."""
+
+    summary = "a side is too short or too long"
+    settings_type = LengthSettings
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        limits = self.settings
+        rejected = (pairs.source.lengths < limits.min_characters) | (
+            pairs.target.lengths < limits.min_characters
+        )
+        for side, _ in pairs.sides:
+            rejected |= side.words < limits.min_words
+            if limits.max_words:
+                rejected |= side.words > limits.max_words
+            if limits.max_characters:
+                rejected |= side.lengths > limits.max_characters
+        return rejected
+
+
+class RatioSettings(StrictModel):
+    """How much longer one side may be than the other; pairs at the limit are rejected."""
+
+    max_words: float = Field(
+        3.0, ge=0.0, description="ratio of the longer side to the shorter in words must be below it; 0: any"
+    )
+    max_characters: float = Field(3.0, ge=0.0, description="the same in characters; 0: any")
+    free_words: int = Field(0, ge=0, description="no limit if neither side has more words than this")
+
+
+class Ratio(Rule[RatioSettings]):
+    """Limits the ratio of the longer side to the shorter, in words and in characters."""
+
+    summary = "one side is much longer than the other"
+    settings_type = RatioSettings
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        source, target = pairs.source, pairs.target
+        rejected = np.zeros(len(pairs), np.bool_)
+        if self.settings.max_words:
+            rejected |= _unequal(source.words, target.words, self.settings.max_words)
+        if self.settings.max_characters:
+            rejected |= _unequal(source.lengths, target.lengths, self.settings.max_characters)
+        return rejected & (np.maximum(source.words, target.words) > self.settings.free_words)
+
+
+def _unequal(first: Counts, second: Counts, limit: float) -> Mask:
+    longer, shorter = np.maximum(first, second), np.minimum(first, second)
+    unequal: Mask = (longer / np.maximum(shorter, 1) >= limit) | ((shorter == 0) & (longer > 0))
+    return unequal
+
+
+SPACELESS = ("zh", "ja", "th", "yue", "km", "lo", "my", "bo", "dz")
+"""Languages written without spaces between words."""
+
+
+class LongWordSettings(StrictModel):
+    """How long a word may be."""
+
+    max_characters: PositiveInt = Field(
+        40, description="a pair is rejected if its longest word has that many"
+    )
+
+
+class LongWords(Rule[LongWordSettings]):
+    """Limits the longest word of each side; languages without spaces are not checked."""
+
+    summary = "a word is too long to be a word"
+    settings_type = LongWordSettings
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        rejected = pairs.source.lengths < 0
+        for side, language in pairs.sides:
+            if language not in SPACELESS:
+                rejected |= side.longest_words >= self.settings.max_characters
+        return rejected
+
+
+class CharacterSettings(StrictModel):
+    """How many bad characters are allowed."""
+
+    max_bad: NonNegativeInt = Field(0, description="maximum of such characters in a side")
+
+
+class Characters(Rule[CharacterSettings]):
+    """Limits the number of control characters, private use, surrogates and U+FFFD."""
+
+    summary = "a side holds control, private-use or replacement characters (U+FFFD)"
+    settings_type = CharacterSettings
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        return (pairs.source.count_bits(BAD) > self.settings.max_bad) | (
+            pairs.target.count_bits(BAD) > self.settings.max_bad
+        )
+
+
+class LetterSettings(StrictModel):
+    """The share of a side that must be letters."""
+
+    min_share: float = Field(
+        0.25, ge=0.0, le=1.0, description="letters divided by all characters, of each side"
+    )
+
+
+class Letters(Rule[LetterSettings]):
+    """Requires a minimum share of letters, and marks on letters, among all characters."""
+
+    summary = "a side has few letters for its length"
+    settings_type = LetterSettings
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        rejected = np.zeros(len(pairs), np.bool_)
+        for side, _ in pairs.sides:
+            rejected |= side.letters / np.maximum(side.lengths, 1) < self.settings.min_share
+        return rejected
+
+
+class ScriptSettings(StrictModel):
+    """The share of letters that must belong to the language's script."""
+
+    min_share: float = Field(
+        0.9,
+        ge=0.0,
+        le=1.0,
+        description="letters of the language's script divided by all letters, of each side",
+    )
+
+
+class Script(Rule[ScriptSettings]):
+    """Requires a minimum share of letters of the language's script among the letters of a side.
+
+    Sides without letters and languages with an unknown script pass.
+    """
+
+    summary = "letters are not of the language's script"
+    settings_type = ScriptSettings
+    needs_languages = True
+
+    def rejects(self, pairs: PairBlock) -> Mask:
+        rejected = np.zeros(len(pairs), np.bool_)
+        for side, language in pairs.sides:
+            scripts = language_scripts(language)
+            if scripts is not None:
+                letters = script_letters(scripts)[side.codes]  # (characters,)
+                count, matching = side.count(letters != 0), side.count(letters > ANY_SCRIPT)
+                rejected |= (count > 0) & (matching < self.settings.min_share * count)
+        return rejected

@@ -1,0 +1,1 @@
+"""The verbs ``clean``, ``batch``, ``distil`` and ``backtranslate``."""

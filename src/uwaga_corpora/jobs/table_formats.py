@@ -1,0 +1,517 @@
+"""File formats of tables: Parquet, JSON Lines and plain text, read in blocks of rows and written as parts."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple, Protocol, get_args
+
+from uwaga.errors import DataError, MissingExtraError, SettingsError, quoted, reason
+from uwaga.files.lines import COMPRESSED_SUFFIXES, damage_error, open_decompressed
+from uwaga.files.store import StoredFile
+from uwaga.settings.options import check_choice
+from uwaga_corpora.jobs.translation import TranslatedText
+
+FormatName = Literal["parquet", "jsonl", "text"]
+SUFFIX_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "text",
+}
+MAX_ROW_BYTES = 1 << 26
+"""Maximum length of a row in bytes; longer lines are errors, so that they do not fill the memory."""
+BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # batch of a Parquet file: maximum rows and approximate bytes
+PAGE_BYTES = 1 << 20  # bytes of a column, or a page, read at once; without a limit, a complete row group
+FIXED_BYTES = 8  # assumed size of a value of fixed length
+
+
+class TextColumn(NamedTuple):
+    """A column of texts and the column of their translations."""
+
+    source: str
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> TextColumn:
+        """Parse ``NAME``, whose translations go to ``NAME_translated``, or ``NAME=OTHER``."""
+        source, equals, target = text.partition("=")
+        if not source or (equals and not target):
+            raise SettingsError(f"--column {text}: give NAME, or NAME=COLUMN_OF_TRANSLATIONS")
+        return cls(source, target or f"{source}_translated")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns to translate, and the columns to add besides the translations.
+
+    For translations in ``de`` these are ``de_score``, ``de_alignment`` and, always, ``de_error``.
+    """
+
+    columns: tuple[TextColumn, ...]
+    score: bool = False
+    alignment: bool = False
+
+    def new_values(
+        self, column: TextColumn, cell: TranslatedText
+    ) -> Iterator[tuple[str, str | float | None]]:
+        """Yield the name and value of each new column of a row, in order."""
+        yield column.target, cell.text
+        if self.score:
+            yield f"{column.target}_score", cell.score
+        if self.alignment:
+            yield f"{column.target}_alignment", cell.alignment
+        yield f"{column.target}_error", cell.error
+
+    def names(self) -> list[str]:
+        """Return the names of all new columns."""
+        names = [name for column in self.columns for name, _ in self.new_values(column, TranslatedText(None))]
+        for name in names:
+            if names.count(name) > 1:
+                raise SettingsError(
+                    f"two new columns would be named {name}: choose other names with --column NAME=OTHER"
+                )
+        return names
+
+
+class BlockLimit:
+    """Ends a block after ``rows`` rows, or after the row with which it reaches ``size`` bytes.
+
+    The end of a block depends only on its rows, so reading may start at any block.
+    """
+
+    def __init__(self, rows: int, size: int) -> None:
+        self.rows, self.size = rows, size
+        self._rows = self._size = 0
+
+    def ends_after(self, size: int) -> bool:
+        """Return whether the block ends after the next row, which has ``size`` bytes."""
+        self._rows += 1
+        self._size += size
+        full = self._rows >= self.rows or self._size >= self.size
+        if full:
+            self._rows = self._size = 0
+        return full
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """Rows of a file that are written as one part.
+
+    Attributes:
+        first: index of the first row in its file.
+        count: number of rows.
+        texts: (columns, rows) the texts to translate; None for null.
+        share: the share of the file read up to their end.
+        content: the rows as read, which the format writes back.
+        faults: (column, row) → why a cell is not text.
+    """
+
+    first: int
+    count: int
+    texts: Sequence[Sequence[str | None]]
+    share: float
+    content: object = None
+    faults: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+class SourceFile(NamedTuple):
+    """A file to read: its name for messages, its size in bytes, and a function that opens it.
+
+    With ``skip``, an unreadable line becomes a fault of its row, and the last block before damage may have
+    fewer rows than the others.
+    """
+
+    name: str
+    size: int
+    open: Callable[[], io.BufferedReader]
+    skip: bool = False
+
+
+class TableFormat(Protocol):
+    """A file format of tables."""
+
+    name: str
+    suffix: str
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        """Check that the columns to translate exist and the columns to add do not."""
+        ...
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        """Yield the rows of a file in blocks, starting with the row of index ``first``."""
+        ...
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        """Return the part with the rows and (columns, rows) their translations."""
+        ...
+
+
+class _Line(NamedTuple):
+    """A line as read, its number counted from 1, and why it is not text."""
+
+    content: bytes
+    number: int
+    share: float
+    fault: str | None = None
+
+    def text(self, file: SourceFile) -> tuple[str, str | None]:
+        """Return the text of the line without LF or CR LF, and its fault."""
+        if self.fault:
+            return "", self.fault
+        try:
+            text = self.content.decode("utf-8-sig" if self.number == 1 else "utf-8")
+            return text.removesuffix("\n").removesuffix("\r"), None
+        except UnicodeDecodeError as error:
+            fault = f"{file.name}: line {self.number} is not UTF-8 at byte {error.start + 1}"
+        if not file.skip:
+            raise DataError(fault)
+        return "", fault
+
+
+class TextFormat:
+    """One text per line; parts contain only the translations, line by line."""
+
+    name, suffix = "text", ".txt"
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        for line in islice(_lines(file, 0), 1):  # fails if the file cannot be opened
+            line.text(file)
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        for start, lines in _blocks(file, first, limit):
+            decoded = [line.text(file) for line in lines]
+            texts = [text.replace("\r", " ") for text, _ in decoded]
+            faults = {(0, index): fault for index, (_, fault) in enumerate(decoded) if fault}
+            yield BlockRows(start, len(lines), [texts], lines[-1].share, faults=faults)
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        texts = ((cell.text or "").replace("\n", " ").replace("\r", " ") for cell in cells[0])
+        return "".join(f"{text}\n" for text in texts).encode()
+
+
+class _RawRow(NamedTuple):
+    """The bytes of a row as read: an object without its closing brace, or a blank line."""
+
+    content: memoryview
+    is_object: bool
+
+
+class JsonLinesFormat:
+    """One JSON object per line; the original text is kept, and the new keys are appended to it."""
+
+    name, suffix = "jsonl", ".jsonl"
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        for line in _lines(file, 0):
+            row, _ = _json_object(line, file)
+            if row is None:
+                continue
+            for column in columns.columns:
+                if column.source not in row:
+                    keys = ", ".join(row) or "none"
+                    raise DataError(f"{file.name}: no column {quoted(column.source)}; its columns: {keys}")
+            for name in columns.names():
+                if name in row:
+                    raise DataError(
+                        f"{file.name}: already has a column {name}: use another with --column NAME=OTHER"
+                    )
+            return
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        for start, lines in _blocks(file, first, limit):
+            yield self._rows(file, columns, start, lines)
+
+    def _rows(self, file: SourceFile, columns: Columns, start: int, lines: list[_Line]) -> BlockRows:
+        texts: list[list[str | None]] = [[] for _ in columns.columns]
+        faults: dict[tuple[int, int], str] = {}
+        content = []
+        for index, line in enumerate(lines):
+            row, fault = _json_object(line, file)
+            content.append(_RawRow(_without_brace(line, bool(fault)), row is not None or bool(fault)))
+            for column_index, column in enumerate(columns.columns):
+                value = (row or {}).get(column.source)
+                if value is not None and not isinstance(value, str):
+                    faults[column_index, index] = f"{column.source} holds {quoted(value)}, not text"
+                    value = None
+                elif fault:
+                    faults[column_index, index] = fault
+                texts[column_index].append(value)
+        return BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        chunks: list[bytes | memoryview] = []
+        assert isinstance(rows.content, list)
+        for index, row in enumerate(rows.content):
+            chunks.append(row.content)
+            if row.is_object:
+                added = [
+                    f"{json.dumps(name, ensure_ascii=False)}: {_json(value)}"
+                    for column, translated in zip(columns.columns, cells, strict=True)
+                    for name, value in columns.new_values(column, translated[index])
+                ]
+                comma = b"" if row.content[-1:] == b"{" else b", "
+                chunks.append(comma + ", ".join(added).encode() + b"}")
+            chunks.append(b"\n")
+        return b"".join(chunks)
+
+
+def _json(value: str | float | None) -> str:
+    """Return a value as JSON; lone surrogates, which UTF-8 cannot encode, are escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
+
+
+def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the object of a line, None for a blank or bad line, and its fault."""
+    text, fault = line.text(file)
+    if fault or not text.strip():
+        return None, fault
+    try:
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value, None
+        fault = f"{file.name}: line {line.number} is not a JSON object: {quoted(text)}"
+    except (ValueError, RecursionError):
+        fault = f"{file.name}: line {line.number} is not JSON: {quoted(text)}"
+    if not file.skip:
+        raise DataError(fault)
+    return None, fault
+
+
+def _without_brace(line: _Line, is_bad: bool) -> memoryview:
+    """Return the bytes of an object without its closing brace, not copied; ``{`` for a bad line."""
+    if is_bad:
+        return memoryview(b"{")
+    content, start = line.content, 3 * (line.number == 1 and line.content.startswith(b"\xef\xbb\xbf"))
+    end = len(content)
+    while end > start and content[end - 1] in b" \t\r\n":
+        end -= 1
+    if end > start and content[end - 1] in b"}":
+        end -= 1
+        while content[end - 1] in b" \t\r\n":
+            end -= 1
+        return memoryview(content)[start:end]
+    return memoryview(content.removesuffix(b"\n").removesuffix(b"\r"))[start:]
+
+
+def _blocks(file: SourceFile, first: int, limit: BlockLimit) -> Iterator[tuple[int, list[_Line]]]:
+    """Yield blocks of lines, starting at index ``first``, each with the index of its first line."""
+    block: list[_Line] = []
+    try:
+        for line in _lines(file, first):
+            block.append(line)
+            if limit.ends_after(len(line.content)):
+                yield first, block
+                first, block = first + len(block), []
+    except DataError:
+        if file.skip and block:
+            yield first, block
+        raise
+    if block:
+        yield first, block
+
+
+def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
+    """Yield the lines, starting at index ``first``."""
+    number = 0
+    plain = file.open()
+    try:
+        with open_decompressed(plain, file.name) as content:
+            while raw := content.readline(MAX_ROW_BYTES):
+                number += 1
+                fault = None
+                if len(raw) == MAX_ROW_BYTES and not raw.endswith(b"\n"):
+                    fault = f"{file.name}: line {number} is longer than {MAX_ROW_BYTES >> 20} MB; is it text?"
+                    if not file.skip:
+                        raise DataError(fault)
+                    while raw and not raw.endswith(b"\n"):
+                        raw = content.readline(MAX_ROW_BYTES)
+                if number > first:
+                    yield _Line(raw, number, min(1.0, plain.tell() / max(1, file.size)), fault)
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise damage_error(file.name, error, f"after line {number}") from None
+    finally:
+        plain.close()
+
+
+class ParquetFormat:
+    """Parquet files; all columns are kept, and the new ones are appended."""
+
+    name, suffix = "parquet", ".parquet"
+
+    def __init__(self) -> None:
+        try:
+            import pyarrow
+            import pyarrow.compute
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingExtraError("Parquet files need pyarrow: pip install 'uwaga[batch]'") from None
+        self._arrow: Any = pyarrow
+
+    def check(self, file: SourceFile, columns: Columns) -> None:
+        with file.open() as content:
+            self._check_schema(self._open(file, content).schema_arrow, file.name, columns)
+
+    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+        with file.open() as content:
+            table = self._open(file, content)
+            self._check_schema(table.schema_arrow, file.name, columns)
+            total, row = table.metadata.num_rows, first
+            block: list[Any] = []
+            try:
+                for batch in self._batches(table, first):
+                    start = 0
+                    for end, size in enumerate(self._sizes(batch), start=1):
+                        if limit.ends_after(size):
+                            block.append(batch.slice(start, end - start))
+                            yield self._rows(block, table.schema_arrow, columns, row, total)
+                            row, block, start = row + sum(part.num_rows for part in block), [], end
+                    if start < batch.num_rows:
+                        block.append(batch.slice(start))
+                if block:
+                    yield self._rows(block, table.schema_arrow, columns, row, total)
+            except (DataError, GeneratorExit):
+                raise
+            except (OSError, ValueError, self._arrow.ArrowException) as error:
+                if file.skip and block:
+                    yield self._rows(block, table.schema_arrow, columns, row, total)
+                raise DataError(
+                    f"{file.name}: damaged or incomplete Parquet file: {reason(error)} (after row {row}); "
+                    "fetch it again"
+                ) from None
+
+    def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
+        arrow: Any = self._arrow
+        table: Any = rows.content
+        for column, translated in zip(columns.columns, cells, strict=True):
+            values = [dict(columns.new_values(column, cell)) for cell in translated]
+            for name, _ in columns.new_values(column, TranslatedText(None)):
+                is_score = columns.score and name == f"{column.target}_score"
+                value_type = arrow.float64() if is_score else arrow.string()
+                table = table.append_column(name, arrow.array([value[name] for value in values], value_type))
+        file = io.BytesIO()
+        arrow.parquet.write_table(table, file, row_group_size=max(1, rows.count))
+        return file.getvalue()
+
+    def _open(self, file: SourceFile, content: io.BufferedReader) -> Any:
+        try:
+            return self._arrow.parquet.ParquetFile(content, pre_buffer=False, buffer_size=PAGE_BYTES)
+        except (OSError, ValueError, self._arrow.ArrowException) as error:
+            raise DataError(f"{file.name}: not a Parquet file: {reason(error)}") from None
+
+    def _check_schema(self, schema: Any, name: str, columns: Columns) -> None:
+        types = self._arrow.types
+        existing = list(schema.names)
+        for column in columns.columns:
+            if existing.count(column.source) != 1:
+                problem = "no column" if column.source not in existing else "several columns"
+                raise DataError(
+                    f"{name}: {problem} {quoted(column.source)}; its columns: {', '.join(existing)}"
+                )
+            column_type = schema.field(column.source).type
+            inner = column_type.value_type if types.is_dictionary(column_type) else column_type
+            if not (types.is_string(inner) or types.is_large_string(inner) or types.is_null(inner)):
+                raise DataError(f"{name}: the column {column.source} holds {column_type}, not text")
+        for new_name in columns.names():
+            if new_name in existing:
+                raise DataError(
+                    f"{name}: already has a column {new_name}: use another with --column NAME=OTHER"
+                )
+
+    def _batches(self, table: Any, first: int) -> Iterator[Any]:
+        """Yield batches, starting at row ``first``, without reading the row groups before it."""
+        for number in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(number)
+            if first >= group.num_rows:
+                first -= group.num_rows
+                continue
+            mean = max(1, group.total_byte_size // max(1, group.num_rows))
+            rows = max(1, min(BATCH_ROWS, BATCH_BYTES // mean))
+            for batch in table.iter_batches(rows, row_groups=[number], use_threads=False):
+                skipped = min(first, batch.num_rows)
+                first -= skipped
+                if skipped < batch.num_rows:
+                    yield batch.slice(skipped)
+
+    def _sizes(self, batch: Any) -> list[int]:
+        """Return (rows,) the size of each row: the lengths of strings, and a constant for other values."""
+        compute, types = self._arrow.compute, self._arrow.types
+        sizes = [FIXED_BYTES * batch.num_columns] * batch.num_rows
+        for array in batch.columns:
+            column_type = array.type
+            if (
+                types.is_string(column_type)
+                or types.is_large_string(column_type)
+                or types.is_binary(column_type)
+            ):
+                lengths = compute.binary_length(array).to_pylist()
+                sizes = [size + (length or 0) for size, length in zip(sizes, lengths, strict=True)]
+        return sizes
+
+    def _rows(self, batches: list[Any], schema: Any, columns: Columns, first: int, total: int) -> BlockRows:
+        table = self._arrow.Table.from_batches(batches, schema).combine_chunks()
+        texts = [table.column(column.source).to_pylist() for column in columns.columns]
+        share = (first + table.num_rows) / max(1, total)
+        return BlockRows(first, table.num_rows, texts, share, table)
+
+
+TABLE_FORMATS: Mapping[str, Callable[[], TableFormat]] = {
+    "parquet": ParquetFormat,
+    "jsonl": JsonLinesFormat,
+    "text": TextFormat,
+}
+
+
+def find_format(
+    location: str, files: Sequence[StoredFile], name: str | None
+) -> tuple[TableFormat, list[StoredFile]]:
+    """Return the format of an input and its data files.
+
+    Files and folders whose names begin with ``_`` or ``.`` are skipped: other programs use them as markers.
+    If the input is a single file with an unknown suffix, its format is plain text.
+
+    Args:
+        location: name of the input, for messages.
+        files: all files of the input.
+        name: the format; None to infer it from the suffixes. Files of other formats are skipped.
+    """
+    if name is not None:
+        check_choice("format", name, get_args(FormatName))
+    data_files = [file for file in files if not any(part[:1] in "_." for part in file.name.split("/"))]
+    if not data_files:
+        raise DataError(f"{location}: no such file, or a folder without files")
+    formats = {file.name: _format_by_suffix(file.name) for file in data_files}
+    if len(files) == 1 and names_file(location, data_files[0]):
+        [inferred] = formats.values()
+        return TABLE_FORMATS[name or inferred or "text"](), data_files
+    inferred_names = sorted({inferred for inferred in formats.values() if inferred is not None})
+    if not inferred_names:
+        raise DataError(
+            f"{location}: unknown format: no file name ends in {', '.join(SUFFIX_FORMATS)}; the first is "
+            f"{data_files[0].name}"
+        )
+    format_list = " and ".join(inferred_names)
+    if name is None and len(inferred_names) > 1:
+        raise DataError(f"{location}: holds files of {format_list}: choose with --format {inferred_names[0]}")
+    if name is not None and name not in inferred_names:
+        raise DataError(f"{location}: holds no files of {name}, but of {format_list}")
+    selected = name or inferred_names[0]
+    return TABLE_FORMATS[selected](), [file for file in data_files if formats[file.name] == selected]
+
+
+def names_file(location: str, file: StoredFile) -> bool:
+    """Return whether a location names the file itself, not a folder that contains it."""
+    return PurePosixPath(location).name == file.name
+
+
+def _format_by_suffix(name: str) -> str | None:
+    path = PurePosixPath(name.lower())
+    return SUFFIX_FORMATS.get((path.with_suffix("") if path.suffix in COMPRESSED_SUFFIXES else path).suffix)

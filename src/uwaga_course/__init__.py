@@ -1,0 +1,6 @@
+"""Read, show and check the exercises of the course."""
+
+from uwaga_course.check import Verdict, check
+from uwaga_course.exercises import Exercise, all_exercises, find_exercise
+
+__all__ = ["Exercise", "Verdict", "all_exercises", "check", "find_exercise"]

@@ -1,0 +1,102 @@
+"""Exercises in other languages: the English exercises with translated texts.
+
+A file, such as ``docs/learn/es/exercises/03.yaml``, maps the number of an exercise to its texts. Numbers,
+tolerances and code are those of the English exercise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from uwaga.errors import SettingsError
+from uwaga.settings.parsing import StrictModel, parse
+from uwaga.settings.yaml_text import read_yaml
+from uwaga_course.exercises import Exercise, Remark
+
+
+class Texts(StrictModel):
+    """The texts of an exercise in a language, in the order of the English exercise.
+
+    ``remarks`` are those on wrong answers or, in a choice, those of the wrong options.
+    """
+
+    question: Remark
+    options: list[Remark] | None = None
+    items: list[Remark] | None = None
+    rows: list[Remark] | None = None
+    columns: list[Remark] | None = None
+    remarks: list[Remark]
+    otherwise: Remark | None = None
+    hint: Remark
+    solution: Remark
+
+
+@dataclass(frozen=True)
+class ChapterTexts:
+    """The texts of a chapter's exercises by number, and the file that they come from."""
+
+    path: Path
+    by_number: dict[str, Texts]
+
+
+@cache
+def read_texts(path: Path) -> ChapterTexts:
+    """Return the texts of a file."""
+    values = read_yaml(path)
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected a mapping of numbers of exercises to their texts")
+    texts = {str(number): parse(Texts, entry, f"{path}: {number}") for number, entry in values.items()}
+    return ChapterTexts(path, texts)
+
+
+def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
+    """Return an exercise in the language of a file."""
+    location = f"{chapter.path}: {exercise.number}"
+    texts = chapter.by_number.get(exercise.number)
+    if texts is None:
+        raise SettingsError(f"{location} is missing")
+    values = exercise.model_dump(exclude_none=True)
+    english = _english_texts(values)
+    translated = texts.model_dump(exclude_none=True)
+    if english.keys() != translated.keys():
+        missing = "".join(f"; {key} is missing" for key in english.keys() - translated.keys())
+        extra = "".join(f"; {key} does not belong there" for key in translated.keys() - english.keys())
+        raise SettingsError(f"{location}{missing}{extra}")
+    for key, text in english.items():
+        if isinstance(text, list) and len(text) != len(translated[key]):
+            raise SettingsError(
+                f"{location}: {key} has {len(translated[key])} entries, {len(text)} in English"
+            )
+    return type(exercise).model_validate(_with_texts(values, translated))
+
+
+def _english_texts(values: dict[str, Any]) -> dict[str, str | list[str]]:
+    names = ("question", "items", "rows", "columns", "otherwise", "hint", "solution")
+    texts: dict[str, Any] = {name: values[name] for name in names if name in values}
+    with_remarks = values.get("wrong", values.get("options", ()))
+    texts["remarks"] = [entry["remark"] for entry in with_remarks if "remark" in entry]
+    if "options" in values:
+        texts["options"] = [option["text"] for option in values["options"]]
+    return texts
+
+
+def _with_texts(values: dict[str, Any], translated: dict[str, Any]) -> dict[str, Any]:
+    remarks = iter(translated["remarks"])
+    translation = values | {key: text for key, text in translated.items() if key in values}
+    if "options" in values:
+        translation["options"] = [
+            option | {"text": text} | ({"remark": next(remarks)} if "remark" in option else {})
+            for option, text in zip(values["options"], translated["options"], strict=True)
+        ]
+        return translation
+    translation["wrong"] = [mistake | {"remark": next(remarks)} for mistake in values["wrong"]]
+    if "items" in values:
+        item_texts = dict(zip(values["items"], translated["items"], strict=True))
+        translation["wrong"] = [
+            mistake | {"answer": [item_texts[item] for item in mistake["answer"]]}
+            for mistake in translation["wrong"]
+        ]
+    return translation

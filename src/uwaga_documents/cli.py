@@ -1,0 +1,170 @@
+"""``uwaga translate-file``: translate a document from file to file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from uwaga.cli import options
+from uwaga.cli.lines import DEMONSTRATION
+from uwaga.cli.loading import load_for_sample
+from uwaga.cli.option_groups import Group, option_groups
+from uwaga.errors import SettingsError
+from uwaga.languages.detection import AUTO
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.request import Request
+
+if TYPE_CHECKING:
+    from uwaga_documents import DocumentReport
+
+MAX_PRINTED_DOUBTS = 5
+"""Number of doubtful translations to print."""
+SAMPLE_TEXTS = 200
+"""Number of texts used to detect the language of a document."""
+
+Document = Annotated[Path, typer.Argument(help="The document to translate.")]
+Target = Annotated[
+    Path,
+    typer.Argument(
+        help="The translated document, written atomically. Rerun the same command to resume an interrupted "
+        "run."
+    ),
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--format", help="The format, such as markdown.", show_default="by file name"),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Encoding of a text file that doesn't declare one.", show_default="utf-8"),
+]
+Keys = Annotated[
+    str | None,
+    typer.Option(
+        help="For messages in JSON or YAML: only these keys, comma-separated: title,menu.*.",
+        show_default="all",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="For CSV and TSV: the columns to translate, comma-separated: title,description."),
+]
+Retranslate = Annotated[
+    bool,
+    typer.Option(
+        "--retranslate", help="For PO and XLIFF: also retranslate entries that already have a translation."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
+
+RequestValues = Annotated[
+    dict[str, Any], Group(Request, without=("format", "prefix", "ignore_tags", "on_error"))
+]
+Search = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=("nbest", "attention", "entropy", "alignment"),
+        help={"coverage": "Report every omitted word, which takes 3 to 16 times as long, or none"},
+        unset={"coverage": "those that are not clearly aligned"},
+    ),
+]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=options.LOAD_HELP)]
+
+
+EXAMPLES = """
+        uwaga translate-file README.md README.de.md
+
+        uwaga translate-file report.docx bericht.docx --from en --to de
+
+        uwaga translate-file messages.pot de.po --to de
+
+        uwaga translate-file en.json de.json --keys title,menu.*
+
+        uwaga translate-file manual.html anleitung.html --glossary terms.tsv
+
+        uwaga translate-file products.csv produkte.csv --columns title,description
+"""
+
+
+@option_groups
+@options.examples(EXAMPLES)
+def translate_file(
+    document: Document,
+    output: Target,
+    format_: FormatName = None,
+    encoding: Encoding = None,
+    keys: Keys = None,
+    columns: Columns = None,
+    retranslate: Retranslate = False,
+    force: Force = False,
+    model: options.Models = None,
+    via: options.Via = None,
+    *,
+    request: RequestValues,
+    search: Search,
+    load: Load,
+) -> None:
+    """Translate a document, preserving layout, markup and placeholders.
+
+    txt, Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB and YAML messages, CSV,
+    docx, pptx, xlsx, OpenDocument and EPUB.
+    """
+    from uwaga.cli.meter import texts_meter
+    from uwaga_documents import DocumentOptions, document_job, job_texts
+    from uwaga_documents.translating import translate_file as run
+
+    # Errors of the document are reported before a model is loaded.
+    source = load.source
+    document_options = DocumentOptions(
+        encoding, _split_names(keys), _split_names(columns), retranslate, source, load.target
+    )
+    job = document_job(document, output, format_, document_options)
+    if output.exists() and not force:
+        raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
+    sample: list[str] = []
+    if source == AUTO:
+        sample = list(islice(job_texts(job), SAMPLE_TEXTS))
+        document_options = replace(document_options, source=None)
+    translator, bundled = load_for_sample(model, load, via, sample, is_document=True)
+    if bundled:
+        typer.echo(DEMONSTRATION, err=True)
+    search.setdefault("coverage", "unaligned")
+    with texts_meter(document.name) as progress:
+        report = run(
+            translator,
+            document,
+            output,
+            format=format_,
+            options=document_options,
+            request=Request("", search=search, **request),
+            progress=progress,
+        )
+    _report_doubts(report)
+    resumed = f", {report.resumed} of them in an earlier run" if report.resumed else ""
+    if sys.stderr.isatty() or resumed:
+        typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
+
+
+def _report_doubts(report: DocumentReport) -> None:
+    """Print the number of doubtful translations, and the first few with the reasons."""
+    from uwaga.results.translation import shorten
+
+    if not report.doubtful:
+        return
+    count, more = len(report.doubtful), len(report.doubtful) - MAX_PRINTED_DOUBTS
+    typer.echo(f"warning: {count} of {report.texts} translations may be wrong:", err=True)
+    for doubt in report.doubtful[:MAX_PRINTED_DOUBTS]:
+        typer.echo(f"  text {doubt.number}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
+    if more > 0:
+        typer.echo(f"  and {more} more", err=True)
+
+
+def _split_names(names: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (names or "").split(",") if name.strip())

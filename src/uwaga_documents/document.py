@@ -1,0 +1,150 @@
+"""The arguments and results of document readers, and the registry of formats."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from uwaga.errors import SettingsError
+from uwaga.files.zip import Archive
+from uwaga.markup.units import Piece
+from uwaga.plugins import Registry
+
+MAX_DOCUMENT_BYTES = 1 << 28
+"""Maximum bytes of a document, or of an unpacked member of an archive."""
+
+
+@dataclass(frozen=True)
+class DocumentOptions:
+    """Options of a document, apart from those of its translation.
+
+    Attributes:
+        encoding: the encoding of a text file that does not declare one; None for UTF-8.
+        keys: for messages in JSON and YAML, the keys to translate; empty for all. ``title`` is every key of
+            that name, ``menu.file.*`` a path, in which ``*`` is any key.
+        columns: for CSV and TSV, the names of the columns to translate.
+        retranslate: for PO and XLIFF, whether to translate entries that have a translation.
+        source: the source language, if known.
+        target: the target language, if known.
+        largest: maximum bytes of an unpacked member of an archive, such as the text of a ``.docx``.
+    """
+
+    encoding: str | None = None
+    keys: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    retranslate: bool = False
+    source: str | None = None
+    target: str | None = None
+    largest: int = MAX_DOCUMENT_BYTES
+
+
+@dataclass(frozen=True)
+class DocumentSource:
+    """The raw content of a document or of a member of an archive.
+
+    Attributes:
+        name: the name for messages.
+        content: the bytes.
+        options: the user's options.
+    """
+
+    name: str
+    content: bytes
+    options: DocumentOptions = field(default_factory=DocumentOptions)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A document that has been read.
+
+    Attributes:
+        pieces: the pieces of the complete document, in order; units are created on demand.
+        encoding: the encoding of the document.
+        errors: how to encode a character that the encoding lacks: ``xmlcharrefreplace`` if the format has
+            character references, else ``strict``.
+        mark: the byte order mark, or empty.
+    """
+
+    pieces: Iterable[Piece]
+    encoding: str = "utf-8"
+    errors: str = "strict"
+    mark: bytes = b""
+
+    def encoder(self) -> codecs.IncrementalEncoder:
+        """Return an encoder for the text of the pieces."""
+        return codecs.getincrementalencoder(self.encoding)(self.errors)
+
+
+Reader = Callable[[DocumentSource], Reading]
+
+
+@dataclass(frozen=True)
+class DocumentFormat:
+    """A format of documents, with either ``read`` or ``members``.
+
+    Attributes:
+        name: the name for ``--format``.
+        suffixes: the suffixes of file names, in lower case; one without a dot is a complete name.
+        read: reads a file.
+        members: for zip archives: returns the members with text, and their readers.
+        check: checks the options before a file is read.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Reader | None = None
+    members: Callable[[Archive], Mapping[str, Reader]] | None = None
+    check: Callable[[DocumentOptions], None] | None = None
+
+
+DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
+    "document format",
+    "uwaga.document_formats",
+    {
+        "android": "uwaga_documents.formats.android:FORMAT",
+        "arb": "uwaga_documents.formats.json:ARB",
+        "csv": "uwaga_documents.formats.csv:FORMAT",
+        "docx": "uwaga_documents.formats.office:DOCX",
+        "epub": "uwaga_documents.formats.html:EPUB",
+        "html": "uwaga_documents.formats.html:HTML",
+        "json": "uwaga_documents.formats.json:JSON",
+        "markdown": "uwaga_documents.formats.markdown:FORMAT",
+        "odt": "uwaga_documents.formats.odt:FORMAT",
+        "po": "uwaga_documents.formats.po:FORMAT",
+        "pptx": "uwaga_documents.formats.office:PPTX",
+        "srt": "uwaga_documents.formats.subtitles:SRT",
+        "strings": "uwaga_documents.formats.apple:STRINGS",
+        "stringsdict": "uwaga_documents.formats.apple:STRINGSDICT",
+        "txt": "uwaga_documents.formats.txt:FORMAT",
+        "vtt": "uwaga_documents.formats.subtitles:VTT",
+        "xliff": "uwaga_documents.formats.xliff:FORMAT",
+        "xlsx": "uwaga_documents.formats.office:XLSX",
+        "yaml": "uwaga_documents.formats.yaml:FORMAT",
+    },
+)
+"""The formats by name. Optional libraries are imported only when a document is read."""
+
+
+def find_format(path: Path, name: str | None = None) -> DocumentFormat:
+    """Return the format of a file by the name of the format, or else by the file name.
+
+    Raises:
+        SettingsError: there is no format of that name, or the file type is unknown.
+    """
+    if name is not None:
+        return DOCUMENT_FORMATS.find(name)
+    lower_name = path.name.lower()
+    matches = [
+        (len(suffix), format_)
+        for format_ in DOCUMENT_FORMATS.values()
+        for suffix in format_.suffixes
+        if (lower_name.endswith(suffix) if suffix.startswith(".") else lower_name == suffix)
+    ]
+    if not matches:
+        raise SettingsError(
+            f"{path}: unknown file type {path.suffix!r}; supported: {', '.join(sorted(DOCUMENT_FORMATS))} "
+            "(use --format to override)"
+        )
+    return max(matches, key=lambda pair: pair[0])[1]

@@ -1,0 +1,1 @@
+"""The readers of document formats; :mod:`uwaga_documents.document` lists them."""

@@ -1,0 +1,142 @@
+"""Apple's .strings and .stringsdict: pairs of keys and values, or property lists in XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from uwaga.errors import DataError
+from uwaga.markup.units import Piece
+from uwaga.markup.xml import escape, unescape, xml_tokens
+from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.encodings import decode_text, marked_encoding, xml_text
+from uwaga_documents.messages import PLURAL_CATEGORIES, message_unit
+
+CDATA, CDATA_END = "<![CDATA[", "]]>"
+
+
+def read_property_list(source: DocumentSource, is_displayed: Callable[[str], bool]) -> Reading:
+    """Read the strings of a property list.
+
+    Args:
+        source: the file.
+        is_displayed: returns for a raw key whether its string is displayed.
+    """
+    text, encoding, mark = xml_text(source)
+    if "<plist" not in text:
+        raise DataError(f"{source.name}: not a property list in XML; convert it with plutil -convert xml1")
+    return Reading(_list_pieces(text, is_displayed), encoding, "xmlcharrefreplace", mark)
+
+
+def _list_pieces(text: str, is_displayed: Callable[[str], bool]) -> Iterator[Piece]:
+    position, element = 0, ""
+    keys = [""]  # of the open dictionaries and arrays; all strings of an array have its key
+    for token in xml_tokens(text):
+        raw = text[token.start : token.end]
+        if token.kind == "open":
+            element = token.name
+            if element in ("dict", "array"):
+                keys.append(keys[-1] if element == "array" else "")
+        elif token.kind == "close":
+            element = ""
+            if token.name in ("dict", "array") and len(keys) > 1:
+                keys.pop()
+        elif token.kind in ("text", "cdata") and element == "key":
+            keys[-1] = raw.removeprefix(CDATA).removesuffix(CDATA_END)
+        elif token.kind in ("text", "cdata") and element == "string" and is_displayed(keys[-1]):
+            yield text[position : token.start]
+            yield _string(raw, token.kind == "cdata")
+            position = token.end
+    yield text[position:]
+
+
+def _string(raw: str, is_data: bool) -> Piece:
+    content = raw[len(CDATA) : -len(CDATA_END)] if is_data else raw
+    # A text that is only a variable such as %#@files@ is copied.
+    if content.startswith("%#@") and content.endswith("@") and content.count("@") == 2:
+        return raw
+    if is_data:
+        return message_unit(raw, content, _write_data)
+    return message_unit(raw, unescape(raw), escape)
+
+
+def _write_data(text: str) -> str:
+    """Write a CDATA section, which is split in two at an end marker in the text."""
+    split = f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}"
+    return f"{CDATA}{text.replace(CDATA_END, split)}{CDATA_END}"
+
+
+SPACE = re.compile(r"(?:\s++|/\*.*?\*/|//[^\n]*+)*", re.DOTALL)
+KEY = re.compile(r'"((?>(?:[^"\\]++|\\.)*))"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
+EQUALS = re.compile(r"\s*=\s*")
+VALUE = re.compile(r'"((?>(?:[^"\\]++|\\.)*))"', re.DOTALL)
+ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(.))", re.DOTALL)
+BINARY = b"bplist"
+ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def read_strings(source: DocumentSource) -> Reading:
+    """Read the values of a file of key-value pairs."""
+    if source.content.startswith(BINARY):
+        raise DataError(f"{source.name}: a binary property list; convert it with plutil -convert xml1")
+    encoding = source.options.encoding
+    if encoding is None and marked_encoding(source.content)[1] is None and b"\0" in source.content[:2]:
+        encoding = "utf-16-be" if source.content[:1] == b"\0" else "utf-16-le"
+    text, encoding, mark = decode_text(source.content, encoding, source.name)
+    if text.lstrip().startswith("<"):
+        return read_property_list(source, lambda key: True)
+    return Reading(_pair_pieces(text, source.name), encoding, mark=mark)
+
+
+def _pair_pieces(text: str, location: str) -> Iterator[Piece]:
+    position = copied = 0
+    while True:
+        position = _match_end(SPACE, text, position)
+        if position == len(text):
+            break
+        key = KEY.match(text, position)
+        equals = EQUALS.match(text, key.end()) if key else None
+        end = _match_end(SPACE, text, key.end()) if key else position
+        if key and equals is None and text[end : end + 1] == ";":
+            position = end + 1  # a key without a value
+            continue
+        value = VALUE.match(text, _match_end(SPACE, text, equals.end())) if equals else None
+        end = _match_end(SPACE, text, value.end()) if value else position
+        if value is None or text[end : end + 1] != ";":
+            line = text.count("\n", 0, position) + 1
+            raise DataError(f'{location}: line {line}: expected a pair such as "key" = "value";')
+        yield text[copied : value.start(1)]
+        yield message_unit(value[1], _unescape(value[1]), _write)
+        copied, position = value.end(1), end + 1
+    yield text[copied:]
+
+
+def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return match.end() if match else position
+
+
+def _unescape(raw: str) -> str:
+    def character_of(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else ESCAPED_CHARACTERS.get(match[2], match[2])
+
+    return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
+
+
+def _write(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+STRINGS = DocumentFormat("strings", (".strings",), read_strings)
+
+
+DISPLAYED_KEYS = frozenset((*PLURAL_CATEGORIES, "NSStringLocalizedFormatKey"))
+
+
+def read_stringsdict(source: DocumentSource) -> Reading:
+    """Read the plural forms in a property list."""
+    return read_property_list(source, DISPLAYED_KEYS.__contains__)
+
+
+STRINGSDICT = DocumentFormat("stringsdict", (".stringsdict",), read_stringsdict)

@@ -1,0 +1,101 @@
+"""CSV and TSV with a header line: the columns selected by the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.markup.units import Piece
+from uwaga_documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
+from uwaga_documents.encodings import decode_text
+from uwaga_documents.messages import message_unit
+
+SEPARATORS = ",;\t|"
+
+
+def check(options: DocumentOptions) -> None:
+    """Check that a column is selected."""
+    if not options.columns:
+        raise SettingsError("choose the columns to translate with --columns title,description")
+
+
+def read(source: DocumentSource) -> Reading:
+    """Read the cells of the selected columns."""
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    header = next(iter(text.splitlines()), "")
+    separator = max(SEPARATORS, key=header.count) if not source.name.lower().endswith(".tsv") else "\t"
+    if header.count(separator) == 0:
+        separator = ","
+    return Reading(_pieces(text, separator, source), encoding, mark=mark)
+
+
+def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece]:
+    rows = _rows(text, separator, source.name)
+    names = [_value(text[start:end]) for start, end in next(rows, [])]
+    columns = _selected_columns(names, source)
+    position = 0
+    for row in rows:
+        if len(row) != len(names) and row != [(row[0][0], row[0][0])]:
+            line = text.count("\n", 0, row[0][0]) + 1
+            raise DataError(f"{source.name}: line {line} has {len(row)} cells, the first line {len(names)}")
+        for column, (start, end) in enumerate(row):
+            if column in columns:
+                yield text[position:start]
+                raw = text[start:end]
+                yield message_unit(raw, _value(raw), _CellWriter(raw, separator))
+                position = end
+    yield text[position:]
+
+
+def _selected_columns(names: Sequence[str], source: DocumentSource) -> frozenset[int]:
+    for name in source.options.columns:
+        if name not in names:
+            raise SettingsError(
+                f"{source.name}: has no column {quoted(name)}; its columns are {', '.join(names)[:200]}"
+            )
+    return frozenset(index for index, name in enumerate(names) if name in source.options.columns)
+
+
+def _rows(text: str, separator: str, location: str) -> Iterator[list[tuple[int, int]]]:
+    """Yield the spans of the cells of each row, quotes included."""
+    cell = re.compile(
+        rf'("(?>(?:[^"]++|"")*)"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
+    )
+    position, row = 0, list[tuple[int, int]]()
+    while position < len(text) or row:
+        match = cell.match(text, position)
+        if match is None:
+            line = text.count("\n", 0, position) + 1
+            raise DataError(
+                f"{location}: line {line}: a quote that is never closed, or text after a closing quote"
+            )
+        row.append(match.span(1))
+        position = match.end()
+        if match[2] != separator:
+            yield row
+            row = []
+        if match[2] == "":
+            break
+
+
+def _value(raw: str) -> str:
+    return raw[1:-1].replace('""', '"') if raw.startswith('"') else raw
+
+
+class _CellWriter:
+    """Writes a cell, with quotes if the source has them or they are necessary."""
+
+    def __init__(self, raw: str, separator: str) -> None:
+        self._raw, self._separator = raw, separator
+
+    def __call__(self, text: str) -> str:
+        needs_quotes = text.startswith('"') or any(
+            special in text for special in (self._separator, "\n", "\r", '"')
+        )
+        if not needs_quotes and not self._raw.startswith('"'):
+            return text
+        return '"' + text.replace('"', '""') + '"'
+
+
+FORMAT = DocumentFormat("csv", (".csv", ".tsv"), read, check=check)

@@ -1,0 +1,66 @@
+"""HTML pages, malformed ones included, and EPUB books."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from uwaga.errors import DataError
+from uwaga.files.zip import Archive
+from uwaga.markup.html import html_pieces
+from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.xml import Element, content_pieces, unescape, write_xml
+from uwaga_documents.document import DocumentFormat, DocumentSource, Reader, Reading
+from uwaga_documents.encodings import html_text, xml_reader
+from uwaga_documents.language import html_in_target
+
+
+def read_html(source: DocumentSource) -> Reading:
+    """Read the texts of a page's blocks and of attributes with text for readers."""
+    text, encoding, mark = html_text(source)
+    return Reading(html_pieces(html_in_target(text, source.options)), encoding, "xmlcharrefreplace", mark)
+
+
+HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
+
+
+PAGE_SUFFIXES = (".xhtml", ".html", ".htm")
+CONTAINER = "META-INF/container.xml"
+ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"'<]*\.x?html?[\"']")
+
+
+def members(archive: Archive) -> Mapping[str, Reader]:
+    """Return the members of a book that hold text: pages, contents, title and description."""
+    if CONTAINER not in archive:
+        raise DataError(f"{archive.path}: not an EPUB book: the archive lacks {CONTAINER}")
+    encryption = "META-INF/encryption.xml"
+    if encryption in archive and ENCRYPTED.search(archive.read(encryption)):
+        raise DataError(f"{archive.path}: its pages are encrypted (DRM)")
+    readers: dict[str, Reader] = {}
+    for name in archive.names:
+        if name.lower().endswith(PAGE_SUFFIXES):
+            readers[name] = _page
+        elif name.lower().endswith(".ncx"):
+            readers[name] = xml_reader(lambda text: _elements(text, ("text",)))
+        elif name.lower().endswith(".opf"):
+            readers[name] = xml_reader(lambda text: _elements(text, ("dc:title", "dc:description")))
+    return readers
+
+
+def _page(source: DocumentSource) -> Reading:
+    if b"<!ENTITY" in source.content:
+        raise DataError(
+            f"{source.name}: declares entities, which are never followed; write the text itself instead"
+        )
+    return read_html(source)
+
+
+def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
+    def read(element: Element) -> Iterator[Piece]:
+        raw = element.content(text)
+        yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
+
+    return content_pieces(text, names, read)
+
+
+EPUB = DocumentFormat("epub", (".epub",), members=members)

@@ -1,0 +1,183 @@
+"""JSON files of messages, such as those of i18next and Chrome, and ARB, the messages of Flutter.
+
+Values are replaced in place, so that the layout of the file is preserved.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from uwaga.errors import DataError
+from uwaga.markup.units import Piece
+from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.encodings import decode_text
+from uwaga_documents.language import target_code
+from uwaga_documents.messages import (
+    PLURAL_CATEGORIES,
+    KeyChoice,
+    KeyPath,
+    PluralMember,
+    member_pieces,
+    message_unit,
+)
+
+PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(PLURAL_CATEGORIES)})", re.DOTALL)
+"""A key of i18next for one form of a plural."""
+ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
+TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]', re.DOTALL)
+
+
+class JsonText(NamedTuple):
+    """A string value.
+
+    Attributes:
+        start: position of its opening quote.
+        end: position after its closing quote.
+        key: its key, or its index in a list.
+        key_start: start of its key, or in a list of the last key before it.
+        parent: the number of its object or list, from 1; 0 for none.
+        top: the first key of its path.
+        selected: whether its key is among those to translate.
+    """
+
+    start: int
+    end: int
+    key: str
+    key_start: int
+    parent: int
+    top: str
+    selected: bool
+
+
+def read_json(source: DocumentSource) -> Reading:
+    """Read the string values of a file, or those with selected keys.
+
+    Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and the target
+    language becomes the root of a file whose only root is the source language, as in i18n-js.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    pieces = _pieces(text, source, lambda value: value.selected, source.options.target)
+    return Reading(_root_in_target(text, pieces, source), encoding, mark=mark)
+
+
+def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) -> Iterator[Piece]:
+    first_piece = next(pieces, "")
+    root = ROOT.match(first_piece) if isinstance(first_piece, str) else None
+    if root and len(json.loads(text)) == 1 and isinstance(first_piece, str):
+        first_piece = root[1] + target_code(root[2], source.options) + first_piece[root.end() :]
+    yield first_piece
+    yield from pieces
+
+
+def read_arb(source: DocumentSource) -> Reading:
+    """Read the messages of a file, without the keys with ``@`` that describe them.
+
+    ``@@locale`` becomes the target language, if that is known.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    check_json(text, source.name)
+    if source.options.target:
+        text = _with_locale(text, source.options.target)
+    pieces = _pieces(text, source, lambda value: value.selected and not value.top.startswith("@"), None)
+    return Reading(pieces, encoding, mark=mark)
+
+
+def _with_locale(text: str, target: str) -> str:
+    for value in json_texts(text, KeyChoice(()).root):
+        if value.key == value.top == "@@locale" and value.parent == 1:
+            return text[: value.start] + json.dumps(target.replace("-", "_")) + text[value.end :]
+    return text
+
+
+def check_json(text: str, location: str) -> None:
+    """Check that a text is JSON."""
+    try:
+        json.loads(text, object_pairs_hook=lambda pairs: None)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{location}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise DataError(f"{location}: nested too deeply for a file of messages") from None
+    except ValueError as error:
+        raise DataError(f"{location}: {str(error)[:100]}") from None
+
+
+def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
+    """Yield the string values of a valid document, in order."""
+    stack: list[_Container] = []
+    containers = key_start = 0
+    for token in TOKEN.finditer(text):
+        symbol = token[0]
+        if symbol in "{[":
+            path = stack[-1].path.child(stack[-1].key) if stack else root
+            containers += 1
+            stack.append(_Container(path, containers, symbol == "{"))
+        elif symbol in "}]":
+            stack.pop()
+        elif symbol == ",":
+            stack[-1].next()
+        elif symbol == ":":
+            stack[-1].expects_key = False
+        elif stack and stack[-1].expects_key:
+            stack[-1].key, key_start = str(json.loads(symbol)), token.start()
+        elif stack:
+            container = stack[-1]
+            selected = container.path.child(container.key).selected
+            yield JsonText(*token.span(), container.key, key_start, container.number, stack[0].key, selected)
+        else:
+            yield JsonText(*token.span(), "", 0, 0, "", root.selected)
+
+
+class _Container:
+    """An open object or list, and the current key or index."""
+
+    def __init__(self, path: KeyPath, number: int, is_object: bool) -> None:
+        self.path, self.number = path, number
+        self.expects_key = is_object
+        self.key = "" if is_object else "0"
+        self._index = None if is_object else 0
+
+    def next(self) -> None:
+        """Advance to the next member."""
+        if self._index is None:
+            self.expects_key = True
+        else:
+            self._index += 1
+            self.key = str(self._index)
+
+
+def _pieces(
+    text: str, source: DocumentSource, is_translated: Callable[[JsonText], bool], target: str | None
+) -> Iterator[Piece]:
+    """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None."""
+    check_json(text, source.name)
+    values = ((_stem(value), value) for value in json_texts(text, KeyChoice(source.options.keys).root))
+    groups = (
+        (stem is not None, [_member(text, value, category) for (_, category), value in group])
+        for stem, group in groupby(
+            ((stem, value) for stem, value in values if is_translated(value)), lambda pair: pair[0][0]
+        )
+    )
+    yield from member_pieces(text, groups, target)
+
+
+def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
+    """Return the common part of the keys of a plural, and the category; (None, "") for other keys."""
+    match = PLURAL.fullmatch(value.key)
+    return (None, "") if match is None else ((value.parent, match[1]), match[2])
+
+
+def _member(text: str, value: JsonText, category: str) -> PluralMember:
+    raw = text[value.start : value.end]
+    ascii_only = raw.isascii() and "\\u" in raw
+    piece = message_unit(
+        raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only)
+    )
+    return PluralMember(category, value.key_start, value.start, value.end, piece)
+
+
+JSON = DocumentFormat("json", (".json",), read_json)
+ARB = DocumentFormat("arb", (".arb",), read_arb)

@@ -1,0 +1,329 @@
+"""SubRip (.srt) and WebVTT (.vtt): a sentence in several cues is translated as one text.
+
+Numbers, times, settings, notes and styles are copied. The translation of a sentence is divided among its cues
+in proportion to the lengths of their source texts.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from uwaga.errors import DataError
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.inline import join_parts, paired_tags
+from uwaga.markup.units import Piece, Unit, balance_tags, text_unit, translatable, trim
+from uwaga.markup.wrapping import balance
+from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.encodings import decode_text
+
+LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+LINE_END = re.compile(r"\r\n|\n|\r|<[bB][rR]\s*/?>|\\N")
+"""Includes ``<br>``, and ``\\N`` of other subtitle formats, which players display as line ends."""
+SRT_TIMES = re.compile(
+    r"[ \t]*(\d{1,9}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[ \t]*-->[ \t]*"
+    r"(\d{1,9}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
+)
+VTT_TIMES = re.compile(
+    r"[ \t]*(?:(\d{1,9}):)?(\d{2}):(\d{2})\.(\d{3})[ \t]+-->[ \t]+(?:(\d{1,9}):)?(\d{2}):(\d{2})\.(\d{3})"
+)
+TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
+NAME = re.compile(r"[<{]/?([A-Za-z]+)")
+SENTENCE_END = frozenset(".!?…:;♪♫。！？」])")
+CLOSING_PUNCTUATION = "\"'”’»)]"
+MAX_GAP = 2000
+"""Maximum milliseconds between two cues of a sentence."""
+MAX_SENTENCE_CUES = 8
+"""Maximum cues of a sentence."""
+LINE_WIDTH = 42
+"""Maximum characters of a line (Netflix Timed Text Style Guide)."""
+SPEAKER = re.compile(r"[ \t]*(?:<[^>]*>)*[-–—][ \t]?")
+AFTER_CLAUSE = re.compile(r"[,;:.!?…][\"'”’»)]*+(?= )")
+
+
+class Cue(NamedTuple):
+    """A cue: the span of its text, and its times in milliseconds."""
+
+    start: int
+    end: int
+    begins: int
+    ends: int
+
+
+def read_srt(source: DocumentSource) -> Reading:
+    """Read a SubRip file."""
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    cues = list(_cues(text, SRT_TIMES, numbered=True))
+    if text.strip() and not cues:
+        raise DataError(f"{source.name}: holds no time such as 00:00:01,000 --> 00:00:02,000: is it SubRip?")
+    return Reading(_pieces(text, _with_text(text, cues), escaped=False), encoding, mark=mark)
+
+
+def read_vtt(source: DocumentSource) -> Reading:
+    """Read a WebVTT file."""
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    if not text.startswith("WEBVTT"):
+        raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
+    cues = _cues(text, VTT_TIMES, numbered=False)
+    return Reading(_pieces(text, _with_text(text, cues), escaped=True), encoding, mark=mark)
+
+
+def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]:
+    """Yield the cues of a file; the text of one ends at a blank line, or before the next cue.
+
+    Args:
+        text: the file.
+        times: the pattern of a line with times.
+        numbered: whether a line with a number precedes that line.
+    """
+    times_of_cue: tuple[int, int] | None = None
+    start = end = previous_end = 0  # of the text; where it ends without its last line
+    last_is_number = False  # whether its last line is a number
+    for line in LINE.finditer(text):
+        match = times.match(line[1])
+        if times_of_cue is not None and (match or not line[1].strip(" \t")):
+            yield Cue(start, previous_end if match and numbered and last_is_number else end, *times_of_cue)
+            times_of_cue = None
+        if match:
+            parts = [int(part or 0) for part in match.groups()]
+            times_of_cue = _milliseconds(parts[:4]), _milliseconds(parts[4:])
+            start = end = previous_end = line.end()
+            last_is_number = False
+        elif times_of_cue is not None:
+            previous_end, end = end, line.end(1)
+            last_is_number = line[1].strip(" \t").isdecimal()
+    if times_of_cue is not None:
+        yield Cue(start, end, *times_of_cue)
+
+
+def _milliseconds(parts: list[int]) -> int:
+    hours, minutes, seconds, milliseconds = parts
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
+
+
+def _with_text(text: str, cues: Iterator[Cue] | Sequence[Cue]) -> list[Cue]:
+    return [cue for cue in cues if text[cue.start : cue.end].strip()]
+
+
+def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
+    """Yield the pieces of a file.
+
+    Args:
+        text: the file.
+        cues: the cues with text, in order.
+        escaped: whether ``&amp;`` stands for ``&``, as in WebVTT.
+    """
+    position = 0
+    for group in _sentences(text, cues):
+        yield text[position : group[0].start]
+        yield from (
+            _speaker_pieces(text, group[0], escaped) if len(group) == 1 else [_unit(text, group, escaped)]
+        )
+        position = group[-1].end
+    yield text[position:]
+
+
+def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
+    """Yield groups of cues, each of one or more sentences of which the last ends with a cue."""
+    group: list[Cue] = []
+    for cue in cues:
+        words = text[cue.start : cue.end]
+        has_speaker = bool(SPEAKER.match(words))
+        if group and (
+            has_speaker or len(group) >= MAX_SENTENCE_CUES or cue.begins - group[-1].ends > MAX_GAP
+        ):
+            yield group
+            group = []
+        group.append(cue)
+        if has_speaker or _ends_sentence(TAG.sub("", words).rstrip()):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _ends_sentence(words: str) -> bool:
+    stripped = words.rstrip(CLOSING_PUNCTUATION)
+    return stripped[-1:] in SENTENCE_END or not SENTENCE_END.isdisjoint(words[len(stripped) :])
+
+
+def _speaker_pieces(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
+    """Yield the pieces of a single cue: a unit, or a unit for each line if several people speak."""
+    raw = text[cue.start : cue.end]
+    lines = re.split(f"({LINE_END.pattern})", raw)
+    if sum(bool(SPEAKER.match(line)) for line in lines[::2]) < 2:
+        yield _unit(text, [cue], escaped)
+        return
+    for line, end in zip(lines[::2], [*lines[1::2], ""], strict=True):
+        dash = SPEAKER.match(line)
+        prefix = dash[0] if dash and "<" not in dash[0] else ""
+        yield prefix
+        yield text_unit(
+            line[len(prefix) :], _read(line[len(prefix) :], escaped), lambda inline: _write(inline, escaped)
+        )
+        yield end
+
+
+def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
+    raw = text[group[0].start : group[-1].end]
+    inlines = [_read(text[cue.start : cue.end], escaped) for cue in group]
+    inline = balance_tags(_join_cues(inlines))
+    _, core, _ = trim(inline)
+    if not translatable(core):
+        return raw
+    between = [text[cue.end : following.start] for cue, following in pairwise(group)]
+    shares = [max(1, len(plain_text(inline_).strip())) for inline_ in inlines]
+    line_ends = [LINE_END.findall(text[cue.start : cue.end].strip()) for cue in group]
+    preceding = LINE_END.findall(text, max(0, group[0].start - 2), group[0].start)
+    line_end = next((cue_ends[0] for cue_ends in line_ends if cue_ends), preceding[0] if preceding else "\n")
+
+    def write(translated: Sequence[Inline]) -> str:
+        parts = _divide(translated[0], shares)
+        written = [
+            _write_lines(part, len(cue_ends) + 1, line_end, escaped)
+            for part, cue_ends in zip(parts, line_ends, strict=True)
+        ]
+        return "".join(cue_text + gap for cue_text, gap in zip(written, [*between, ""], strict=True))
+
+    return Unit((core,), write, raw)
+
+
+def _read(raw: str, escaped: bool) -> Inline:
+    """Return the text of a cue, with its lines joined by spaces."""
+    parts: list[str | Tag] = []
+    position = 0
+    for match in TAG.finditer(raw):
+        parts.append(_words(raw[position : match.start()], escaped))
+        tag = match[0]
+        if NAME.match(tag) is None or tag.startswith("{\\"):
+            parts.append(Tag("void", tag))
+        else:
+            parts.append(Tag("close" if tag[1] == "/" else "open", tag))
+        position = match.end()
+    parts.append(_words(raw[position:], escaped))
+    return join_parts(parts)
+
+
+def _words(raw: str, escaped: bool) -> str:
+    lines = LINE_END.split(raw)
+    if len(lines) > 1:
+        inner = [line.strip(" \t") for line in lines[1:-1]]
+        raw = " ".join([lines[0].rstrip(" \t"), *inner, lines[-1].lstrip(" \t")])
+    return html.unescape(raw) if escaped else raw
+
+
+def _join_cues(inlines: Sequence[Inline]) -> Inline:
+    """Join cues into one text; a tag closed at the end of a cue and reopened in the next stays open."""
+    parts: list[str | Tag] = []
+    for inline in inlines:
+        _, core, _ = trim(inline)
+        first = 0
+        while parts and first < len(core) and _reopens(parts[-1], core[first]):
+            parts.pop()
+            first += 1
+        parts += ([" "] if parts else []) + list(core[first:])
+    return join_parts(parts)
+
+
+def _reopens(end: str | Tag, start: str | Tag) -> bool:
+    if isinstance(end, str) or isinstance(start, str) or (end.kind, start.kind) != ("close", "open"):
+        return False
+    first, second = NAME.match(end.raw), NAME.match(start.raw)
+    return first is not None and second is not None and first[1] == second[1]
+
+
+def _divide(inline: Inline, shares: Sequence[int]) -> list[Inline]:
+    """Divide a text among cues in proportion to ``shares``; open tags are closed and opened again."""
+    text = "".join(part for part in inline if isinstance(part, str))
+    parts = _split(inline, _choose_cuts(text, shares))
+    return [*parts, *([("…",)] * (len(shares) - len(parts)))]
+
+
+def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
+    """Choose where to cut a text: between words, close to the shares, preferably after a clause."""
+    spaces = [match.start() for match in re.finditer(r" +", text) if 0 < match.start() < len(text) - 1]
+    clauses = {match.end() for match in AFTER_CLAUSE.finditer(text)}
+    if not spaces and not text.isascii():
+        spaces = list(range(1, len(text)))
+    cuts: list[int] = []
+    total, cumulative = sum(shares), 0
+    for number, share in enumerate(shares[:-1], start=1):
+        cumulative += share
+        target = len(text) * cumulative / total
+        remaining = len(shares) - number - 1  # cuts that still need a space after this one
+        candidates = [space for space in spaces if not cuts or space > cuts[-1]]
+        candidates = candidates[: len(candidates) - remaining] if remaining else candidates
+        if not candidates:
+            break
+        cuts.append(min(candidates, key=lambda space: abs(space - target) - (8 if space in clauses else 0)))
+    return cuts
+
+
+def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
+    """Cut an inline at characters of its text; open tags are closed and opened again."""
+    pairs = paired_tags(inline)
+    parts: list[list[str | Tag]] = [[]]
+    open_tags: list[tuple[Tag, str | Tag]] = []
+    position, remaining_cuts = 0, list(cuts)
+    for number, part in enumerate(inline):
+        if isinstance(part, Tag):
+            if number in pairs:
+                open_tags.append((part, inline[pairs[number]]))
+            elif part.kind == "close" and open_tags:
+                open_tags.pop()
+            parts[-1].append(part)
+            continue
+        remainder = part
+        while remaining_cuts and position <= remaining_cuts[0] < position + len(remainder):
+            before, remainder = (
+                remainder[: remaining_cuts[0] - position],
+                remainder[remaining_cuts[0] - position :],
+            )
+            position = remaining_cuts.pop(0)
+            parts[-1] += [before.rstrip(" "), *(end for _, end in reversed(open_tags))]
+            parts.append([start for start, _ in open_tags])
+            position, remainder = (
+                position + len(remainder) - len(remainder.lstrip(" ")),
+                remainder.lstrip(" "),
+            )
+        parts[-1].append(remainder)
+        position += len(remainder)
+    return [trim(join_parts(part))[1] for part in parts]
+
+
+def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool) -> str:
+    """Write the text of a cue in lines of about equal length."""
+    text = "".join(part for part in inline if isinstance(part, str))
+    rows = max(count, min(2, -(-len(text) // LINE_WIDTH)))
+    lines = balance(text, rows) if len(text) > LINE_WIDTH / 2 or count > 1 else [text]
+    cuts = set[int]()
+    position = 0
+    for row in lines[:-1]:
+        position = text.find(row, position) + len(row)
+        cuts.add(position)
+    written: list[str] = []
+    position = 0
+    for part in inline:
+        if isinstance(part, Tag):
+            written.append(part.raw)
+            continue
+        for index, character in enumerate(part, start=position):
+            written.append(line_end if index in cuts else "")
+            if index not in cuts or character != " ":
+                written.append(_write((character,), escaped))
+        position += len(part)
+    return "".join(written)
+
+
+def _write(inline: Inline, escaped: bool) -> str:
+    return "".join(
+        part.raw if isinstance(part, Tag) else html.escape(part, quote=False) if escaped else part
+        for part in inline
+    )
+
+
+SRT = DocumentFormat("srt", (".srt",), read_srt)
+VTT = DocumentFormat("vtt", (".vtt", ".webvtt"), read_vtt)

@@ -1,0 +1,262 @@
+"""YAML files of messages, such as those of Rails and Symfony; comments and layout are preserved.
+
+PyYAML reports the position of each scalar; a written scalar is parsed again to verify its value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import yaml
+
+from uwaga.errors import DataError, reason
+from uwaga.markup.units import Piece
+from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.encodings import decode_text
+from uwaga_documents.language import target_code
+from uwaga_documents.messages import (
+    PLURAL_CATEGORIES,
+    KeyChoice,
+    KeyPath,
+    PluralMember,
+    member_pieces,
+    message_unit,
+)
+
+MAX_DEPTH = 100
+STRING_TAG = "tag:yaml.org,2002:str"
+PLAIN_SCALAR = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
+"""A text that needs no quotes as a value."""
+
+
+class _Scalar(NamedTuple):
+    """A value to translate, and its position.
+
+    Attributes:
+        start: start offset.
+        end: end offset.
+        value: its text.
+        style: PyYAML's name of its quoting style.
+        indent: the indentation of a block scalar.
+        key: its key, if it is in a mapping.
+        key_start: start of the key.
+        mapping: the number of its mapping, 0 for none.
+    """
+
+    start: int
+    end: int
+    value: str
+    style: str | None
+    indent: int
+    key: str = ""
+    key_start: int = 0
+    mapping: int = 0
+
+
+class _Collection:
+    """An open mapping or list; ``number`` is 0 for a list, ``expects_key`` is false if a value is next."""
+
+    def __init__(self, path: KeyPath, number: int) -> None:
+        self.path, self.number = path, number
+        self.expects_key = number > 0
+        self.key, self.key_start = "", 0
+
+    def next_path(self) -> KeyPath:
+        """Return the path of a mapping or list that is read next."""
+        return self.path.child("" if self.expects_key or not self.number else self.key)
+
+    def advance(self, key: str = "") -> None:
+        """Record that a key or its value has been read."""
+        if self.number:
+            self.key, self.expects_key = key, not self.expects_key
+
+
+def read(source: DocumentSource) -> Reading:
+    """Read the text values; numbers, dates and other values are copied.
+
+    A mapping of plural forms, as in Rails, gets those of the target language, and a file whose only root is
+    the source language gets the target language as its root.
+    """
+    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    return Reading(_in_target(text, source), encoding, mark=mark)
+
+
+def _in_target(text: str, source: DocumentSource) -> Iterator[Piece]:
+    reader = _YamlReader(text, KeyChoice(source.options.keys), source.name)
+    pieces = reader.pieces(source.options.target)
+    first_piece = next(pieces)
+    if len(reader.roots) == 1 and isinstance(first_piece, str):
+        [(start, end, name)] = reader.roots
+        key = text[start:end].replace(name, target_code(name, source.options))
+        first_piece = first_piece[:start] + key + first_piece[end:]
+    yield first_piece
+    yield from pieces
+
+
+def yaml_pieces(text: str, keys: KeyChoice, location: str) -> Iterator[Piece]:
+    """Yield the pieces of one or several documents in a file; plurals keep their forms.
+
+    Args:
+        text: the file.
+        keys: the keys whose values are translated.
+        location: the file, for messages.
+    """
+    return _YamlReader(text, keys, location).pieces(None)
+
+
+class _YamlReader:
+    """Reads the values of a file.
+
+    Attributes:
+        roots: the start, the end and the text of each key of the outermost mappings.
+    """
+
+    def __init__(self, text: str, keys: KeyChoice, location: str) -> None:
+        self.roots: list[tuple[int, int, str]] = []
+        self._text, self._keys, self._location = text, keys, location
+        self._open: list[_Collection] = []
+        self._mappings = 0
+        self._no_plurals: set[int] = set()  # mappings with a key that is no plural form, or another value
+        self._resolver: Any = yaml.SafeLoader("")
+
+    def pieces(self, target: str | None) -> Iterator[Piece]:
+        """Yield the pieces; mappings of plural forms get those of the target language, unless it is None."""
+        scalars = list(self._scalars())
+        groups = (
+            (mapping != 0 and mapping not in self._no_plurals, [self._member(scalar) for scalar in group])
+            for mapping, group in groupby(scalars, lambda scalar: scalar.mapping)
+        )
+        yield from member_pieces(self._text, groups, target)
+
+    def _member(self, scalar: _Scalar) -> PluralMember:
+        raw = self._text[scalar.start : scalar.end]
+        piece = message_unit(raw, scalar.value, _writer(scalar, raw))
+        return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, piece)
+
+    def _scalars(self) -> Iterator[_Scalar]:
+        """Yield the scalars to translate."""
+        try:
+            for event in yaml.parse(self._text, Loader=yaml.SafeLoader):
+                _check(event, len(self._open), self._location)
+                parent = self._open[-1] if self._open else None
+                if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+                    self._open_collection(parent, isinstance(event, yaml.MappingStartEvent))
+                elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+                    self._open.pop()
+                    if self._open:
+                        self._open[-1].advance()
+                elif isinstance(event, yaml.ScalarEvent) and parent is not None and parent.expects_key:
+                    self._read_key(event, parent)
+                elif isinstance(event, yaml.ScalarEvent):
+                    yield from self._read_value(event, parent)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f"line {mark.line + 1}: " if mark is not None else ""
+            problem = getattr(error, "problem", None) or reason(error)
+            raise DataError(f"{self._location}: {line}not valid YAML: {problem}") from None
+
+    def _open_collection(self, parent: _Collection | None, is_mapping: bool) -> None:
+        self._mappings += is_mapping
+        if parent is not None:
+            self._no_plurals.add(parent.number)
+        path = self._keys.root if parent is None else parent.next_path()
+        self._open.append(_Collection(path, self._mappings if is_mapping else 0))
+
+    def _read_key(self, event: yaml.ScalarEvent, parent: _Collection) -> None:
+        parent.key_start = _mark(event).index
+        if len(self._open) == 1:
+            self.roots.append((parent.key_start, _mark(event, "end").index, event.value))
+        if event.value not in PLURAL_CATEGORIES:
+            self._no_plurals.add(parent.number)
+        parent.advance(event.value)
+
+    def _read_value(self, event: yaml.ScalarEvent, parent: _Collection | None) -> Iterator[_Scalar]:
+        path = self._keys.root if parent is None else parent.path.child(parent.key)
+        tag = event.tag or self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
+        if tag == STRING_TAG and path.selected:
+            scalar = _scalar(self._text, event)
+            if parent is not None and parent.number:
+                scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)
+            yield scalar
+        elif parent is not None:
+            self._no_plurals.add(parent.number)
+        if parent is not None:
+            parent.advance()
+
+
+def _check(event: yaml.Event, depth: int, location: str) -> None:
+    """Raise DataError for aliases and for nesting that is too deep."""
+    if isinstance(event, yaml.AliasEvent):
+        raise DataError(
+            f"{location}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
+            "there, because a translation has one place"
+        )
+    if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= MAX_DEPTH:
+        raise DataError(f"{location}: line {_mark(event).line + 1} is nested more than {MAX_DEPTH} deep")
+
+
+def _mark(event: yaml.Event, side: Literal["start", "end"] = "start") -> Any:
+    mark = event.start_mark if side == "start" else event.end_mark
+    assert mark is not None  # always there for text in memory
+    return mark
+
+
+def _scalar(text: str, event: yaml.ScalarEvent) -> _Scalar:
+    start, end = _mark(event).index, _mark(event, "end").index
+    if event.style in ("|", ">"):
+        raw = text[start:end]
+        stripped = raw.rstrip(" \n\r\t")
+        body = stripped.partition("\n")[2]
+        first = next((line for line in body.split("\n") if line.strip()), "")
+        return _Scalar(
+            start, start + len(stripped), event.value, event.style, len(first) - len(first.lstrip(" "))
+        )
+    raw = text[start:end]
+    stripped = raw.rstrip(" \t\r\n") if event.style is None else raw
+    return _Scalar(start, start + len(stripped), event.value, event.style, 0)
+
+
+def _writer(scalar: _Scalar, raw: str) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        for candidate in _candidates(scalar, raw, text):
+            if _is_equivalent(candidate, text, scalar):
+                return candidate
+        return _double_quoted(text)
+
+    return write
+
+
+def _candidates(scalar: _Scalar, raw: str, text: str) -> Iterator[str]:
+    if scalar.style in ("|", ">") and text.strip() and not re.search(r"[\r\x85\u2028\u2029\x00-\x08]", text):
+        head = raw.partition("\n")[0]
+        space = " " * scalar.indent
+        lines = text.rstrip("\n").split("\n")
+        if scalar.style == "|":
+            yield "\n".join([head, *(space + line if line else "" for line in lines)])
+        elif all(line and not line[0].isspace() for line in lines):
+            yield f"{head}\n" + "\n\n".join(space + line for line in lines)
+    if scalar.style is None and PLAIN_SCALAR.fullmatch(text):
+        yield text
+    if scalar.style in (None, "'") and "\n" not in text and text.isprintable():
+        yield "'" + text.replace("'", "''") + "'"
+
+
+def _is_equivalent(candidate: str, text: str, scalar: _Scalar) -> bool:
+    """Return True if a scalar is parsed as the same text after writing."""
+    try:
+        document = yaml.safe_load(f"{' ' * max(0, scalar.indent - 1)}k: {candidate}\n")
+    except yaml.YAMLError:
+        return False
+    value = document.get("k") if isinstance(document, dict) else None
+    return isinstance(value, str) and value.rstrip("\n") == text.rstrip("\n")
+
+
+def _double_quoted(text: str) -> str:
+    written = yaml.dump(text, default_style='"', allow_unicode=True, width=1 << 30)
+    return written.rstrip("\n")
+
+
+FORMAT = DocumentFormat("yaml", (".yaml", ".yml"), read)

@@ -1,0 +1,343 @@
+"""Translation of a document file: atomic, in batches and resumable."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from uwaga.errors import DataError, SettingsError, TextTooLongError
+from uwaga.files.atomic import new_file
+from uwaga.files.regular import read_regular
+from uwaga.files.resume import Journal, open_journal
+from uwaga.files.zip import Archive, ArchiveWriter
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.units import Piece, Unit, translatable, write_unit
+from uwaga_documents.archive import open_document
+from uwaga_documents.document import (
+    MAX_DOCUMENT_BYTES,
+    DocumentFormat,
+    DocumentOptions,
+    DocumentSource,
+    Reader,
+    Reading,
+    find_format,
+)
+
+TAG_KINDS = ("open", "close", "void", "kept")
+BATCH_TEXTS = 512
+"""Number of texts that are translated together."""
+MAX_PENDING_CHARACTERS = 1 << 22
+"""Maximum characters that wait for the translation of the preceding texts."""
+
+DEFAULT_OPTIONS = DocumentOptions()
+
+TranslateInlines = Callable[[Sequence[Inline]], list[Inline]]
+"""Translates texts with tags. The translation of a text must not depend on the others."""
+Progress = Callable[[int, int], None]
+"""Called with the number of completed texts and the total."""
+
+
+Doubts = dict[Inline, tuple[str, ...]]
+"""Reasons why translations may be wrong, by text; filled by the translating function."""
+
+
+class DoubtfulText(NamedTuple):
+    """A text whose translation may be wrong: its number in the document, from 1, the text, and reasons."""
+
+    number: int
+    text: str
+    reasons: tuple[str, ...]
+
+
+class DocumentReport(NamedTuple):
+    """The result of a job.
+
+    Attributes:
+        format: the name of the format.
+        texts: the number of texts.
+        resumed: the number of texts translated by an earlier run.
+        doubtful: the other texts whose translation may be wrong.
+    """
+
+    format: str
+    texts: int
+    resumed: int
+    doubtful: tuple[DoubtfulText, ...] = ()
+
+
+@dataclass(frozen=True)
+class DocumentJob:
+    """A document to translate.
+
+    Attributes:
+        source: the document.
+        target: the translated document; an existing file is replaced.
+        format: its format.
+        options: how to read it.
+        settings: everything else that translations depend on, such as the model: an interrupted run is
+            resumed only with the same settings.
+        batch: the number of texts that are translated together.
+    """
+
+    source: Path
+    target: Path
+    format: DocumentFormat
+    options: DocumentOptions = DEFAULT_OPTIONS
+    settings: Mapping[str, Any] | None = None
+    batch: int = BATCH_TEXTS
+
+
+def document_job(
+    source: str | Path,
+    target: str | Path,
+    format: str | None = None,  # noqa: A002 (what the command line calls it too)
+    options: DocumentOptions | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> DocumentJob:
+    """Return the job of translating a document, checked before a model is loaded.
+
+    Args:
+        source: the document.
+        target: the translated document.
+        format: a name from the registry; None to detect it by the name of ``source``.
+        options: how to read the document.
+        settings: everything else that translations depend on.
+    """
+    source_path, target_path = Path(source), Path(target)
+    if not source_path.is_file():
+        raise DataError(f"{source_path}: there is no such file")
+    document_format = find_format(source_path, format)
+    options = options or DocumentOptions()
+    if target_path.resolve() == source_path.resolve():
+        raise SettingsError(f"{target_path}: is the document itself; name another file for the translation")
+    if not target_path.resolve().parent.is_dir():
+        raise DataError(
+            f"{target_path}: cannot be written: there is no folder {target_path.resolve().parent}"
+        )
+    if target_path.is_dir():
+        raise DataError(f"{target_path}: cannot be written: it is a folder")
+    if format is None and target_path.suffix.lower() not in (
+        "",
+        source_path.suffix.lower(),
+        *document_format.suffixes,
+    ):
+        raise SettingsError(
+            f"{target_path}: the translation of {source_path.name} has the same format, "
+            f"{document_format.name}: name it {target_path.with_suffix(source_path.suffix).name}"
+        )
+    _check_options(document_format, options)
+    return DocumentJob(source_path, target_path, document_format, options, settings)
+
+
+def run_document_job(
+    job: DocumentJob,
+    translate: TranslateInlines,
+    progress: Progress | None = None,
+    doubts: Doubts | None = None,
+) -> DocumentReport:
+    """Translate a document; ``translate`` fills ``doubts``.
+
+    The document is validated before the first text is translated. Translations are stored in a journal next
+    to ``target`` until it is complete.
+    """
+    text_count = sum(len(_texts(unit)) for unit in _units(job))
+    digest = _digest(job.source)
+    settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
+    settings["options"] = {key: value for key, value in asdict(job.options).items() if key != "largest"}
+    with open_journal(job.target, settings) as journal:
+        resumed = journal.resumed
+        batches = _Batches(
+            translate, journal, job, lambda completed: progress(completed, text_count) if progress else None
+        )
+        batches.doubts = {} if doubts is None else doubts
+        with new_file(job.target) as file:
+            if job.format.read is not None:
+                reading = _read(job.format.read, _file_source(job))
+                file.write(reading.mark)
+                batches.write(reading, file)
+            else:
+                _write_archive(job, batches, file)
+            if _digest(job.source) != digest:
+                raise DataError(f"{job.source}: changed while it was translated; run the same command again")
+        journal.remove()
+    return DocumentReport(job.format.name, text_count, resumed, tuple(batches.doubtful))
+
+
+def job_texts(job: DocumentJob) -> Iterator[str]:
+    """Yield the texts of a document without tags, in document order."""
+    return (plain_text(inline) for unit in _units(job) for inline in _texts(unit))
+
+
+def _check_options(document_format: DocumentFormat, options: DocumentOptions) -> None:
+    if document_format.check is not None:
+        document_format.check(options)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _file_source(job: DocumentJob) -> DocumentSource:
+    try:
+        return DocumentSource(str(job.source), read_regular(job.source, MAX_DOCUMENT_BYTES), job.options)
+    except OSError as error:
+        raise DataError(f"{job.source}: cannot be read: {error.strerror or error}") from None
+
+
+def _member_source(job: DocumentJob, archive: Archive, name: str) -> DocumentSource:
+    return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
+
+
+def _read(reader: Reader, source: DocumentSource) -> Reading:
+    """Read a document or a member of an archive, and add its name to errors about its texts."""
+    reading = reader(source)
+    return replace(reading, pieces=_name_errors(reading.pieces, source.name))
+
+
+def _name_errors(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
+    try:
+        yield from pieces
+    except DataError as error:
+        if str(error).startswith(name):
+            raise
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
+    assert job.format.members is not None
+    return job.format.members(archive)
+
+
+def _units(job: DocumentJob) -> Iterator[Unit]:
+    """Yield the units of a document one by one."""
+    if job.format.read is not None:
+        yield from _only_units(_read(job.format.read, _file_source(job)).pieces)
+        return
+    with open_document(job.source, job.options.largest) as archive:
+        readers = _readers(job, archive)
+        for name in archive.members:
+            if name in readers:
+                yield from _only_units(_read(readers[name], _member_source(job, archive, name)).pieces)
+            else:
+                archive.check_sums(name)
+
+
+def _only_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
+    return (piece for piece in pieces if isinstance(piece, Unit))
+
+
+def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None:
+    with open_document(job.source, job.options.largest) as archive:
+        readers = _readers(job, archive)
+        with ArchiveWriter(file, archive.comment) as writer:
+            for name, member in archive.members.items():
+                if name not in readers:
+                    writer.copy(archive, name)
+                    continue
+                reading = _read(readers[name], _member_source(job, archive, name))
+                with writer.member(member) as stream:
+                    stream.write(reading.mark)
+                    batches.write(reading, stream)
+
+
+def _texts(unit: Unit) -> list[Inline]:
+    """Return the translatable texts of a unit."""
+    return [inline for inline in unit.inlines if translatable(inline)]
+
+
+class _Batches:
+    """Collects pieces into batches of texts, translates the batches and writes the pieces."""
+
+    def __init__(
+        self, translate: TranslateInlines, journal: Journal, job: DocumentJob, report: Callable[[int], None]
+    ) -> None:
+        self._translate, self._journal, self._report = translate, journal, report
+        self._batch, self._source = job.batch, job.source
+        self._completed = 0
+        self._replayable = journal.resumed
+        self.doubts: Doubts = {}
+        self.doubtful: list[DoubtfulText] = []
+
+    def write(self, reading: Reading, file: IO[bytes]) -> None:
+        """Write a document or a member of an archive."""
+        encoder = reading.encoder()
+        pending: list[Piece] = []
+        texts = size = 0
+        for piece in reading.pieces:
+            pending.append(piece)
+            if isinstance(piece, Unit):
+                texts += len(_texts(piece))
+            size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
+            if texts >= self._batch or size >= MAX_PENDING_CHARACTERS:
+                file.write(self._encoded(encoder, "".join(self._written(pending))))
+                pending, texts, size = [], 0, 0
+        text = "".join(self._written(pending))
+        file.write(self._encoded(encoder, text, final=True))
+
+    def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
+        try:
+            encoded: bytes = encoder.encode(text, final)
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{self._source}: the translation has {error.object[error.start]!r}, which "
+                f"{error.encoding} cannot write; save the document as UTF-8 first"
+            ) from None
+        return encoded
+
+    def _written(self, pieces: Sequence[Piece]) -> Iterator[str]:
+        texts = [text for unit in _only_units(pieces) for text in _texts(unit)]
+        translations = iter(self._translated(texts))
+        for piece in pieces:
+            if isinstance(piece, str):
+                yield piece
+            else:
+                yield write_unit(
+                    piece,
+                    [next(translations) if translatable(inline) else inline for inline in piece.inlines],
+                )
+
+    def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
+        stored = self._journal.replay(min(len(texts), self._replayable)) if self._replayable else []
+        translations = [_from_json(parts, self._journal.path) for parts in stored]
+        self._replayable -= len(translations)
+        remaining = list(texts[len(translations) :])
+        if remaining:
+            unique = list(dict.fromkeys(remaining))
+            try:
+                by_text = dict(zip(unique, self._translate(unique), strict=True))
+            except TextTooLongError as error:
+                raise TextTooLongError(f"{self._source}: {error}") from None
+            new = [by_text[text] for text in remaining]
+            self._journal.add([_to_json(inline) for inline in new])
+            translations += new
+        for number, text in enumerate(texts, self._completed + 1):
+            if text in self.doubts:
+                self.doubtful.append(DoubtfulText(number, plain_text(text), self.doubts[text]))
+        self._completed += len(texts)
+        self._report(self._completed)
+        return translations
+
+
+def _to_json(inline: Inline) -> list[str | list[str]]:
+    """Return a text with tags as JSON values."""
+    return [part if isinstance(part, str) else [part.kind, part.raw, part.text] for part in inline]
+
+
+def _from_json(parts: Sequence[Any], journal: Path) -> Inline:
+    """Return the text of :func:`_to_json`."""
+    return tuple(part if isinstance(part, str) else _tag(part, journal) for part in parts)
+
+
+def _tag(values: Any, journal: Path) -> Tag:
+    kind, raw, text = values
+    if kind not in TAG_KINDS:
+        raise DataError(f"{journal}: damaged; delete it to start over")
+    return Tag(kind, raw, text)

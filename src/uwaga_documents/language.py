@@ -1,0 +1,85 @@
+"""The declared language of a document, which is replaced by the target language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from uwaga.languages.codes import base_language
+from uwaga.markup.html import html_tokens
+from uwaga_documents.document import DocumentOptions
+
+CODE = r"([A-Za-z]{2,3}(?>(?:[-_][A-Za-z\d]{1,8}){0,4}))(?=[\"'\s/><])"
+DECLARED = re.compile(
+    rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']|<dc:language\b[^<>]*>\s*){CODE}""", re.IGNORECASE
+)
+LANGUAGE_META = re.compile(r"""=\s*["']?(?:content-language|og:locale)["'\s/>]""", re.IGNORECASE)
+CONTENT = re.compile(rf"""(\scontent\s*=\s*["']?){CODE}""", re.IGNORECASE)
+LANGUAGE = re.compile(r"""(\sfo:language=["'])([a-z]{2,3})(?=["'])""")
+COUNTRY = re.compile(r"""(\sfo:country=["'])(?:[A-Z]{2}|none)(?=["'])""")
+XML_TAG = re.compile(r"<(?:dc:language\b[^<>]*>)?[^<>]*>?")
+
+
+def target_code(code: str, options: DocumentOptions) -> str:
+    """Return the target language for the code of the source language; any other code unchanged."""
+    if not options.source or not options.target or base_language(code) != base_language(options.source):
+        return code
+    language, *subtags = re.split("[-_]", options.target)
+    # codes of NLLB name the script, those of mBART may have the region XX
+    parts = [] if len(language) == 3 else [subtag for subtag in subtags if subtag.upper() != "XX"]
+    return ("_" if "_" in code else "-").join([base_language(options.target), *parts])
+
+
+def _opendocument_tag(tag: str, options: DocumentOptions) -> str:
+    """Return a tag of OpenDocument with the target language in its attributes of language and country."""
+    match = LANGUAGE.search(tag)
+    if match is None or (code := target_code(match[2], options)) == match[2]:
+        return tag
+    language, _, country = code.partition("-")
+    return COUNTRY.sub(rf"\g<1>{country or 'none'}", LANGUAGE.sub(rf"\g<1>{language}", tag))
+
+
+def _replacer(options: DocumentOptions) -> Callable[[re.Match[str]], str]:
+    return lambda match: match[1] + target_code(match[2], options)
+
+
+def html_in_target(text: str, options: DocumentOptions) -> str:
+    """Return a page with the target language in its ``lang`` attributes and ``meta`` elements."""
+    if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE_META.search(text)):
+        return text
+    replace = _replacer(options)
+
+    def parts() -> Iterator[str]:
+        position = 0
+        for token in html_tokens(text):
+            if token.kind in ("open", "empty", "raw"):
+                raw = text[token.start : token.inner]
+                tag = DECLARED.sub(replace, raw)
+                if token.name == "meta" and LANGUAGE_META.search(tag):
+                    tag = CONTENT.sub(replace, tag)
+                if tag != raw:
+                    yield text[position : token.start] + tag
+                    position = token.inner
+        yield text[position:]
+
+    return "".join(parts())
+
+
+def xml_in_target(text: str, options: DocumentOptions) -> str:
+    """Return an XML document with the target language in its ``lang`` attributes, and in the corresponding
+    attributes and elements of Word, OpenDocument and EPUB.
+    """
+    if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE.search(text)):
+        return text
+    replace = _replacer(options)
+
+    def parts() -> Iterator[str]:
+        position = 0
+        for match in XML_TAG.finditer(text):
+            tag = _opendocument_tag(DECLARED.sub(replace, match[0]), options)
+            if tag != match[0]:
+                yield text[position : match.start()] + tag
+                position = match.end()
+        yield text[position:]
+
+    return "".join(parts())

@@ -1,0 +1,1 @@
+"""The verbs ``serve`` and ``mcp``."""

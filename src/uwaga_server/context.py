@@ -1,0 +1,223 @@
+"""State shared by the dialects of a server: stores, clients, limits, usage."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.translator.request import Request as TextRequest
+from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.auth import Client, KeyRing
+from uwaga_server.document_worker import DocumentWorker
+from uwaga_server.http import address_of, recount_body, while_connected
+from uwaga_server.limits import RateLimiter
+from uwaga_server.metrics import Metrics
+from uwaga_server.routing import Routes
+from uwaga_server.service import Service, TextAnswer
+from uwaga_server.settings import ServerSettings
+from uwaga_server.store import Stores
+
+
+@dataclass(frozen=True)
+class ServerContext:
+    """State shared by the endpoints of a server.
+
+    Attributes:
+        settings: the settings of the server.
+        service: the translation service.
+        keys: the keys of clients; None serves everybody.
+        limiter: limits requests and characters per minute.
+        metrics: the metrics for Prometheus.
+        document_suffixes: file name extensions of supported documents.
+        stores: the stores of glossaries, usage and documents.
+        documents: the worker that translates stored documents; None without a ``state`` folder.
+    """
+
+    settings: ServerSettings
+    service: Service
+    keys: KeyRing | None = None
+    limiter: RateLimiter = field(default_factory=RateLimiter)
+    metrics: Metrics = field(default_factory=Metrics)
+    document_suffixes: tuple[str, ...] = ()
+    stores: Stores = field(default_factory=Stores)
+    documents: DocumentWorker | None = None
+
+    def owner(self, client: Client) -> str:
+        """Return the owner of a client's glossaries, documents and usage; without keys, clients share one."""
+        return "" if self.keys is None else client.name
+
+    @asynccontextmanager
+    async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
+        """Count characters and documents as used; undo that if the block fails."""
+        await self.spend(client, characters, documents)
+        try:
+            yield
+        except BaseException:
+            await self._count(client, -characters, -documents, client.characters)
+            raise
+
+    async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
+        """Count characters and documents as used."""
+        await self._count(client, characters, documents, client.characters)
+
+    async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
+        usage, owner = self.stores.usage, self.owner(client)
+        if usage.blocks(limit):
+            await in_thread(usage.add, owner, characters, documents, limit)
+            return
+        with as_api_error():
+            usage.add(owner, characters, documents, limit)
+
+    def admit(self, key: str | None, address: str) -> Client:
+        """Return the client of a request and count the request.
+
+        Args:
+            key: the key of the request; ignored on a server without keys.
+            address: the address of the client.
+        """
+        client = self.anonymous_client(address) if self.keys is None else self.keys.client(key)
+        self.limiter.consume(client)
+        return client
+
+    def anonymous_client(self, address: str) -> Client:
+        """Return the client with an IPv4 address, or with an address of the same IPv6 network."""
+        limits = self.settings.limits
+        return Client(_network(address), limits.requests_per_minute, limits.characters_per_minute)
+
+    def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
+        """Check the size of a request's texts, and count and return their number of characters."""
+        characters = self.check_size(texts, parameter)
+        if characters:
+            self.limiter.consume(client, characters)
+        return characters
+
+    def check_size(self, texts: Sequence[str], parameter: str = "text") -> int:
+        """Check the size of a request's texts and return their number of characters."""
+        limits = self.settings.limits
+        if len(texts) > limits.texts:
+            message = f"{len(texts)} texts in one request; send at most {limits.texts}"
+            raise ApiError(413, "too_many_texts", message, parameter)
+        characters = sum(map(len, texts))
+        if characters > limits.characters:
+            message = f"{characters} characters in one request; send at most {limits.characters}"
+            raise ApiError(413, "text_too_large", message, parameter)
+        return characters
+
+    async def translate(
+        self,
+        request: Request,
+        client: Client,
+        texts: Sequence[TextRequest],
+        parameter: str = "text",
+        *,
+        raises: bool = True,
+    ) -> TextAnswer:
+        """Translate the texts of a request within the limits of its client.
+
+        Args:
+            request: the request, whose body has been read; the translation is cancelled when it disconnects.
+            client: the client to charge.
+            texts: as for :meth:`Service.translate`.
+            parameter: the name of the request's parameter with the texts.
+            raises: raise the error of a text that cannot be translated.
+        """
+        strings = [text.text for text in texts]
+        characters = self.charge(client, strings, parameter)
+        if all(text.glossary is None for text in texts):
+            recount_body(request, strings)
+        deadline = self.settings.limits.deadline
+        async with self.spending(client, characters), while_connected(request):
+            answer = await self.service.translate(texts, client=client.name, deadline=deadline)
+        if raises:
+            answer.raise_first()
+        return answer
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """An API of the server.
+
+    Attributes:
+        name: its name in the settings.
+        owns: returns whether a path belongs to the dialect.
+        routes: returns its routes.
+        render: returns an error response in its format, given the error and the request's id.
+        lifespan: returns a context that the server enters before the first request and leaves after the last.
+    """
+
+    name: str
+    owns: Callable[[str], bool]
+    routes: Callable[[ServerContext], Routes]
+    render: Callable[[ApiError, str], Response]
+    lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+
+
+def _network(address: str) -> str:
+    """Return the /64 network of an IPv6 address, which one client has, and other addresses unchanged."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, 64), strict=False))
+
+
+@dataclass(frozen=True)
+class KeyLocation:
+    """Where the requests of a dialect send their key.
+
+    Attributes:
+        schemes: accepted schemes of ``Authorization: SCHEME KEY``, in lower case.
+        header: another header with just the key; empty for none.
+        parameter: a query parameter with the key; empty for none.
+    """
+
+    schemes: tuple[str, ...]
+    header: str = ""
+    parameter: str = ""
+
+    def client(self, context: ServerContext, request: Request, key: object = None) -> Client:
+        """Return the client of a request and count the request.
+
+        Args:
+            context: the context of the server.
+            request: the request.
+            key: the key in the path or the body, for dialects that allow one there.
+        """
+        request_key = self._key(request) or (key if isinstance(key, str) else "")
+        return context.admit(request_key or None, address_of(request))
+
+    def early_client(self, context: ServerContext, request: Request) -> Client | None:
+        """Return the client of a request before its body is read, like :meth:`client`.
+
+        Returns None if only the body can contain the key.
+        """
+        if context.keys is None or self._key(request):
+            return self.client(context, request)
+        return None
+
+    def _key(self, request: Request) -> str:
+        """Return the key in the headers or the query; empty if they have none."""
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        key = credentials.strip() if scheme.lower() in self.schemes else ""
+        if not key and self.header:
+            key = request.headers.get(self.header, "")
+        if not key and self.parameter:
+            key = request.query_params.get(self.parameter, "")
+        return key
+
+    def owner(self, context: ServerContext, request: Request) -> str:
+        """Return the owner of a request's glossaries and documents and count the request."""
+        return context.owner(self.client(context, request))
+
+
+BEARER = KeyLocation(("bearer",))
+DEEPL = KeyLocation(("deepl-auth-key",))

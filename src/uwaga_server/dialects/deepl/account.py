@@ -1,0 +1,203 @@
+"""``/v2/languages``, ``/v3/languages`` and ``/v2/usage``, with DeepL's language codes (``EN-US``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.codes import base_language
+from uwaga.languages.names import language_name
+from uwaga_server.api_errors import in_thread
+from uwaga_server.context import DEEPL, ServerContext
+from uwaga_server.http import Names, Parameters, json_response, read_fields
+from uwaga_server.routing import Routes
+from uwaga_server.service import Service
+
+VARIANTS = {
+    "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
+    "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
+}
+"""Target languages that DeepL's clients request by variant only; a model has one variant."""
+DEEPL_CODES = {"no": "NB"}
+
+
+@dataclass(frozen=True)
+class ListedLanguage:
+    """A listed language: ``code`` is DeepL's, ``server_code`` the server's."""
+
+    code: str
+    name: str
+    server_code: str
+
+
+def deepl_code(code: str) -> str:
+    """Return DeepL's code for a language, such as ``EN`` or ``ZH-HANT``."""
+    return DEEPL_CODES.get(code, code.upper())
+
+
+def source_languages(service: Service) -> list[ListedLanguage]:
+    """Return the source languages."""
+    sources = service.languages.sources
+    return [ListedLanguage(deepl_code(source.code), source.name, source.code) for source in sources]
+
+
+def target_languages(service: Service) -> list[ListedLanguage]:
+    """Return the target languages, with the variants of English and Portuguese."""
+    return [
+        ListedLanguage(code, name, server_code)
+        for server_code in sorted(
+            {target for source in service.languages.sources for target in source.targets}
+        )
+        for code, name in VARIANTS.get(
+            base_language(server_code), ((deepl_code(server_code), language_name(server_code)),)
+        )
+    ]
+
+
+def glossary_pairs(service: Service) -> list[tuple[str, str]]:
+    """Return the language pairs of single models, since a glossary applies to one model."""
+    return [
+        (source.code, target)
+        for source in service.languages.sources
+        for target in source.targets
+        if len(service.languages.route(source.code, target) or ()) == 1
+    ]
+
+
+UNLIMITED = 1_000_000_000_000
+"""Limit that DeepL reports for an unlimited account."""
+FEATURES: dict[str, tuple[str, ...]] = {
+    "translate_text": ("tag_handling", "glossary", "auto_detection"),
+    "translate_document": ("glossary", "auto_detection"),
+    "glossary": (),
+}
+"""Supported features of each resource."""
+ONE_SIDED_FEATURES = {"tag_handling": ("target",), "auto_detection": ("source",)}
+"""Features that need the support of one side only; all others need both sides."""
+
+
+class LanguagesParameters(Parameters):
+    """Parameters of ``/v2/languages``."""
+
+    type: Literal["source", "target"] = "source"
+
+
+class ResourceParameters(Parameters):
+    """Parameters of ``/v3/languages``."""
+
+    resource: Literal[
+        "translate_text",
+        "translate_document",
+        "glossary",
+        "voice",
+        "write",
+        "style_rules",
+        "translation_memory",
+    ]
+    include: Names = Field([])
+
+
+def add_account(routes: Routes, context: ServerContext) -> None:
+    """Add the routes of languages and usage."""
+
+    @routes.add("GET", "/v2/languages", "Languages of one side", body=LanguagesParameters, kind="query")
+    async def languages(request: Request) -> Response:
+        """List the source or the target languages."""
+        DEEPL.client(context, request)
+        fields = await read_fields(request, LanguagesParameters)
+        is_source = fields.type == "source"
+        listed = source_languages(context.service) if is_source else target_languages(context.service)
+        extra = {} if is_source else {"supports_formality": False}
+        return json_response(
+            [{"language": language.code, "name": language.name, **extra} for language in listed]
+        )
+
+    @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
+    async def resource_languages(request: Request) -> Response:
+        """List the languages of a resource, with their features."""
+        DEEPL.client(context, request)
+        fields = await read_fields(request, ResourceParameters)
+        return json_response(_languages(context, fields.resource))
+
+    @routes.add("GET", "/v3/languages/resources", "Resources with languages")
+    async def resources(request: Request) -> Response:
+        """List the resources and their features."""
+        DEEPL.client(context, request)
+        return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
+
+    @routes.add("GET", "/v2/usage", "Usage of the key")
+    async def usage(request: Request) -> Response:
+        """Return characters and documents since the key was first used, and its limit."""
+        client = DEEPL.client(context, request)
+        used = await in_thread(context.stores.usage.read, context.owner(client))
+        limit = client.characters or UNLIMITED
+        started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        product = {"product_type": "translate", "billing_unit": "characters"}
+        counts = dict.fromkeys(
+            ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
+            used.characters,
+        )
+        content: dict[str, object] = {
+            "character_count": used.characters,
+            "character_limit": limit,
+            "api_key_character_count": used.characters,
+            "api_key_character_limit": limit,
+            "document_count": used.documents,
+            "document_limit": UNLIMITED,
+            "products": [{**product, **counts}],
+        }
+        return json_response(content | ({"start_time": started} if used.since else {}))
+
+
+def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]:
+    """Return the languages of a resource; an empty list if it is not supported."""
+    if resource not in FEATURES:
+        return []
+    if resource == "glossary":
+        pairs = glossary_pairs(context.service)
+        sources, targets = {code for code, _ in pairs}, {code for _, code in pairs}
+        codes = {code: (code, language_name(code)) for code in sorted(sources | targets)}
+    else:
+        as_source, as_target = source_languages(context.service), target_languages(context.service)
+        sources, targets = (
+            {language.code for language in as_source},
+            {language.code for language in as_target},
+        )
+        codes = {language.code: (language.code, language.name) for language in (*as_source, *as_target)}
+    stable = {"status": "stable"}
+    return [
+        {
+            "lang": _bcp47(code),
+            "name": name,
+            "usable_as_source": key in sources,
+            "usable_as_target": key in targets,
+            "status": "stable",
+            "features": dict.fromkeys(_supported_features(resource, key in sources, key in targets), stable),
+        }
+        for key, (code, name) in codes.items()
+    ]
+
+
+def _supported_features(resource: str, source: bool, target: bool) -> list[str]:
+    sides = {"source": source, "target": target}
+    required_sides = {name: ONE_SIDED_FEATURES.get(name, tuple(sides)) for name in FEATURES[resource]}
+    return [name for name in required_sides if any(sides[side] for side in required_sides[name])]
+
+
+def _features(resource: str) -> list[dict[str, object]]:
+    sides = {name: ONE_SIDED_FEATURES.get(name, ("source", "target")) for name in FEATURES[resource]}
+    return [
+        {"name": name, **{f"needs_{side}_support": True for side in required}}
+        for name, required in sides.items()
+    ]
+
+
+def _bcp47(code: str) -> str:
+    """Return a code in the case of BCP 47: ``en-US`` for ``EN-US``, ``zh-Hant`` for ``ZH-HANT``."""
+    base, hyphen, suffix = deepl_code(code).partition("-")
+    return f"{base.lower()}{hyphen}{suffix.title() if len(suffix) > 2 else suffix.upper()}"

@@ -1,0 +1,252 @@
+"""``/v2/translate``: unsupported parameters are refused by name."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.markup.xml_text import XmlOutline
+from uwaga.results.translation import Translation
+from uwaga.search import SearchOverrides
+from uwaga.terms import Glossary
+from uwaga.translator.request import Request as TextRequest
+from uwaga.translator.request import Split
+from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.context import DEEPL, ServerContext
+from uwaga_server.dialects.deepl.account import deepl_code
+from uwaga_server.dialects.v1_schema import DEFAULT_BEAM
+from uwaga_server.http import Flag, Names, Parameters, TextList, json_response, read_fields, while_connected
+from uwaga_server.routing import Routes
+
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
+END_PUNCTUATION = ".!?…:;,。！？：；，"
+FULL_STOPS = ".。"
+
+
+def join_lines(text: str) -> str:
+    """Return a text with spaces instead of line breaks."""
+    return LINE_BREAK.sub(" ", text)
+
+
+def restore_formatting(source: str, translation: str) -> str:
+    """Return a translation with the source's final punctuation and white space around each line.
+
+    Args:
+        source: the source text.
+        translation: its translation, with the same number of lines.
+    """
+    source_parts, target_parts = LINE_BREAK.split(source), LINE_BREAK.split(translation)
+    if len(source_parts) != len(target_parts):
+        return _preserve_line(source, translation)
+    pairs = zip(source_parts, target_parts, strict=True)
+    return "".join(old if index % 2 else _preserve_line(old, new) for index, (old, new) in enumerate(pairs))
+
+
+def _preserve_line(old: str, new: str) -> str:
+    words = old.strip()
+    if not words:
+        return old
+    start = old[: len(old) - len(old.lstrip())]
+    end = old[len(old.rstrip()) :]
+    translation = new.strip()
+    if words[-1] not in END_PUNCTUATION and translation[-1:] in FULL_STOPS:
+        translation = translation.rstrip(FULL_STOPS)
+    elif words[-1] in FULL_STOPS and translation[-1:].isalnum():
+        translation += words[-1]
+    return f"{start}{translation}{end}"
+
+
+MAX_GLOSSARIES = 5
+TAG_HANDLING_VERSION = "v2"
+"""The only supported version, which is strict: malformed XML is refused."""
+Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
+ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
+
+
+class TranslateParameters(Parameters):
+    """Parameters of ``/v2/translate``, as DeepL documents them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"text": ["Hello, World!"], "target_lang": "DE", "source_lang": "EN"}]
+        },
+    )
+
+    text: TextList = Field(min_length=1, description="Texts, each translated on its own.")
+    target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
+    source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
+    context: str | None = Field(None, description="Helps to detect the language; not translated.")
+    show_billed_characters: Flag = False
+    split_sentences: Literal["0", "1", "nonewlines"] | None = None
+    preserve_formatting: Flag = False
+    formality: Formality = Field("default", description="`more` and `less` are refused: unsupported.")
+    model_type: ModelType | None = None
+    glossary_id: str | None = None
+    glossary_ids: Names = Field([], max_length=MAX_GLOSSARIES)
+    style_id: str | None = Field(None, description="Refused.")
+    translation_memory_id: str | None = Field(None, description="Refused.")
+    translation_memory_threshold: int | None = Field(None, description="Refused.")
+    custom_instructions: list[str] | None = Field(None, description="Refused.")
+    tag_handling: Literal["xml", "html"] | None = None
+    tag_handling_version: Literal["v1", "v2"] | None = None
+    outline_detection: Flag = True
+    enable_beta_languages: Flag = Field(False, description="Has no effect, as with DeepL.")
+    non_splitting_tags: Names = Field([], description="Of XML; without effect otherwise.")
+    splitting_tags: Names = Field([], description="Of XML; without effect otherwise.")
+    ignore_tags: Names = Field([], description="Of XML and HTML; without effect otherwise.")
+
+
+def add_translate(routes: Routes, context: ServerContext) -> None:
+    """Add the route of texts."""
+
+    @routes.add("POST", "/v2/translate", "Translate texts", body=TranslateParameters, kind="json or form")
+    async def translate(request: Request) -> Response:
+        """Translate texts."""
+        client = DEEPL.client(context, request)
+        fields = await read_fields(request, TranslateParameters)
+        refuse_unsupported(fields.formality, _unsupported(fields))
+        characters = context.charge(client, fields.text)
+        ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
+        glossary = None
+        if ids:
+            languages = fields.source_lang, fields.target_lang
+            glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
+        requests = text_requests(fields, glossary)
+        async with context.spending(client, characters), while_connected(request):
+            translated = await _translate(context, fields, requests, client.name)
+        return json_response(
+            {
+                "translations": [
+                    _response(fields, *translation)
+                    for translation in zip(fields.text, *translated, strict=True)
+                ]
+            }
+        )
+
+
+def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
+    """Return the requests to the service."""
+    tags = fields.tag_handling
+    newlines = fields.split_sentences in (None, "1") and tags != "html"
+    options: SearchOverrides = {}
+    if fields.model_type is not None:
+        options["beam"] = 1 if fields.model_type == "latency_optimized" else DEFAULT_BEAM
+    split: Split = "auto"
+    if fields.split_sentences is not None:
+        split = "never" if fields.split_sentences == "0" else "sentences"
+    common = TextRequest(
+        "",
+        target=fields.target_lang,
+        source=fields.source_lang,
+        format=tags or "text",
+        search=options,
+        glossary=glossary,
+        ignore_tags=fields.ignore_tags if tags else (),
+        outline=_outline(fields, newlines) if tags == "xml" else None,
+        split=split,
+    )
+    texts = fields.text if newlines or tags else [join_lines(text) for text in fields.text]
+    return [replace(common, text=text, name=f"text {number}") for number, text in enumerate(texts, start=1)]
+
+
+def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) -> None:
+    """Refuse unsupported parameters.
+
+    Args:
+        formality: the formality of the request.
+        parameters: the values of other unsupported parameters by name; None for omitted ones.
+    """
+    if formality in ("more", "less"):
+        message = "Target language does not support 'formality'; prefer_more and prefer_less are accepted."
+        raise ApiError(400, "not_supported", message, "formality")
+    for name, value in parameters.items():
+        if value is not None and value != []:
+            raise ApiError(400, "not_supported", f"Parameter '{name}' is not supported by this server.", name)
+
+
+def check_glossary_ids(
+    glossary_id: str | None, glossary_ids: list[str], source: str | None
+) -> tuple[str, ...]:
+    """Return the ids of a request's glossaries."""
+    if glossary_id is not None and glossary_ids:
+        message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
+        raise ApiError(400, "invalid_request", message, "glossary_ids")
+    ids = tuple(glossary_ids) if glossary_id is None else (glossary_id,)
+    if ids and source is None:
+        message = "Use of a glossary requires the source_lang parameter to be specified"
+        raise ApiError(400, "invalid_request", message, "source_lang")
+    return ids
+
+
+def _unsupported(fields: TranslateParameters) -> dict[str, object]:
+    return {
+        "style_id": fields.style_id,
+        "translation_memory_id": fields.translation_memory_id,
+        "translation_memory_threshold": fields.translation_memory_threshold,
+        "custom_instructions": fields.custom_instructions,
+    }
+
+
+def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
+    with as_api_error():
+        return XmlOutline.of(
+            fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, newlines
+        )
+
+
+async def _translate(
+    context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest], client: str
+) -> tuple[list[Translation], list[str]]:
+    """Return the translations and the language of each text."""
+    sources = [fields.source_lang] * len(fields.text)
+    if fields.source_lang is None and fields.context:
+        sources = [await _detect(context, f"{fields.context}\n{text}") for text in fields.text]
+    groups: dict[str | None, list[int]] = {}
+    for index, source in enumerate(sources):
+        groups.setdefault(source, []).append(index)
+    deadline = context.settings.limits.deadline
+    calls = [
+        context.service.translate(
+            [replace(requests[index], source=source) for index in indices], client=client, deadline=deadline
+        )
+        for source, indices in groups.items()
+    ]
+    answers = await asyncio.gather(*calls) if len(calls) > 1 else [await calls[0]]
+    by_index: dict[int, tuple[Translation, str]] = {}
+    for indices, answer in zip(groups.values(), answers, strict=True):
+        answer.raise_first()
+        by_index.update(zip(indices, zip(answer.translations, answer.sources, strict=True), strict=True))
+    translations = [by_index[index] for index in range(len(sources))]
+    return [translation for translation, _ in translations], [code for _, code in translations]
+
+
+async def _detect(context: ServerContext, text: str) -> str | None:
+    detected = await context.service.detect(text)
+    return detected[0].code if detected else None
+
+
+def _response(
+    fields: TranslateParameters, text: str, translation: Translation, source: str
+) -> dict[str, object]:
+    """Return a translation in DeepL's format."""
+    preserves = fields.preserve_formatting and fields.tag_handling is None
+    if preserves and fields.split_sentences not in (None, "1"):
+        text = join_lines(text)
+    content: dict[str, object] = {
+        "detected_source_language": deepl_code(source),
+        "text": restore_formatting(text, translation.text) if preserves else translation.text,
+    }
+    if fields.show_billed_characters:
+        content["billed_characters"] = len(text)
+    if fields.model_type is not None:
+        content["model_type_used"] = fields.model_type.removeprefix("prefer_")
+    if fields.tag_handling is not None:
+        content["tag_handling_version"] = TAG_HANDLING_VERSION
+    return content

@@ -1,0 +1,172 @@
+"""DeepLX's dialect, version 1.2, below ``/deeplx``: its paths are also paths of LibreTranslate and DeepL."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.detection import AUTO
+from uwaga.markup.formats import Format
+from uwaga.translator.request import build_requests
+from uwaga_server.api_errors import ApiError
+from uwaga_server.auth import Client
+from uwaga_server.context import Dialect, KeyLocation, ServerContext
+from uwaga_server.dialects.deepl.account import deepl_code
+from uwaga_server.http import Parameters, TextList, json_response, parse_json, read_body, read_fields
+from uwaga_server.routing import Routes, error_responses
+from uwaga_server.service import TextAnswer
+
+PREFIX = "/deeplx"
+KEY = KeyLocation(("bearer", "deepl-auth-key"), parameter="token")
+TAGS: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
+STATUSES = {415: 400, 422: 400}
+"""DeepLX's HTTP statuses, by the server's."""
+TAG_HANDLING = Field("", json_schema_extra={"enum": list(TAGS)})
+
+
+class DeepLXBody(BaseModel):
+    """A text to translate."""
+
+    text: str = Field("", examples=["A man sleeps."])
+    target_lang: str = Field(min_length=1, examples=["DE"])
+    source_lang: str | None = Field(AUTO, description="Detected if `auto` or empty.")
+    tag_handling: str | None = TAG_HANDLING
+
+
+class DeepLXTexts(Parameters):
+    """Texts to translate, as in DeepL's own API."""
+
+    text: TextList = Field(min_length=1, examples=[["A man sleeps."]])
+    target_lang: str = Field(min_length=1, examples=["DE"])
+    source_lang: str | None = AUTO
+    tag_handling: str | None = TAG_HANDLING
+
+
+class DeepLXAnswer(BaseModel):
+    """A translation; there are no ``alternatives``, as in DeepLX since version 1.2."""
+
+    code: int
+    id: int
+    data: str
+    alternatives: None
+    source_lang: str
+    target_lang: str
+    method: str
+
+
+class DeepLXTranslation(BaseModel):
+    """A translation, as in DeepL's own API."""
+
+    detected_source_language: str
+    text: str
+
+
+class DeepLXTranslations(BaseModel):
+    """Translations in the order of the texts."""
+
+    translations: list[DeepLXTranslation]
+
+
+class DeepLXMessage(BaseModel):
+    """An error, or the greeting: an HTTP status and a text."""
+
+    code: int
+    message: str
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("DeepLX", error_responses(DeepLXMessage, without=[422]), PREFIX)
+
+    @routes.add("GET", "", "Greeting", response_model=DeepLXMessage)
+    async def greeting(request: Request) -> Response:
+        """Return where to send texts."""
+        return json_response({"code": 200, "message": f"uwaga: send texts to {PREFIX}/translate by POST"})
+
+    async def translate_text(request: Request, method: str, token: str = "") -> Response:
+        client = KEY.client(context, request, token)
+        body = parse_json(await read_body(request), DeepLXBody)
+        answer = await _translate(context, request, client, [body.text], body)
+        return json_response(
+            {
+                "code": 200,
+                "id": time.time_ns() // 1_000_000,
+                "data": answer.translations[0].text,
+                "alternatives": None,
+                "source_lang": deepl_code(answer.sources[0]),
+                "target_lang": body.target_lang,
+                "method": method,
+            }
+        )
+
+    @routes.add("POST", "/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
+    async def translate(request: Request) -> Response:
+        """Translate a text."""
+        return await translate_text(request, "Free")
+
+    @routes.add(
+        "POST", "/{token}/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer
+    )
+    async def translate_with_token(request: Request, token: str) -> Response:
+        """Translate a text, with the key in the path, as the hosted DeepLX has it."""
+        return await translate_text(request, "Free", token)
+
+    @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
+    async def translate_pro(request: Request) -> Response:
+        """Translate a text; the same as ``/translate`` but for the method of the response."""
+        return await translate_text(request, "Pro")
+
+    @routes.add(
+        "POST", "/v2/translate", "Translate texts", body=DeepLXTexts, kind="json or form",
+        response_model=DeepLXTranslations,
+    )  # fmt: skip
+    async def translate_texts(request: Request) -> Response:
+        """Translate texts, each on its own; DeepLX makes one of them."""
+        client = KEY.client(context, request)
+        body = await read_fields(request, DeepLXTexts)
+        answer = await _translate(context, request, client, body.text, body)
+        return json_response(
+            {
+                "translations": [
+                    {"detected_source_language": deepl_code(source), "text": translation.text}
+                    for source, translation in zip(answer.sources, answer.translations, strict=True)
+                ]
+            }
+        )
+
+    return routes
+
+
+async def _translate(
+    context: ServerContext,
+    request: Request,
+    client: Client,
+    texts: list[str],
+    body: DeepLXBody | DeepLXTexts,
+) -> TextAnswer:
+    """Return the translations of texts."""
+    tags = TAGS.get(body.tag_handling or "")
+    if tags is None:
+        message = "Invalid tag_handling value. Allowed values are 'html' and 'xml'."
+        raise ApiError(400, "invalid_request", message, "tag_handling")
+    if not any(texts):
+        raise ApiError(404, "no_text", "No text to translate", "text")
+    context.check_size(texts)
+    languages = {"source": body.source_lang or AUTO, "target": body.target_lang}
+    return await context.translate(request, client, build_requests(texts, {**languages, "format": tags}))
+
+
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error in DeepLX's format: its status and a message."""
+    status, message = STATUSES.get(problem.status, problem.status), problem.message
+    if problem.code in ("key_missing", "key_wrong"):
+        status, message = 401, "Invalid access token"
+    elif problem.code == "not_found":
+        message = "Path not found"
+    return json_response({"code": status, "message": message}, status)
+
+
+DIALECT = Dialect("deeplx", lambda path: f"{path}/".startswith(f"{PREFIX}/"), routes, render)

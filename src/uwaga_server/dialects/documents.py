@@ -1,0 +1,166 @@
+"""Upload and download of documents, for all dialects."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from starlette.background import BackgroundTask
+from starlette.responses import Response, StreamingResponse
+
+from uwaga.errors import SettingsError
+from uwaga_documents import DOCUMENT_FORMATS, find_format
+from uwaga_server.api_errors import ApiError, NotStoredError, in_thread
+from uwaga_server.auth import Client
+from uwaga_server.context import ServerContext
+from uwaga_server.store.documents import (
+    ENDED_STATES,
+    NO_DOCUMENT,
+    DocumentSpec,
+    DocumentStatus,
+    DocumentStore,
+    display_name,
+    key_hash,
+)
+
+BLOCK_BYTES = 1 << 16
+MIN_PAUSE, MAX_PAUSE = 0.05, 1.0
+"""Minimum and maximum seconds between two checks of a document."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An uploaded document and how to translate it.
+
+    Attributes:
+        content: the content of the file.
+        name: the client's file name, whose extension determines the format.
+        source: source language; None to detect it.
+        target: target language.
+        glossaries: ids of stored glossaries.
+        key: a key for this document; None if the owner's key gives access to it.
+        linked: ``key`` gives access to the document without the owner's key.
+    """
+
+    content: IO[bytes]
+    name: str
+    source: str | None
+    target: str
+    glossaries: tuple[str, ...] = ()
+    key: str | None = None
+    linked: bool = False
+
+
+async def store_document(context: ServerContext, client: Client, upload: Upload) -> tuple[str, DocumentSpec]:
+    """Check an uploaded document and store it for translation.
+
+    Args:
+        context: the context of the server.
+        client: the owner of the document.
+        upload: the document.
+
+    Returns:
+        The document's id and how it is translated.
+    """
+    name = display_name(upload.name)
+    try:
+        format_ = find_format(Path(name)).name
+    except SettingsError:
+        message = (
+            f"unknown file format {Path(name).suffix!r}; supported: {', '.join(context.document_suffixes)}"
+        )
+        raise ApiError(400, "unsupported_format", message, "file") from None
+    service, owner = context.service, context.owner(client)
+    target, glossaries = service.language(upload.target, "target"), upload.glossaries
+    source = None if upload.source is None else service.language(upload.source, "source")
+    if source is not None:
+        service.route(source, target)  # raises an error if there is none
+        if glossaries:
+            await in_thread(context.stores.cache.terms, owner, glossaries, source, target)
+    elif glossaries:
+        raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
+    if client.characters:
+        usage = await in_thread(context.stores.usage.read, owner)
+        await in_thread(usage.plus, 1, 0, client.characters)  # raises an error if the quota is used up
+    key = key_hash(upload.key) if upload.key else ""
+    spec = DocumentSpec(
+        owner, name, format_, target, source, glossaries, key, upload.linked, client.characters
+    )
+    document_id = await in_thread(context.stores.documents.add, spec, upload.content)
+    if context.documents is not None:
+        context.documents.wake()
+    return document_id, spec
+
+
+async def wait_for_document(
+    store: DocumentStore, owner: str | None, document_id: str, key: str | None, seconds: float = math.inf
+) -> DocumentStatus:
+    """Wait until a document is translated or has failed and return its state.
+
+    Args:
+        store: the store of the documents.
+        owner: the owner; None for a document that its own key gives access to.
+        document_id: the id of the document.
+        key: the document's own key; None if it has none.
+        seconds: maximum seconds to wait.
+    """
+    pause, deadline = MIN_PAUSE, time.monotonic() + seconds
+    while True:
+        status = await in_thread(store.status, owner, document_id, key)
+        remaining = deadline - time.monotonic()
+        if status.state in ENDED_STATES or remaining <= 0:
+            return status
+        await asyncio.sleep(min(pause, remaining))
+        pause = min(MAX_PAUSE, 1.5 * pause)
+
+
+async def result_response(
+    store: DocumentStore, owner: str | None, document_id: str, key: str | None = None
+) -> Response:
+    """Return a translated document as a download.
+
+    Args:
+        store: the store of the documents.
+        owner: the owner; None for a document that its own key gives access to.
+        document_id: the id of the document.
+        key: the document's own key; None if it has none.
+    """
+
+    def open_result() -> Response:
+        path = store.result(owner, document_id, key)
+        return file_response(path, store.status(owner, document_id, key).spec.name)
+
+    return await in_thread(open_result)
+
+
+def file_response(path: Path, name: str) -> Response:
+    """Return a file as a download; it is opened immediately, so that it may be deleted during the response.
+
+    Args:
+        path: the path of the file.
+        name: the file name for the client.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise NotStoredError(NO_DOCUMENT) from None
+    headers = {
+        "content-length": str(os.fstat(file.fileno()).st_size),
+        "content-disposition": f"attachment; filename*=utf-8''{quote(name, safe='')}",
+    }
+    blocks = iter(partial(file.read, BLOCK_BYTES), b"")
+    kind = "application/octet-stream"
+    return StreamingResponse(blocks, headers=headers, media_type=kind, background=BackgroundTask(file.close))
+
+
+def document_suffixes() -> tuple[str, ...]:
+    """Return the file name extensions of the supported formats, with the dot."""
+    suffixes = {suffix for format_ in DOCUMENT_FORMATS.values() for suffix in format_.suffixes}
+    return tuple(sorted(suffix for suffix in suffixes if suffix.startswith(".")))

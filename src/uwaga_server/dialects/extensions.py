@@ -1,0 +1,80 @@
+"""Common parts of the APIs of browser extensions: texts with placeholders, keys in the URL, errors.
+
+Their documentation names the fields of requests and responses, but neither paths nor the format of errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import BaseModel
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from uwaga.languages.codes import with_region
+from uwaga.languages.detection import AUTO
+from uwaga.translator.request import Request, build_requests
+from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error
+from uwaga_server.auth import Client
+from uwaga_server.context import KeyLocation, ServerContext
+from uwaga_server.http import json_response
+from uwaga_server.routing import error_responses
+
+KEY = KeyLocation(("bearer",), parameter="key")
+PLACEHOLDER = re.compile(r"</?[a-z]{1,8}\d{1,6}>|<[a-z]{1,8} i=\d{1,6}>")
+"""A placeholder in the form of a tag: ``<b0>`` or ``<a i=0>``."""
+
+
+class ExtensionError(BaseModel):
+    """An error."""
+
+    code: str
+    message: str
+
+
+ERRORS = error_responses(ExtensionError, without=[404])
+
+
+def page_requests(texts: Sequence[str], source: str, target: str) -> list[Request]:
+    """Return the requests for texts of a web page; texts with placeholders in the form of tags are HTML.
+
+    Args:
+        texts: the texts.
+        source: code of their language; ``auto`` or empty to detect it.
+        target: code of the target language.
+    """
+    return [
+        replace(request, format="html") if PLACEHOLDER.search(request.text) else request
+        for request in build_requests(texts, {"source": source or AUTO, "target": target})
+    ]
+
+
+async def translate_page(
+    context: ServerContext,
+    request: HttpRequest,
+    client: Client,
+    texts: Sequence[Request],
+    parameter: str = "text",
+) -> list[tuple[str, str]]:
+    """Return the translation of each text and the text's language, with Chinese as ``zh-CN`` or ``zh-TW``.
+
+    Texts in a language that is not served are returned unchanged, with an empty code.
+    """
+    answer = await context.translate(request, client, texts, parameter, raises=False)
+    if not any(answer.sources):
+        answer.raise_first()
+    for translation in answer.translations:
+        if translation.error is not None and not isinstance(translation.error, UnknownLanguageError):
+            raise api_error(translation.error)
+    results = zip(texts, answer.translations, answer.sources, strict=True)
+    return [
+        (text.text if translation.error else translation.text, with_region(source))
+        for text, translation, source in results
+    ]
+
+
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error as JSON with its code and message."""
+    return json_response({"code": problem.code, "message": problem.message}, problem.status)

@@ -1,0 +1,137 @@
+"""Routes of stored glossaries, for the dialects whose glossaries have several language pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.context import KeyLocation, ServerContext
+from uwaga_server.http import json_response
+from uwaga_server.routing import BodyKind, Routes
+from uwaga_server.store.glossary import Dictionary, GlossarySummary, StoredGlossary
+
+NO_CONTENT = 204
+
+
+@dataclass(frozen=True)
+class GlossaryApi:
+    """Glossaries in a dialect.
+
+    Attributes:
+        auth: where the requests send their key.
+        kind: how a body is sent.
+        read: reads the body of a request as a model.
+        create: the model of a new glossary, with ``name`` and ``dictionaries``.
+        change: the model of a change, with the same fields, all optional.
+        dictionary: converts a dictionary of these models to a stored one.
+        response: returns a glossary as JSON, without its entries.
+        full_response: returns a glossary as JSON with its entries; None if glossaries are read without them.
+        merge: a change adds entries to a dictionary instead of replacing it.
+    """
+
+    auth: KeyLocation
+    kind: BodyKind
+    read: Callable[[Request, type[Any]], Awaitable[Any]]
+    create: type[BaseModel]
+    change: type[BaseModel]
+    dictionary: Callable[[ServerContext, Any], Dictionary]
+    response: Callable[[GlossarySummary], dict[str, object]]
+    full_response: Callable[[StoredGlossary], dict[str, object]] | None
+    merge: bool
+
+
+def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api: GlossaryApi) -> None:
+    """Add the routes that create, list, read, change and delete glossaries under a path."""
+    path = f"{prefix}/{{glossary_id}}"
+
+    @routes.add("POST", prefix, "Create a glossary", body=api.create, kind=api.kind, status=201, large=True)
+    async def create(request: Request) -> Response:
+        """Store a glossary; requests for translations name it by its id."""
+        owner = api.auth.owner(context, request)
+        body = await api.read(request, api.create)
+        glossary = await add_glossary(
+            context, owner, body.name, lambda: [api.dictionary(context, new) for new in body.dictionaries]
+        )
+        return json_response(api.response(glossary), 201)
+
+    @routes.add("GET", prefix, "List the glossaries")
+    async def list_glossaries(request: Request) -> Response:
+        """List the key's glossaries, without entries."""
+        owner = api.auth.owner(context, request)
+        store = context.stores.glossaries
+        return await in_thread(
+            lambda: json_response({"glossaries": [api.response(summary) for summary in store.all(owner)]})
+        )
+
+    @routes.add("GET", path, "A glossary")
+    async def read(request: Request, glossary_id: str) -> Response:
+        """Return a glossary."""
+        owner, full_response = api.auth.owner(context, request), api.full_response
+        if full_response is None:
+            summary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
+            return json_response(api.response(summary))
+        return await read_glossary(
+            context, owner, glossary_id, lambda stored: json_response(full_response(stored))
+        )
+
+    @routes.add("PATCH", path, "Change a glossary", body=api.change, kind=api.kind, large=True)
+    async def change(request: Request, glossary_id: str) -> Response:
+        """Rename a glossary, and change its dictionaries."""
+        owner = api.auth.owner(context, request)
+        body: Any = await api.read(request, api.change)
+        if body.name is None and not body.dictionaries:
+            raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
+
+        def apply_changes(old: StoredGlossary) -> StoredGlossary:
+            dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
+            return old.with_changes(body.name, dictionaries, merge=api.merge)
+
+        glossary = await in_thread(context.stores.glossaries.change, owner, glossary_id, apply_changes)
+        return json_response(api.response(glossary))
+
+    add_deletion(routes, context, prefix, api.auth)
+
+
+def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyLocation) -> None:
+    """Add the route that deletes a glossary."""
+
+    @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)
+    async def delete(request: Request, glossary_id: str) -> Response:
+        """Delete a glossary."""
+        await in_thread(context.stores.glossaries.remove, auth.owner(context, request), glossary_id)
+        return Response(status_code=NO_CONTENT)
+
+
+async def add_glossary(
+    context: ServerContext, owner: str, name: str, dictionaries: Callable[[], list[Dictionary]]
+) -> GlossarySummary:
+    """Store a new glossary and return it without its entries.
+
+    Args:
+        context: the context of the server.
+        owner: the owner of the glossary.
+        name: the name of the glossary.
+        dictionaries: returns the dictionaries; called in another thread.
+    """
+    store = context.stores.glossaries
+
+    def create() -> GlossarySummary:
+        glossary = StoredGlossary.create(name, dictionaries())
+        store.add(owner, glossary)
+        return glossary.summary
+
+    return await in_thread(store.load, create)
+
+
+async def read_glossary(
+    context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
+) -> Response:
+    """Return a response that needs a glossary's entries; ``response`` is called in another thread."""
+    store = context.stores.glossaries
+    return await in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

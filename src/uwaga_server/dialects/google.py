@@ -1,0 +1,253 @@
+"""The dialect of Google's Cloud Translation API, basic edition (version 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.codes import with_region
+from uwaga.languages.detection import AUTO
+from uwaga.languages.names import language_name
+from uwaga.translator.request import build_requests
+from uwaga_server.api_errors import ApiError
+from uwaga_server.auth import Client
+from uwaga_server.context import Dialect, KeyLocation, ServerContext
+from uwaga_server.http import Fields, Names, Parameters, TextList, json_response, read_parameters, validated
+from uwaga_server.routing import Decorated, Model, Routes, error_responses
+from uwaga_server.service import DetectedLanguage
+
+PREFIX = "/language/translate/v2"
+KEY = KeyLocation(("bearer",), header="x-goog-api-key", parameter="key")
+UNDETERMINED = DetectedLanguage("und", 0.0)
+
+
+class GoogleKey(Parameters):
+    """The key, which a request can also have as ``X-Goog-Api-Key`` or ``Authorization: Bearer``."""
+
+    key: str | None = None
+
+
+class GoogleTexts(GoogleKey):
+    """Texts to translate."""
+
+    q: TextList = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+    target: str = Field(min_length=1, max_length=32, examples=["de"])
+    source: str | None = Field(None, max_length=32, description="Detected for each text if omitted.")
+    format: Literal["html", "text"] | None = "html"
+    model: Literal["", "base", "nmt"] | None = Field(None, description="Without effect.")
+    cid: Names | None = Field(None, description="Refused: there are no customised models.")
+
+
+class GoogleDetect(GoogleKey):
+    """Texts whose languages to detect."""
+
+    q: TextList = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+
+
+class GoogleLanguages(GoogleKey):
+    """The language of the names to list, which are English."""
+
+    target: str | None = Field(
+        None, max_length=32, description="Names are listed if this is a served language."
+    )
+    model: Literal["", "base", "nmt"] | None = Field(None, description="Without effect.")
+
+
+class GoogleTranslation(BaseModel):
+    """A translation; the language only if the request did not name it, the model only if it did."""
+
+    translatedText: str  # noqa: N815 (as its clients read it)
+    detectedSourceLanguage: str | None = None  # noqa: N815
+    model: str | None = None
+
+
+class GoogleTranslations(BaseModel):
+    """Translations in the order of the texts."""
+
+    translations: list[GoogleTranslation]
+
+
+class GoogleTranslationsAnswer(BaseModel):
+    """Translations."""
+
+    data: GoogleTranslations
+
+
+class GoogleDetection(BaseModel):
+    """A language and its probability; ``und`` for a text without letters."""
+
+    language: str
+    confidence: float
+    isReliable: bool  # noqa: N815
+
+
+class GoogleDetections(BaseModel):
+    """A list for each text, of one language."""
+
+    detections: list[list[GoogleDetection]]
+
+
+class GoogleDetectionsAnswer(BaseModel):
+    """Detected languages."""
+
+    data: GoogleDetections
+
+
+class GoogleLanguage(BaseModel):
+    """A language, and its name if the request asked for names."""
+
+    language: str
+    name: str | None = None
+
+
+class GoogleLanguageList(BaseModel):
+    """The served languages."""
+
+    languages: list[GoogleLanguage]
+
+
+class GoogleLanguagesAnswer(BaseModel):
+    """Served languages."""
+
+    data: GoogleLanguageList
+
+
+class GoogleReason(BaseModel):
+    """The reason of an error."""
+
+    message: str
+    domain: str
+    reason: str
+
+
+class GoogleProblem(BaseModel):
+    """The HTTP status of an error, and its reason."""
+
+    code: int
+    message: str
+    errors: list[GoogleReason]
+    status: str
+
+
+class GoogleError(BaseModel):
+    """An error."""
+
+    error: GoogleProblem
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("Google Translate", error_responses(GoogleError, without=[401, 422]), PREFIX)
+
+    def add(path: str, summary: str, body: Model, response_model: Model) -> Callable[[Decorated], Decorated]:
+        """Add the decorated endpoint as GET and as POST."""
+
+        def register(endpoint: Decorated) -> Decorated:
+            routes.add("GET", path, summary, body=body, kind="query", response_model=response_model)(endpoint)
+            routes.add("POST", path, summary, body=body, kind="json or form", response_model=response_model)(
+                endpoint
+            )
+            return endpoint
+
+        return register
+
+    @add("", "Translate texts", GoogleTexts, GoogleTranslationsAnswer)
+    async def translate(request: Request) -> Response:
+        """Translate one text or several."""
+        client, fields = await _admit(context, request, GoogleTexts)
+        if fields.cid:
+            raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
+        context.check_size(fields.q, "q")
+        options = {
+            "source": fields.source or AUTO,
+            "target": fields.target,
+            "format": fields.format or "html",
+        }
+        answer = await context.translate(request, client, build_requests(fields.q, options), "q")
+        model = {"model": fields.model} if fields.model else {}
+        detected = [
+            {} if language is None else {"detectedSourceLanguage": with_region(language.code)}
+            for language in answer.detected
+        ]
+        translations = [
+            {"translatedText": translation.text, **language, **model}
+            for translation, language in zip(answer.translations, detected, strict=True)
+        ]
+        return json_response({"data": {"translations": translations}})
+
+    @add("/detect", "Detect languages", GoogleDetect, GoogleDetectionsAnswer)
+    async def detect(request: Request) -> Response:
+        """Detect the language of each text among those of the server."""
+        client, fields = await _admit(context, request, GoogleDetect)
+        context.charge(client, fields.q, "q")
+        languages = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
+        detections = [
+            [{"language": with_region(language.code), "confidence": language.confidence, "isReliable": False}]
+            for language in languages
+        ]
+        return json_response({"data": {"detections": detections}})
+
+    @add("/languages", "List languages", GoogleLanguages, GoogleLanguagesAnswer)
+    async def languages(request: Request) -> Response:
+        """List the languages, with English names if a target language is named."""
+        _, fields = await _admit(context, request, GoogleLanguages)
+        if fields.target:
+            context.service.language(fields.target, "target")
+        listed = [
+            {"language": with_region(code), **({"name": language_name(code)} if fields.target else {})}
+            for code in sorted(context.service.languages.codes)
+        ]
+        return json_response({"data": {"languages": listed}})
+
+    return routes
+
+
+async def _admit(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
+    """Return the client of a request and its parameters."""
+    client = KEY.early_client(context, request)
+    parameters = await read_parameters(request)
+    client = client or KEY.client(context, request, parameters.get("key"))
+    for name, field in kind.model_fields.items():
+        if field.is_required() and name not in parameters:
+            raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)
+    return client, validated(parameters, kind)
+
+
+STATUSES = {401: 403, 408: 400, 415: 400, 422: 400}
+"""Google's HTTP statuses, by the server's."""
+ERROR_WORDS = {
+    400: ("global", "invalid", "INVALID_ARGUMENT"),
+    403: ("global", "forbidden", "PERMISSION_DENIED"),
+    404: ("global", "notFound", "NOT_FOUND"),
+    405: ("global", "httpMethodNotAllowed", "UNIMPLEMENTED"),
+    413: ("global", "uploadTooLarge", "INVALID_ARGUMENT"),
+    429: ("usageLimits", "rateLimitExceeded", "RESOURCE_EXHAUSTED"),
+    500: ("global", "backendError", "INTERNAL"),
+    501: ("global", "notImplemented", "UNIMPLEMENTED"),
+    503: ("global", "backendError", "UNAVAILABLE"),
+    504: ("global", "backendError", "DEADLINE_EXCEEDED"),
+}
+"""Domain, reason and status word of errors, by HTTP status."""
+REASONS = {"missing": "required", "key_wrong": "badRequest", "quota_exceeded": "dailyLimitExceeded"}
+"""Google's reasons for errors, by the server's codes."""
+
+
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error in Google's format."""
+    status, message = STATUSES.get(problem.status, problem.status), problem.message
+    if problem.code == "key_missing":
+        message = "The request is missing a valid API key."
+    elif problem.code == "key_wrong":
+        status, message = 400, "API key not valid. Please pass a valid API key."
+    domain, reason, word = ERROR_WORDS.get(status, ERROR_WORDS[500])
+    errors = [{"message": message, "domain": domain, "reason": REASONS.get(problem.code, reason)}]
+    return json_response(
+        {"error": {"code": status, "message": message, "errors": errors, "status": word}}, status
+    )
+
+
+DIALECT = Dialect("google", lambda path: f"{path}/".startswith(f"{PREFIX}/"), routes, render)

@@ -1,0 +1,417 @@
+"""OpenAI's chat completions API, for clients that request translations from a language model.
+
+Its base URL ends in ``/openai/v1``, since ``/v1/models`` is a path of the server's own API.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.detection import AUTO
+from uwaga.languages.names import language_code
+from uwaga.translator.request import Request as TextRequest
+from uwaga_server.api_errors import ApiError
+from uwaga_server.auth import Client
+from uwaga_server.context import Dialect, KeyLocation, ServerContext
+from uwaga_server.dialects.extensions import page_requests
+from uwaga_server.dialects.translation_prompt import read_prompt
+from uwaga_server.dialects.v1_schema import LanguageCode
+from uwaga_server.http import EventStream, json_response, read_json, request_id
+from uwaga_server.routing import ResponseDescription, Routes, error_responses
+from uwaga_server.served_models import ServedLanguages
+from uwaga_server.service import TextAnswer
+
+PREFIX = "/openai/v1"
+KEY = KeyLocation(("bearer",), header="api-key")
+"""Where keys are sent, including Azure's header, which some clients use."""
+MODEL = "uwaga"
+"""Name of the model that translates between the languages named in the messages."""
+MAX_MODEL_LENGTH = 65
+"""Maximum characters of a model's name: two codes of languages."""
+NEUTRAL_VALUES: dict[str, object] = {
+    "n": 1,
+    "tools": [],
+    "functions": [],
+    "logprobs": False,
+    "top_logprobs": 0,
+    "logit_bias": {},
+    "stop": [],
+    "audio": None,
+    "modalities": ["text"],
+    "prediction": None,
+    "response_format": {"type": "text"},
+    "web_search_options": None,
+}
+"""Unsupported options, with the value that has no effect."""
+CODES = {
+    "key_missing": "invalid_api_key",
+    "key_wrong": "invalid_api_key",
+    "quota_exceeded": "insufficient_quota",
+    "too_many_requests": "rate_limit_exceeded",
+}
+"""OpenAI's error codes, by the server's."""
+STATUSES = {"key_wrong": 401, "quota_exceeded": 429, "invalid_request": 400}
+"""OpenAI's HTTP statuses, by the server's error codes."""
+DONE_EVENT = b"data: [DONE]\n\n"
+Strict = ConfigDict(strict=True)
+
+
+class ContentPart(BaseModel):
+    """A part of a message."""
+
+    model_config = Strict
+
+    type: str = Field(description="`text`; other parts are refused.")
+    text: str = ""
+
+
+class ChatMessage(BaseModel):
+    """A message of a chat."""
+
+    model_config = Strict
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ContentPart] | None = None
+
+
+class Term(BaseModel):
+    """A term and its required translation."""
+
+    model_config = Strict
+
+    source: str
+    target: str
+
+
+class TranslationOptions(BaseModel):
+    """Languages of the text, as the Qwen-MT models of Alibaba Cloud take them."""
+
+    model_config = Strict
+
+    target_lang: LanguageCode = Field(description="Name or code of a language.", examples=["German"])
+    source_lang: LanguageCode = Field(AUTO, description="Name or code of a language; detected if `auto`.")
+    terms: list[Term] = Field([], max_length=5000)
+
+
+class ChatBody(BaseModel):
+    """A chat whose last message by the user holds the text to translate."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": MODEL,
+                    "messages": [{"role": "user", "content": "Translate to German: The weather is nice."}],
+                }
+            ]
+        },
+    )
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description="`uwaga`, or a pair: `en-de`.")]
+    messages: list[ChatMessage] = Field(min_length=1, max_length=2000)
+    stream: bool | None = False
+    translation_options: TranslationOptions | None = None
+
+
+class Segment(BaseModel):
+    """A text among several."""
+
+    model_config = Strict
+
+    id: int | str
+    text: str
+
+
+class Segments(BaseModel):
+    """The message of KISS Translator's default prompt: texts of a page, as JSON."""
+
+    model_config = Strict
+
+    targetLanguage: LanguageCode  # noqa: N815
+    segments: list[Segment]
+    glossary: dict[str, str] = Field({}, max_length=5000)
+
+
+class ChatAnswer(BaseModel):
+    """A chat completion."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: dict[str, int]
+
+
+class Model(BaseModel):
+    """A model."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelsAnswer(BaseModel):
+    """All models."""
+
+    object: Literal["list"]
+    data: list[Model]
+
+
+class OpenAIProblem(BaseModel):
+    """Message, type, parameter and code of an error."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIError(BaseModel):
+    """An error."""
+
+    error: OpenAIProblem
+
+
+ERRORS = error_responses(OpenAIError, without=[403, 422]) | {
+    415: ResponseDescription("Not JSON", OpenAIError)
+}
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("OpenAI", ERRORS, PREFIX)
+    _add_models(routes, context)
+    _add_chat(routes, context)
+    return routes
+
+
+def _add_models(routes: Routes, context: ServerContext) -> None:
+    languages, created = context.service.languages, int(time.time())
+
+    def describe(name: str) -> dict[str, object]:
+        return {"id": name, "object": "model", "created": created, "owned_by": "uwaga"}
+
+    @routes.add("GET", "/models", "List the models", response_model=ModelsAnswer)
+    async def models(request: Request) -> Response:
+        """List `uwaga`, which translates between the languages that the messages name, and each pair."""
+        KEY.client(context, request)
+        pairs = [f"{source.code}-{target}" for source in languages.sources for target in source.targets]
+        return json_response({"object": "list", "data": [describe(name) for name in (MODEL, *pairs)]})
+
+    @routes.add("GET", "/models/{model}", "Describe a model", response_model=Model)
+    async def model(request: Request, model: str) -> Response:
+        """Describe a model."""
+        KEY.client(context, request)
+        _pair(languages, model)
+        return json_response(describe(model))
+
+
+def _add_chat(routes: Routes, context: ServerContext) -> None:
+    events: dict[str, object] = {"text/event-stream": {}}
+    success = ResponseDescription("The translation, or events if `stream` is true", ChatAnswer, events)
+
+    @routes.add("POST", "/chat/completions", "Translate a message", body=ChatBody, responses={200: success})
+    async def chat_completions(request: Request) -> Response:
+        """Translate the text of the last message by the user."""
+        client = KEY.client(context, request)
+        body = await read_json(request, ChatBody)
+        _check_options(body)
+        pair = _pair(context.service.languages, body.model)
+        system, message = _texts(body)
+        segments = _read_segments(message)
+        if segments is None:
+            texts = [_text_request(body, system, message, pair)]
+            if body.stream:
+                return stream_completion(request, body.model, await _pieces(context, client, texts[0]))
+        else:
+            context.check_size([segment.text for segment in segments.segments], "messages")
+            texts = _segment_requests(segments, pair[0])
+        answer = await context.translate(request, client, texts, "messages")
+        content = answer.translations[0].text if segments is None else _segments_content(segments, answer)
+        if body.stream:
+            return stream_completion(request, body.model, _single_piece(content))
+        return json_response(_completion(request, body.model, content, answer))
+
+
+async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> AsyncGenerator[str, None]:
+    """Charge the client for a text and return the pieces of its translation."""
+    await context.spend(client, context.charge(client, [text.text], "messages"))
+    deadline = context.settings.limits.deadline
+    return context.service.stream(text, client=client.name, deadline=deadline)
+
+
+def _check_options(body: ChatBody) -> None:
+    """Refuse unsupported options."""
+    for name, value in (body.model_extra or {}).items():
+        if name in NEUTRAL_VALUES and value is not None and value != NEUTRAL_VALUES[name]:
+            message = f"Unsupported parameter: {name!r} cannot be honoured by a translation; omit it"
+            raise ApiError(400, "unsupported_parameter", message, name)
+
+
+def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | None]:
+    """Return the source and target language that a model's name states; None for a missing one."""
+    if model == MODEL:
+        return None, None
+    parts = model.split("-") if len(model) <= MAX_MODEL_LENGTH else []
+    for split in range(1, len(parts)):
+        source, target = "-".join(parts[:split]), languages.resolve("-".join(parts[split:]))
+        if target is not None and source == AUTO:
+            return None, target
+        source_code = languages.resolve(source)
+        if (
+            source_code is not None
+            and target is not None
+            and languages.route(source_code, target) is not None
+        ):
+            return source_code, target
+    message = (
+        f"The model {model[:60]!r} does not exist: use {MODEL!r}, or a pair of languages such as 'en-de'"
+    )
+    raise ApiError(404, "model_not_found", message, "model")
+
+
+def _texts(body: ChatBody) -> tuple[str, str]:
+    """Return the text of the system messages and of the last message by the user."""
+    system = [_text(message) for message in body.messages if message.role in ("system", "developer")]
+    user = [message for message in body.messages if message.role == "user"]
+    if not user:
+        raise ApiError(400, "no_message", "messages must have one with the role 'user'", "messages")
+    return "\n\n".join(system), _text(user[-1])
+
+
+def _text(message: ChatMessage) -> str:
+    if isinstance(message.content, list):
+        if any(part.type != "text" for part in message.content):
+            raise ApiError(400, "not_text", "only text can be translated: omit other parts", "messages")
+        return "".join(part.text for part in message.content)
+    return message.content or ""
+
+
+def _text_request(
+    body: ChatBody, system: str, message: str, pair: tuple[str | None, str | None]
+) -> TextRequest:
+    """Return the text of a message to translate, with its languages."""
+    options = body.translation_options
+    if options is not None:
+        return TextRequest(
+            message,
+            source=_language(options.source_lang),
+            target=_language(options.target_lang),
+            glossary={term.source: term.target for term in options.terms} or None,
+        )
+    prompt = read_prompt(message, system)
+    if prompt is not None:
+        return TextRequest(prompt.text, source=prompt.source or pair[0] or AUTO, target=prompt.target)
+    if pair[1] is None:
+        message = (
+            "No request for a translation is recognised. Write 'Translate to German:' before the text, name "
+            "the language in the system prompt, or name a pair of languages such as 'en-de' as the model"
+        )
+        raise ApiError(400, "no_translation_request", message, "messages")
+    return TextRequest(message, source=pair[0] or AUTO, target=pair[1])
+
+
+def _language(name: str) -> str:
+    return language_code(name) or name
+
+
+def _read_segments(message: str) -> Segments | None:
+    if not message.lstrip().startswith("{"):
+        return None
+    try:
+        return Segments.model_validate_json(message)
+    except ValidationError:
+        return None
+
+
+def _segment_requests(segments: Segments, source: str | None) -> list[TextRequest]:
+    """Return the requests for segments; terms without a translation stay unchanged."""
+    texts = [segment.text for segment in segments.segments]
+    glossary = {term: target or term for term, target in segments.glossary.items()} or None
+    requests = page_requests(texts, source or AUTO, _language(segments.targetLanguage))
+    return [replace(request, glossary=glossary) for request in requests]
+
+
+def _segments_content(segments: Segments, answer: TextAnswer) -> str:
+    """Return the translations of segments as the JSON that the prompt requests."""
+    translations = [
+        {"id": segment.id, "text": translation.text, "sourceLanguage": source}
+        for segment, translation, source in zip(
+            segments.segments, answer.translations, answer.sources, strict=True
+        )
+    ]
+    return json.dumps({"translations": translations}, ensure_ascii=False)
+
+
+def _completion(request: Request, model: str, content: str, answer: TextAnswer) -> dict[str, object]:
+    """Return a translation as a chat completion."""
+    read = sum(len(translation.source_tokens) for translation in answer.translations)
+    written = sum(len(translation.tokens) for translation in answer.translations)
+    truncated = any(translation.truncated for translation in answer.translations)
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": content, "refusal": None},
+        "logprobs": None,
+        "finish_reason": "length" if truncated else "stop",
+    }
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    return {**_head(request, "chat.completion", model), "choices": [choice], "usage": usage}
+
+
+def _head(request: Request, kind: str, model: str) -> dict[str, object]:
+    completion_id = f"chatcmpl-{request_id(request)}"
+    return {"id": completion_id, "object": kind, "created": int(time.time()), "model": model}
+
+
+def stream_completion(request: Request, model: str, pieces: AsyncGenerator[str, None]) -> EventStream:
+    """Return the pieces of a translation as chunks of a chat completion."""
+    head = _head(request, "chat.completion.chunk", model)
+
+    def chunk(delta: Mapping[str, str], reason: str | None = None) -> tuple[str, object]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return "", {**head, "choices": [choice]}
+
+    async def events() -> AsyncGenerator[tuple[str, object], None]:
+        delta = {"role": "assistant"}
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield chunk({**delta, "content": piece})
+                delta = {}
+        if delta:
+            yield chunk({**delta, "content": ""})
+        yield chunk({}, "stop")
+
+    return EventStream(request, events(), error_content, error_event="", end=DONE_EVENT)
+
+
+async def _single_piece(content: str) -> AsyncGenerator[str, None]:
+    yield content
+
+
+def error_content(problem: ApiError) -> dict[str, object]:
+    """Return an error as JSON."""
+    code = CODES.get(problem.code, problem.code)
+    kind = "server_error" if problem.status >= 500 else "invalid_request_error"
+    error = {"message": problem.message, "type": kind, "param": problem.parameter or None, "code": code}
+    return {"error": error}
+
+
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error response with OpenAI's status."""
+    return json_response(error_content(problem), STATUSES.get(problem.code, problem.status))
+
+
+DIALECT = Dialect("openai", lambda path: path.startswith(f"{PREFIX}/"), routes, render)

@@ -1,0 +1,301 @@
+"""The HTTP API of OPUS-CAT MT Engine, for its plugins to OmegaT, Trados Studio, memoQ and Wordfast.
+
+Helsinki-NLP/OPUS-CAT, ``OpusCatMTEngineCore/OWIN/MachineTranslationController.cs``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field, RootModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.alignment.words import word_spans
+from uwaga.languages.codes import base_language
+from uwaga.languages.detection import AUTO
+from uwaga.results.translation import Span, Translation
+from uwaga.translator.request import Request as TextRequest
+from uwaga_server.api_errors import ApiError
+from uwaga_server.auth import Client
+from uwaga_server.context import Dialect, KeyLocation, ServerContext
+from uwaga_server.http import (
+    Flag,
+    Parameters,
+    json_response,
+    parse_json,
+    read_body,
+    read_parameters,
+    validated,
+)
+from uwaga_server.routing import ResponseDescription, Routes, error_responses
+from uwaga_server.served_models import ServedLanguage
+from uwaga_server.service import Service
+
+PREFIX = "/MTRestService"
+TRADOS_PREFIX = "/MtRestService"
+"""Prefix in the plugins for Trados Studio and memoQ; OPUS-CAT ignores the case of paths."""
+KEY = KeyLocation(("bearer",), parameter="tokenCode")
+OMEGAT_TAG = re.compile(r"</?[a-z]{1,8}\d{1,6}/?>")
+"""A tag of OmegaT, such as ``<g1>`` or ``<x2/>``; texts with tags are parsed as HTML."""
+SPACE = "▁"
+"""SentencePiece's symbol for a space before a subword."""
+SENTENCE_PIECE = 1
+"""OPUS-CAT's number for this segmentation."""
+
+
+class PairQuery(Parameters):
+    """A pair of languages."""
+
+    srcLangCode: str = Field("", max_length=32, description="Detected if empty.", examples=["en"])  # noqa: N815
+    trgLangCode: str = Field(  # noqa: N815
+        "",
+        max_length=32,
+        description="May be empty if the models translate to one language only.",
+        examples=["de"],
+    )
+    modelTag: str = Field("", description="Ignored: no model here has a tag.")  # noqa: N815
+    tokenCode: str = Field("", description="API key; any value on a server without keys.")  # noqa: N815
+
+
+class TextQuery(PairQuery):
+    """A text to translate."""
+
+    input: str = Field("", examples=["A man sleeps."])
+    inputIsSingleSentence: Flag = Field(  # noqa: N815
+        True, description="False: split the text into sentences, even if it is short."
+    )
+
+
+class TranslationPair(BaseModel):
+    """A translation, and how its words correspond to those of its text."""
+
+    translation: str
+    Translation: str
+    SegmentedSourceSentence: list[str]
+    SegmentedTranslation: list[str]
+    SegmentedAlignmentSourceToTarget: dict[str, list[int]]
+    SegmentedAlignmentTargetToSource: dict[str, list[int]]
+    AlignmentString: str
+    RawTranslation: str
+    Segmentation: int
+    AutoEditedTranslation: bool
+
+
+class BatchBody(RootModel[list[str]]):
+    """Texts that will be translated soon."""
+
+
+class OpusCatError(BaseModel):
+    """An error."""
+
+    Message: str
+
+
+ERRORS = error_responses(OpusCatError, without=[404]) | {
+    415: ResponseDescription("Neither JSON nor a form", OpusCatError)
+}
+STRINGS_RESPONSE = ResponseDescription(
+    "Success", content={"application/json": {"schema": {"type": "array", "items": {"type": "string"}}}}
+)
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("OPUS-CAT", ERRORS, PREFIX)
+    trados_routes = Routes(prefix=TRADOS_PREFIX)
+    for group in (routes, trados_routes):
+        _add_translation(group, context)
+        _add_pairs(group, context)
+    routes.routes += trados_routes.routes
+    return routes
+
+
+def _add_translation(routes: Routes, context: ServerContext) -> None:
+    async def translate(request: Request, client: Client, parameters: Mapping[str, Any]) -> Translation:
+        query = validated(parameters, TextQuery)
+        text = TextRequest(
+            query.input,
+            source=query.srcLangCode or AUTO,
+            target=query.trgLangCode or _only_target(context.service),
+            format="html" if OMEGAT_TAG.search(query.input) else "text",
+            split="auto" if query.inputIsSingleSentence else "sentences",
+            search={"alignment": True},
+        )
+        return (await context.translate(request, client, [text], "input")).translations[0]
+
+    @routes.add(
+        "GET",
+        "/TranslateJson",
+        "Translate a text",
+        body=TextQuery,
+        kind="query",
+        response_model=TranslationPair,
+    )
+    async def translate_json(request: Request) -> Response:
+        """Translate a text; the segments are words, which `▁` precedes where a space does."""
+        client = KEY.client(context, request)
+        await read_body(request)
+        return json_response(translation_pair(await translate(request, client, request.query_params)))
+
+    @routes.add(
+        "POST",
+        "/TranslatePost",
+        "Translate a text",
+        body=TextQuery,
+        kind="json or form",
+        response_model=TranslationPair,
+    )
+    async def translate_post(request: Request) -> Response:
+        """The same with the parameters in the query or the body, as Wordfast Pro sends it."""
+        client = KEY.client(context, request)
+        return json_response(
+            translation_pair(await translate(request, client, await read_parameters(request)))
+        )
+
+    plain = ResponseDescription("The translation", content={"text/plain": {"schema": {"type": "string"}}})
+
+    async def translate_plain(request: Request) -> Response:
+        """Translate a text, and return the translation alone."""
+        client = KEY.client(context, request)
+        await read_body(request)
+        translation = await translate(request, client, request.query_params)
+        return Response(translation.text, media_type="text/plain")
+
+    for path in ("/Translate", "/TranslateStream"):
+        register = routes.add(
+            "GET",
+            path,
+            "Translate a text to plain text",
+            body=TextQuery,
+            kind="query",
+            responses={200: plain},
+        )
+        register(translate_plain)
+
+    @routes.add("POST", "/PreOrderBatch", "Announce texts", body=BatchBody)
+    async def pre_order_batch(request: Request) -> Response:
+        """Check the languages, and do nothing: the server has no cache that translations could wait in."""
+        KEY.client(context, request)
+        query = validated(request.query_params, PairQuery)
+        if not parse_json(await read_body(request), BatchBody).root:
+            raise ApiError(400, "missing", "the list of texts is empty", "input")
+        if query.srcLangCode:
+            context.service.language(query.srcLangCode, "source")
+        context.service.language(query.trgLangCode or _only_target(context.service), "target")
+        return Response()
+
+
+def _add_pairs(routes: Routes, context: ServerContext) -> None:
+    languages = context.service.languages
+
+    @routes.add(
+        "GET", "/ListSupportedLanguagePairs", "List the pairs of languages", responses={200: STRINGS_RESPONSE}
+    )
+    async def list_supported_language_pairs(request: Request) -> Response:
+        """List the pairs as `en-de`."""
+        KEY.client(context, request)
+        return json_response(list(dict.fromkeys(_pairs(languages.sources))))
+
+    @routes.add(
+        "GET", "/GetLanguagePairModelTags", "List the tags of models", body=PairQuery, kind="query",
+        responses={200: STRINGS_RESPONSE},
+    )  # fmt: skip
+    async def get_language_pair_model_tags(request: Request) -> Response:
+        """An empty list: tags are of models that OPUS-CAT has fine-tuned."""
+        KEY.client(context, request)
+        validated(request.query_params, PairQuery)
+        return json_response([])
+
+    status = ResponseDescription("The status", content={"application/json": {"schema": {"type": "string"}}})
+
+    @routes.add(
+        "GET",
+        "/CheckModelStatus",
+        "Name the model of a pair",
+        body=PairQuery,
+        kind="query",
+        responses={200: status},
+    )
+    async def check_model_status(request: Request) -> Response:
+        """Say which model is used for a pair, or that there is none."""
+        KEY.client(context, request)
+        query = validated(request.query_params, PairQuery)
+        pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
+        source, target = languages.resolve(query.srcLangCode), languages.resolve(query.trgLangCode)
+        route = languages.route(source, target) if source and target else None
+        if route is None:
+            return json_response(f"No model available for {pair}.")
+        names = " and ".join(step.model.name for step in route)
+        return json_response(f"Primary model {names} for {pair} will be used.")
+
+
+def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
+    """Yield pairs of codes without regions and scripts, since the plugins split pairs at hyphens."""
+    for source in sources:
+        for target in source.targets:
+            yield f"{base_language(source.code)}-{base_language(target)}"
+
+
+def _only_target(service: Service) -> str:
+    """Return the language that all models translate to, like the override model of OPUS-CAT."""
+    targets = {target for source in service.languages.sources for target in source.targets}
+    if len(targets) > 1:
+        listed = ", ".join(sorted(targets)[:20])
+        message = f"trgLangCode is missing, and the models translate to several languages: {listed}"
+        raise ApiError(400, "missing", message, "trgLangCode")
+    return targets.pop()
+
+
+def translation_pair(translation: Translation) -> dict[str, object]:
+    """Return a translation as OPUS-CAT's JSON, with words as segments.
+
+    Without an alignment, as of a copied text, each word is aligned with the word at the same index.
+    """
+    alignment = translation.alignment
+    if alignment is None:
+        source, target = word_spans(translation.source), word_spans(translation.text)
+        links = tuple((index, index) for index in range(min(len(source), len(target))))
+    else:
+        source, target, links = list(alignment.source), list(alignment.target), alignment.links
+    segments = _segments(translation.text, target)
+    return {
+        "translation": translation.text,
+        "Translation": translation.text,
+        "SegmentedSourceSentence": _segments(translation.source, source),
+        "SegmentedTranslation": segments,
+        "SegmentedAlignmentSourceToTarget": _link_table(links),
+        "SegmentedAlignmentTargetToSource": _link_table((target, source) for source, target in links),
+        "AlignmentString": " ".join(f"{source}-{target}" for source, target in links),
+        "RawTranslation": " ".join(segments),
+        "Segmentation": SENTENCE_PIECE,
+        "AutoEditedTranslation": False,
+    }
+
+
+def _segments(text: str, words: Iterable[Span]) -> list[str]:
+    """Return words, with ``▁`` before those that follow a space or start the text."""
+    segments, last_end = [], -1
+    for start, end in words:
+        segments.append(text[start:end] if start == last_end else SPACE + text[start:end])
+        last_end = end
+    return segments
+
+
+def _link_table(links: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
+    table: dict[str, list[int]] = {}
+    for first, second in sorted(links):
+        table.setdefault(str(first), []).append(second)
+    return table
+
+
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error as JSON, in the format of ASP.NET Web API."""
+    return json_response({"Message": problem.message}, problem.status)
+
+
+DIALECT = Dialect(
+    "opuscat", lambda path: path.startswith((f"{PREFIX}/", f"{TRADOS_PREFIX}/")), routes, render
+)

@@ -1,0 +1,313 @@
+"""The server's own dialect, with all results of the library for a translation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import TypedDict
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.detection import AUTO
+from uwaga.results.translation import Translation
+from uwaga.results.views import attention_view_data
+from uwaga.search import SearchOverrides
+from uwaga.terms import Glossary
+from uwaga.translator.request import Request as TextRequest
+from uwaga.translator.request import listed_prefixes
+from uwaga_server.api_errors import ApiError, api_error, in_thread
+from uwaga_server.auth import Client
+from uwaga_server.context import BEARER, Dialect, ServerContext
+from uwaga_server.dialects import v1_schema as schema
+from uwaga_server.dialects.v1_inside import inside_routes
+from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectBody, TranslateBody
+from uwaga_server.dialects.v1_stored import document_routes, glossary_routes
+from uwaga_server.http import (
+    EventStream,
+    json_response,
+    languages_response,
+    read_json,
+    request_id,
+    while_connected,
+)
+from uwaga_server.routing import ResponseDescription, Routes
+from uwaga_server.service import DetectedLanguage, TextAnswer
+
+PREFIX = "/v1"
+VIEW = "view"
+"""Attention packed by :func:`uwaga.results.views.attention_view_data`, which takes a tenth of the size."""
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("v1", ERRORS, PREFIX)
+    _add_translate(routes, context)
+    inside_routes(context, routes)
+    _add_lists(routes, context)
+    routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
+    return routes
+
+
+def _add_translate(routes: Routes, context: ServerContext) -> None:
+    events: dict[str, object] = {"text/event-stream": {}}
+    success = ResponseDescription(
+        "Translations, or events if `stream` is true", schema.TranslateAnswer, events
+    )
+
+    @routes.add(
+        "POST", "/translate", "Translate texts", body=TranslateBody, responses={200: success, 404: NOT_FOUND}
+    )
+    async def translate(request: Request) -> Response:
+        """Translate one text or several; each has its translation or its error.
+
+        With `stream`, send events `piece` with the translation's next characters, then `done` with everything
+        requested, or `error`.
+        """
+        client = BEARER.client(context, request)
+        body = await read_json(request, TranslateBody)
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        characters = context.charge(client, texts)
+        terms = None if body.glossary_id is None else await stored_terms(context, client, body)
+        check_drafts(context, body, texts)
+        requests = text_requests(body, texts, terms)
+        caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
+        if body.stream:
+            check_streams(body)
+            await context.spend(client, characters)
+            number = request_id(request)
+            return EventStream(
+                request,
+                _events(context, requests[0], body, caller),
+                lambda error: error_response(error, number),
+            )
+        async with context.spending(client, characters), while_connected(request):
+            answer = await context.service.translate(requests, **caller)
+        translations = await in_thread(translations_response, answer, body)  # long for many words
+        return json_response({"translations": translations, "model": answer.model})
+
+    @routes.add(
+        "POST",
+        "/detect",
+        "Detect the languages of texts",
+        body=DetectBody,
+        response_model=schema.DetectAnswer,
+    )
+    async def detect(request: Request) -> Response:
+        """Detect the language of each text, out of the served languages; null for a text without letters."""
+        client = BEARER.client(context, request)
+        body = await read_json(request, DetectBody)
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        context.charge(client, texts)
+        detections = [await context.service.detect(text) for text in texts]
+        return json_response(
+            {
+                "detections": [
+                    _detection_response(languages[0]) if languages else None for languages in detections
+                ]
+            }
+        )
+
+
+def _add_lists(routes: Routes, context: ServerContext) -> None:
+    @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
+    async def languages(request: Request) -> Response:
+        """List each source language with its targets."""
+        BEARER.client(context, request)
+        return json_response({"languages": languages_response(context.service.languages.sources)})
+
+    @routes.add("GET", "/models", "List the models", response_model=schema.ModelsAnswer)
+    async def models(request: Request) -> Response:
+        """List each model with its own language codes, and whether it is loaded and available."""
+        BEARER.client(context, request)
+        pool = context.service.pool
+        loaded, failed = pool.loaded_names(), pool.failures()
+        listed_models = [
+            {
+                "name": model.name,
+                "sources": list(model.sources),
+                "targets": list(model.targets),
+                "loaded": model.name in loaded,
+                "available": not model.problem and model.name not in failed,
+            }
+            for model in context.service.served
+        ]
+        return json_response({"models": listed_models})
+
+
+async def _events(
+    context: ServerContext, request: TextRequest, body: TranslateBody, caller: Caller
+) -> AsyncGenerator[tuple[str, object], None]:
+    """Yield the pieces of a translation, then its requested parts."""
+    [detected] = await context.service.sources([request])
+    resolved = request if detected is None else replace(request, source=detected.code)
+    pieces = []
+    async for piece in context.service.stream(resolved, **caller):
+        pieces.append(piece)
+        yield "piece", {"text": piece}
+    if body.tokens or body.scores or body.alignment or body.attention:
+        answer = await context.service.translate(
+            [replace(resolved, search={**_search(body), "beam": 1})], **caller
+        )
+        [result] = translations_response(answer, body)
+    else:
+        result = {"text": "".join(pieces)}
+    if detected is not None and request.source in (None, AUTO):
+        result["detected_source"] = _detection_response(detected)
+    yield "done", result
+
+
+def check_streams(body: TranslateBody) -> None:
+    """Refuse options that a stream does not support."""
+    if not isinstance(body.text, str):
+        raise ApiError(400, "no_stream", "a stream translates one text, not a list", "text")
+    search = body.search_options()
+    refused = {
+        "nbest": search.get("nbest", 1) > 1,
+        "beam": search.get("beam", 1) > 1,
+        "format": body.format != "text",
+    }
+    for name, is_set in refused.items():
+        if is_set:
+            raise ApiError(
+                400, "no_stream", f"a stream is greedy and of plain text: omit {name} or stream", name
+            )
+
+
+def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[str]) -> None:
+    """Refuse drafts that do not match the texts, are too long, or need a search that is not greedy."""
+    drafts = body.draft if isinstance(body.draft, list) else [body.draft or ""] * len(texts)
+    if len(drafts) != len(texts):
+        message = f"{len(drafts)} drafts for {len(texts)} texts: give one for all or one for each"
+        raise ApiError(400, "wrong_draft", message, "draft")
+    max_characters = context.settings.limits.characters
+    if (characters := sum(map(len, drafts))) > max_characters:
+        message = f"{characters} characters of drafts in one request; send at most {max_characters}"
+        raise ApiError(413, "text_too_large", message, "draft")
+    search = body.search_options() if any(drafts) else {}
+    for name, neutral in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
+        if search.get(name, neutral) not in (neutral, None):
+            raise ApiError(400, "wrong_draft", f"a draft needs greedy search: omit {name} or draft", name)
+
+
+async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
+    """Return the terms of the stored glossary of a body."""
+    if body.glossary is not None:
+        raise ApiError(400, "two_glossaries", "give either glossary or glossary_id", "glossary_id")
+    if body.source in (None, AUTO):
+        message = "a stored glossary needs the source language: name it"
+        raise ApiError(400, "source_missing", message, "source")
+    ids, service = (body.glossary_id or "",), context.service
+    languages = service.language(body.source or "", "source"), service.language(body.target, "target")
+    return await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
+
+
+class Caller(TypedDict):
+    """The client of a request, and its deadline in seconds."""
+
+    client: str
+    deadline: float
+
+
+def text_requests(
+    body: TranslateBody, texts: Sequence[str], terms: Glossary | None = None
+) -> list[TextRequest]:
+    """Return the requests to the service; ``terms`` are the terms of the body's ``glossary_id``."""
+    common = TextRequest(
+        "",
+        target=body.target,
+        source=body.source,
+        format=body.format,
+        search=_search(body),
+        glossary=terms or body.glossary,
+        glossary_mode=body.glossary_mode,
+        ignore_tags=body.ignore_tags,
+        placeholders=body.placeholders,
+        split=body.split,
+        bias=body.bias,
+        mask=body.mask,
+    )
+    prefixes, drafts = (listed_prefixes(value, len(texts)) for value in (body.prefix, body.draft))
+    names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
+    return [
+        replace(common, text=text, prefix=prefix, draft=draft, name=name)
+        for text, prefix, draft, name in zip(texts, prefixes, drafts, names, strict=True)
+    ]
+
+
+def _search(body: TranslateBody) -> SearchOverrides:
+    options = body.search_options()
+    if not body.stream:
+        options |= {"alignment": True} if body.alignment else {}
+        options |= {"attention": body.attention is True or "all"} if body.attention else {}
+    return options
+
+
+def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
+    """Return translations as JSON."""
+    pairs = zip(answer.translations, answer.detected, strict=True)
+    return [translation_response(translation, body, detected) for translation, detected in pairs]
+
+
+def translation_response(
+    translation: Translation, body: TranslateBody, detected: DetectedLanguage | None
+) -> dict[str, object]:
+    """Return a translation as JSON: its text and its requested parts."""
+    content: dict[str, object] = {
+        "text": translation.text,
+        "score": translation.score if translation.token_scores else None,
+    }
+    if detected is not None:
+        content["detected_source"] = _detection_response(detected)
+    if translation.error is not None:
+        problem = api_error(translation.error)
+        content["error"] = {"code": problem.code, "message": problem.message}
+    if translation.warnings:
+        content["warnings"] = list(translation.warnings)
+    names = [name for name, field in _OPTIONAL_PARTS if getattr(body, field) not in (False, VIEW)]
+    if names:
+        parts = translation.to_dict(confidence=body.scores)
+        content |= {name: parts[name] for name in names if name in parts}
+    if body.attention == VIEW and translation.attentions is not None:
+        content["attention_view"] = attention_view_data(
+            translation.attentions, translation.source_tokens, translation.tokens
+        )
+    if translation.alternatives:
+        content["alternatives"] = [
+            translation_response(alternative, body, None) for alternative in translation.alternatives
+        ]
+    return content
+
+
+_OPTIONAL_PARTS = (
+    ("tokens", "tokens"),
+    ("source_tokens", "tokens"),
+    ("token_scores", "scores"),
+    ("words", "scores"),
+    ("confidence", "scores"),
+    ("attention", "attention"),
+    ("attentions", "attention"),
+    ("alignment", "alignment"),
+    ("coverage", "coverage"),
+)
+"""Parts of a translation, and the field of the body that requests each."""
+
+
+def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
+    return {"code": detected.code, "confidence": round(detected.confidence, 4)}
+
+
+def error_response(problem: ApiError, request_id: str) -> dict[str, object]:
+    """Return an error as JSON."""
+    error = {"code": problem.code, "message": problem.message, "request_id": request_id}
+    if problem.parameter:
+        error["parameter"] = problem.parameter
+    return {"error": error}
+
+
+def render(problem: ApiError, request_id: str) -> Response:
+    """Return an error response."""
+    return json_response(error_response(problem, request_id), problem.status)
+
+
+DIALECT = Dialect("v1", lambda path: path.startswith(PREFIX + "/"), routes, render)

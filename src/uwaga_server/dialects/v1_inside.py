@@ -1,0 +1,329 @@
+"""The inside of a translation over HTTP: search, candidates, attention and arrays, with edits.
+
+The data structures are those of the npm package (``web/src/types.ts``), so that the laboratories of the page
+and of the course share their code.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field, create_model
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.engine.interventions import Heads, Intervention, Kind, Positions, Replacement
+from uwaga.engine.layout import Sizes
+from uwaga.errors import SettingsError
+from uwaga.inspection.trace import Trace, TracedTranslation, native_transformer, trace
+from uwaga.results.attention import Floats
+from uwaga.search import SearchOverrides
+from uwaga.settings import TransformerSettings
+from uwaga.translator import Translator
+from uwaga.translator.request import Request as TextRequest
+from uwaga_server.context import BEARER, ServerContext
+from uwaga_server.dialects.v1_schema import Closed, Integral, LanguageCode, search_fields
+from uwaga_server.http import json_response, read_json, while_connected
+from uwaga_server.routing import Routes
+
+MAX_BYTES = 16 << 20
+"""Maximum bytes of the arrays of a response, before base64."""
+MAX_EDITS = 64
+MAX_WEIGHT = 1e6
+"""Largest absolute value of a weight or a scale of an edit."""
+SEARCH_OPTIONS = (
+    "beam",
+    "nbest",
+    "length_penalty",
+    "length_formula",
+    "early_stopping",
+    "min_length",
+    "max_length",
+    "max_ratio",
+    "max_extra",
+    "sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "seed",
+)
+"""Search options of a request."""
+
+Weight = Annotated[float, Field(ge=-MAX_WEIGHT, le=MAX_WEIGHT)]
+Count = Annotated[int, Field(ge=1, le=4096), Integral]
+
+
+class HeadsEdit(BaseModel):
+    """A change of attention heads."""
+
+    model_config = Closed
+    kind: Kind = "cross"
+    layer: Count | None = Field(None, description="From 1; all if omitted.")
+    head: Count | None = Field(None, description="From 1; all if omitted.")
+    weights: Replacement | list[list[Weight]] | list[list[list[Weight]]] | None = Field(
+        None,
+        description="In place of their own: `silent`, `alone`, `uniform`, `diagonal`, or rows of numbers "
+        "(queries, keys), or these for each head.",
+    )
+    mask: list[list[bool]] | list[list[list[bool]]] | None = Field(
+        None, description="True where a query may look (queries, keys), or these for each head."
+    )
+    scale: Weight | None = Field(None, description="Factor of the scores in place of the model's.")
+
+    def intervention(self) -> Intervention:
+        """Return the edit for the library."""
+        weights = self.weights
+        return Heads(
+            self.kind,
+            self.layer,
+            self.head,
+            weights
+            if weights is None or isinstance(weights, str)
+            else _table("weights", weights, np.float32),
+            None if self.mask is None else _table("mask", self.mask, np.bool_),
+            self.scale,
+        )
+
+
+class PositionsEdit(BaseModel):
+    """A change of the positions of the first tokens of a side."""
+
+    model_config = Closed
+    side: Literal["source", "target"]
+    places: list[Annotated[int, Field(ge=0, le=1 << 20), Integral]] = Field(
+        max_length=4096, description="Position of each token, from 0."
+    )
+
+    def intervention(self) -> Intervention:
+        """Return the edit for the library."""
+        return Positions(self.side, tuple(self.places))
+
+
+class InsideFields(BaseModel):
+    """A text to translate as one sentence, and what to return of it; without the options of the search."""
+
+    model_config = Closed | {
+        "json_schema_extra": {
+            "examples": [
+                {"text": "A man sleeps.", "source": "en", "target": "de", "insight": ["cross.2.weights"]}
+            ]
+        }
+    }
+    text: str = Field(description="The text, translated as one sentence.")
+    target: LanguageCode = Field(description="Language to translate to.")
+    source: LanguageCode | None = Field(None, description="Language of the text; detected if omitted.")
+    forced: str | None = Field(
+        None, description="A translation that the decoder is forced along; the beam is then 1."
+    )
+    edits: list[HeadsEdit | PositionsEdit] = Field(
+        [], max_length=MAX_EDITS, description="Changes of attention heads and positions, in their order."
+    )
+    attention: bool = Field(False, description="Return all attention matrices.")
+    insight: list[Annotated[str, Field(max_length=64)]] | None = Field(
+        None,
+        max_length=64,
+        description="Return the arrays inside the best translation with these names or beginnings of names, "
+        "such as `cross.2`; an empty list for all.",
+    )
+    tree: bool = Field(False, description="Return the candidates of all steps of the search.")
+    steps: Annotated[int, Field(ge=0, le=64), Integral] = Field(
+        0, description="Return so many candidates of each step of the best translation."
+    )
+
+    def search_options(self) -> SearchOverrides:
+        """Return the requested search options; several translations imply a beam of at least that size."""
+        options = {name: getattr(self, name) for name in SEARCH_OPTIONS if name in self.model_fields_set}
+        options = {name: value for name, value in options.items() if value is not None}
+        if "nbest" in options and not options.get("sample"):
+            options["beam"] = max(options.get("beam", 1), options["nbest"])
+        return {"sample": False, **options}
+
+
+if TYPE_CHECKING:
+    InsideBody = InsideFields
+else:
+    InsideBody = create_model(
+        "InsideBody",
+        __base__=InsideFields,
+        __doc__="A request for the inside of a translation.",
+        **{name: field for name, field in search_fields().items() if name in SEARCH_OPTIONS},
+    )
+
+
+class ArrayAnswer(BaseModel):
+    """An array: its float32 numbers, little-endian, row by row, in base64."""
+
+    shape: list[int]
+    data: str
+
+
+class InsideTranslation(BaseModel):
+    """A translation; `log_probs` has null for minus infinity."""
+
+    text: str
+    score: float | None
+    truncated: bool
+    tokens: list[int]
+    pieces: list[str]
+    log_probs: list[float | None]
+    attention: dict[Kind, ArrayAnswer] | None = None
+    insight: dict[str, ArrayAnswer] | None = None
+
+
+class InsideSource(BaseModel):
+    """The text as the encoder reads it, with the end symbol."""
+
+    text: str
+    tokens: list[int]
+    pieces: list[str]
+
+
+class StepCandidate(BaseModel):
+    """A candidate of a step."""
+
+    token: int
+    log_prob: float | None
+
+
+class InsideModel(BaseModel):
+    """The sizes of a model; `decoder_attention` is false for a decoder with a recurrence in its place."""
+
+    name: str
+    source_language: str
+    target_language: str
+    encoder_layers: int
+    encoder_heads: int
+    decoder_layers: int
+    decoder_heads: int
+    decoder_attention: bool
+    end: int
+
+
+class InsideAnswer(BaseModel):
+    """The inside of a translation; `vocabulary` has the pieces of the target tokens that it names."""
+
+    source: InsideSource
+    candidates: list[InsideTranslation]
+    tree: ArrayAnswer | None = None
+    steps: list[list[StepCandidate]] | None = None
+    vocabulary: dict[str, str]
+    model: InsideModel
+
+
+def inside_routes(context: ServerContext, routes: Routes) -> None:
+    """Add the route to those of a dialect."""
+
+    @routes.add("POST", "/inside", "Look inside a translation", body=InsideBody, response_model=InsideAnswer)
+    async def inside(request: Request) -> Response:
+        """Translate a text as one sentence, with changes of the attention if there are any, and return what
+        is requested: all translations of the beam, the search as a tree, the candidates of each step, the
+        attention matrices and any arrays inside the model.
+
+        Only a single Transformer with an encoder, on the native engine, can be inspected; other models are
+        refused with the code `not_inspectable`.
+        """
+        client = BEARER.client(context, request)
+        body = await read_json(request, InsideBody)
+        characters = context.charge(client, [body.text, body.forced or ""])
+        text_request = TextRequest(body.text, source=body.source, target=body.target)
+        deadline = context.settings.limits.deadline
+
+        def work(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
+            return _answer(body, translator, name, source, target)
+
+        async with context.spending(client, characters), while_connected(request):
+            answer = await context.service.inspect(text_request, work, client=client.name, deadline=deadline)
+        return json_response(answer)
+
+
+def _answer(
+    body: InsideFields, translator: Translator, name: str, source: str, target: str
+) -> dict[str, object]:
+    """Trace a translation and return it as JSON values."""
+    model = native_transformer(translator)
+    traced = trace(
+        translator,
+        body.text,
+        body.forced,
+        edits=[edit.intervention() for edit in body.edits],
+        options=translator.options(**body.search_options()),
+        attention=body.attention,
+        names=body.insight,
+        tree=body.tree,
+        candidates=body.steps,
+        max_bytes=MAX_BYTES,
+    )
+    settings = model.settings
+    assert isinstance(settings, TransformerSettings)
+    sizes = Sizes.from_settings(settings)
+    answer: dict[str, object] = {
+        "source": {"text": body.text, "tokens": list(traced.source), "pieces": list(traced.source_pieces)},
+        "candidates": [_translation(translation, body) for translation in traced.translations],
+        "vocabulary": _vocabulary(traced, translator, model.symbols.end),
+        "model": {
+            "name": name,
+            "source_language": source,
+            "target_language": target,
+            "encoder_layers": sizes.encoder_layers,
+            "encoder_heads": settings.heads,
+            "decoder_layers": sizes.decoder_layers,
+            "decoder_heads": sizes.decoder_heads,
+            "decoder_attention": settings.self_attention == "attention",
+            "end": model.symbols.end,
+        },
+    }
+    if traced.tree is not None:
+        answer["tree"] = _array(traced.tree)
+    if body.steps:
+        answer["steps"] = [
+            [{"token": token, "log_prob": log_prob} for token, log_prob in step] for step in traced.steps
+        ]
+    return answer
+
+
+def _translation(translation: TracedTranslation, body: InsideFields) -> dict[str, object]:
+    content: dict[str, object] = {
+        "text": translation.text,
+        "score": translation.score,
+        "truncated": translation.truncated,
+        "tokens": list(translation.tokens),
+        "pieces": list(translation.pieces),
+        "log_probs": list(translation.log_probs),
+    }
+    if translation.attentions is not None:
+        present = {
+            kind: matrix for kind, matrix in vars(translation.attentions).items() if matrix is not None
+        }
+        content["attention"] = {kind: _array(matrix) for kind, matrix in present.items()}
+    if body.insight is not None:
+        content["insight"] = {name: _array(array) for name, array in translation.arrays.items()}
+    return content
+
+
+def _vocabulary(traced: Trace, translator: Translator, end: int) -> dict[str, str]:
+    """Return the pieces of the target tokens in a response."""
+    tokens = {end, *(token for step in traced.steps for token, _ in step)}
+    for translation in traced.translations:
+        tokens.update(translation.tokens)
+    if traced.tree is not None:
+        tokens.update(map(int, np.unique(traced.tree[:, 1])))
+    ordered = sorted(tokens)
+    return dict(zip(map(str, ordered), translator.target.pieces(ordered), strict=True))
+
+
+def _array(values: Floats) -> dict[str, object]:
+    data = np.ascontiguousarray(values, dtype="<f4").tobytes()
+    return {"shape": list(values.shape), "data": base64.b64encode(data).decode("ascii")}
+
+
+def _table(name: str, rows: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    """Return rows as an array."""
+    try:
+        return np.array(rows, dtype=dtype)
+    except ValueError:
+        raise SettingsError(
+            f"{name}: its rows differ in length; give (queries, keys) of one sentence"
+        ) from None

@@ -1,0 +1,267 @@
+"""Bodies of requests and responses of the server's own dialect, with their descriptions for OpenAPI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.settings.options import OptionField, option_fields
+from uwaga_server.routing import ResponseDescription
+
+MAX_HYPOTHESES = 16
+"""Maximum hypotheses or samples per sentence of a request."""
+MAX_TOKENS = 4096
+"""Maximum of options that count tokens."""
+DEFAULT_BEAM = 5
+"""Beam size of requests for several translations, or for quality."""
+MAX_EXACT_INTEGER = 2**53 - 1
+"""Largest integer that all JSON parsers represent exactly (RFC 8259, section 6)."""
+EXCLUDED_OPTIONS = ("attention", "alignment", "entropy", "batch_tokens")
+"""Search options that requests set by other fields or cannot set."""
+LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
+
+
+def _as_integer(value: object) -> object:
+    """Convert 7.0 to 7, since JSON has a single type of numbers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Integral = BeforeValidator(_as_integer)
+"""Converts floats to integers; must follow the bounds, so that the schema includes them."""
+Closed = ConfigDict(extra="forbid", strict=True)
+
+
+class TextBody(BaseModel):
+    """Texts to translate, and what to return of each translation; without the options of the search."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "examples": [{"text": "The weather is nice today.", "source": "en", "target": "de"}]
+        },
+    )
+
+    text: str | list[str] = Field(description="One text, or a list of texts.")
+    target: LanguageCode = Field(description="Language to translate to.")
+    source: LanguageCode | None = Field(
+        None, description="Language of the texts; detected if `auto` or omitted."
+    )
+    format: Literal["text", "html", "xml", "markdown"] = "text"
+    prefix: str | None = Field(
+        None, max_length=2000, description="Force each translation to start with this text."
+    )
+    draft: str | list[str] | None = Field(
+        None,
+        description="A probable translation, such as the last one of a text that grows, or a list of one for "
+        "each text. The model checks it in few passes; the search is greedy.",
+    )
+    bias: float = Field(
+        0.0,
+        ge=0,
+        lt=0.5,
+        description="Keep the draft where its words are nearly as probable; 0: as without a draft.",
+    )
+    mask: Annotated[int, Field(ge=0, le=MAX_TOKENS), Integral] = Field(
+        0, description="Number of words at the end of the draft that are not shown and get no bias."
+    )
+    glossary: dict[str, str] | None = Field(
+        None, max_length=5000, description="Required translations of terms."
+    )
+    glossary_id: str | None = Field(None, max_length=64, description="Id of a stored glossary.")
+    glossary_mode: Literal["forced", "soft"] = Field(
+        "forced", description="`forced`: always use the terms; `soft`: prefer them."
+    )
+    placeholders: bool = Field(True, description="Keep {names}, %s, URLs etc. unchanged.")
+    ignore_tags: list[str] = Field(
+        [], max_length=100, description="Names of html or xml elements to leave untranslated."
+    )
+    split: Literal["auto", "sentences", "never"] = "auto"
+    alignment: bool = Field(False, description="Return the word alignment of text and translation.")
+    attention: bool | Literal["all", "view"] = Field(
+        False,
+        description="Return attention (target, source), or all matrices, as numbers or packed for display.",
+    )
+    tokens: bool = Field(False, description="Return the subword tokens of both sides.")
+    scores: bool = Field(False, description="Return probabilities of words and scores of tokens.")
+    stream: bool = Field(
+        False, description="Send the translation of a single text as server-sent events while it is decoded."
+    )
+
+    def search_options(self) -> SearchOverrides:
+        """Return the requested search options; several translations imply a beam of at least that size."""
+        names = [name for name in self.model_fields_set if name not in TextBody.model_fields]
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.draft and "beam" not in options:
+            options["beam"] = 1
+        nbest, samples = options.get("nbest", 1), options.get("sample") or options.get("mbr")
+        if not samples and ("beam" in options or nbest > 1):
+            options["beam"] = max(options.get("beam", DEFAULT_BEAM), nbest)
+        return options
+
+
+def search_fields() -> dict[str, Any]:
+    """Return the fields of a body for the search options, with their types and descriptions."""
+    fields = option_fields(SearchOptions).values()
+    return {
+        field.name: (_body_type(field), Field(_body_default(field), description=f"{field.option.help}."))
+        for field in fields
+        if not field.option.internal and field.name not in EXCLUDED_OPTIONS
+    }
+
+
+def _body_default(option: OptionField) -> Any:
+    return None if option.option.unset else option.default
+
+
+def _body_type(option: OptionField) -> Any:
+    """Return the type of an option in a body, with the bounds of the option and of the server."""
+    if option.choices:
+        # A Literal of False would accept 0, which equals it.
+        words = tuple(choice for choice in option.choices if isinstance(choice, str))
+        kind: Any = Literal[words] | bool if False in option.choices else Literal[words]
+    elif option.kinds == (int,):
+        minimum, maximum = option.option.minimum, option.option.maximum
+        limit = (
+            MAX_HYPOTHESES
+            if option.name in ("beam", "nbest", "mbr")
+            else MAX_TOKENS
+            if maximum is None
+            else maximum
+        )
+        bounds = Field(ge=max(int(minimum or 0), -MAX_EXACT_INTEGER), le=min(int(limit), MAX_EXACT_INTEGER))
+        kind = Annotated[int, bounds, Integral]
+    elif option.kinds == (float,):
+        kind = Annotated[float, Field(ge=option.option.minimum, le=option.option.maximum)]
+    else:
+        kind = option.kinds[0]
+    return kind if _body_default(option) is not None else kind | None
+
+
+if TYPE_CHECKING:
+    TranslateBody = TextBody
+else:
+    TranslateBody = create_model(
+        "TranslateBody", __base__=TextBody, __doc__="A request for translations.", **search_fields()
+    )
+
+
+class DetectBody(BaseModel):
+    """Texts whose languages to detect."""
+
+    model_config = Closed
+    text: str | list[str] = Field(examples=["Guten Morgen!"])
+
+
+class Detection(BaseModel):
+    """A language and its probability."""
+
+    code: str
+    confidence: float
+
+
+class ItemError(BaseModel):
+    """The error of a text."""
+
+    code: str
+    message: str
+
+
+class Translated(BaseModel):
+    """A translation, without what was not requested."""
+
+    text: str
+    score: float | None = None
+    detected_source: Detection | None = None
+    error: ItemError | None = None
+    warnings: list[str] | None = None
+    tokens: list[str] | None = None
+    source_tokens: list[str] | None = None
+    token_scores: list[float | None] | None = None
+    words: list[dict[str, object]] | None = None
+    confidence: dict[str, object] | None = None
+    attention: list[list[float | None]] | None = None
+    attentions: dict[str, object] | None = None
+    attention_view: dict[str, object] | None = None
+    alignment: dict[str, object] | None = None
+    coverage: dict[str, list[str]] | None = None
+    alternatives: list[Translated] | None = None
+
+
+class TranslateAnswer(BaseModel):
+    """Translations in the order of the texts."""
+
+    translations: list[Translated]
+    model: str
+
+
+class DetectAnswer(BaseModel):
+    """The language of each text; null for a text without letters."""
+
+    detections: list[Detection | None]
+
+
+class ServedLanguageAnswer(BaseModel):
+    """A source language with its targets."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class LanguagesAnswer(BaseModel):
+    """The served languages."""
+
+    languages: list[ServedLanguageAnswer]
+
+
+class ModelAnswer(BaseModel):
+    """A served model."""
+
+    name: str
+    sources: list[str]
+    targets: list[str]
+    loaded: bool
+    available: bool
+
+
+class ModelsAnswer(BaseModel):
+    """The served models."""
+
+    models: list[ModelAnswer]
+
+
+class ErrorDetail(BaseModel):
+    """An error."""
+
+    code: str
+    message: str
+    parameter: str | None = None
+    request_id: str
+
+
+class ErrorAnswer(BaseModel):
+    """The body of an error response."""
+
+    error: ErrorDetail
+
+
+ERRORS = {
+    status: ResponseDescription(description, ErrorAnswer)
+    for status, description in (
+        (400, "Not JSON, or an unknown language or option"),
+        (401, "No key"),
+        (403, "A wrong key"),
+        (408, "The body arrived too slowly"),
+        (413, "Too much for one request"),
+        (415, "Not JSON"),
+        (422, "A field is missing, unknown or of another type"),
+        (429, "Too many requests; see `Retry-After`"),
+        (501, "A library is not installed"),
+        (503, "Busy, stopping, or a model is unavailable; see `Retry-After`"),
+        (504, "Deadline exceeded"),
+    )
+}
+NOT_FOUND = ResponseDescription("No such glossary or document of this client", ErrorAnswer)

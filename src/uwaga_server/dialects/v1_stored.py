@@ -1,0 +1,196 @@
+"""The server's own dialect: stored glossaries and documents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.errors import DataError
+from uwaga.languages.detection import AUTO
+from uwaga.terms.files import SEPARATOR, split_forms
+from uwaga_server.api_errors import ApiError, in_thread
+from uwaga_server.context import BEARER, ServerContext
+from uwaga_server.dialects.documents import Upload, result_response, store_document
+from uwaga_server.dialects.glossaries import GlossaryApi, add_glossary_routes
+from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
+from uwaga_server.http import json_response, read_json, read_upload
+from uwaga_server.routing import DOWNLOAD, ResponseDescription, Routes
+from uwaga_server.store.documents import DocumentStatus
+from uwaga_server.store.glossary import (
+    Dictionary,
+    DictionarySummary,
+    GlossaryEntry,
+    GlossarySummary,
+    StoredGlossary,
+    check_entries,
+)
+
+MAX_ENTRIES = 100_000
+LanguageCode = Annotated[str, Field(min_length=2, max_length=16, examples=["en"])]
+
+
+class DictionaryBody(BaseModel):
+    """Entries for a language pair; a target may have several forms, the most common first."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"source": "en", "target": "de", "entries": {"dog": "Hund"}}]},
+    )
+
+    source: LanguageCode
+    target: LanguageCode
+    entries: dict[str, str | list[str]] = Field(min_length=1, max_length=MAX_ENTRIES)
+
+
+class GlossaryBody(BaseModel):
+    """A new glossary."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=1024, examples=["Words"])
+    dictionaries: list[DictionaryBody] = Field(min_length=1, max_length=200)
+
+
+class ChangeBody(BaseModel):
+    """Changes of a glossary: a new name, dictionaries to add or replace."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, min_length=1, max_length=1024)
+    dictionaries: list[DictionaryBody] = Field([], max_length=200)
+
+
+def glossary_routes(context: ServerContext) -> Routes:
+    """Return the routes of glossaries."""
+    routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/glossaries")
+
+    api = GlossaryApi(
+        BEARER,
+        "json",
+        read_json,
+        GlossaryBody,
+        ChangeBody,
+        lambda _, body: _dictionary(body),
+        glossary_response,
+        _full_response,
+        merge=False,
+    )
+    add_glossary_routes(routes, context, "", api)
+    return routes
+
+
+def glossary_response(glossary: GlossarySummary) -> dict[str, object]:
+    """Return a glossary as JSON, without its entries."""
+    dictionaries = [_summary_response(dictionary) for dictionary in glossary.dictionaries]
+    created = glossary.created.isoformat(timespec="milliseconds")
+    return {"id": glossary.id, "name": glossary.name, "created": created, "dictionaries": dictionaries}
+
+
+def _summary_response(dictionary: DictionarySummary) -> dict[str, object]:
+    return {"source": dictionary.source, "target": dictionary.target, "count": dictionary.count}
+
+
+def _full_response(glossary: StoredGlossary) -> dict[str, object]:
+    """Return a glossary as JSON; a target with several forms is a list."""
+    dictionaries = [
+        {
+            **_summary_response(summary),
+            "entries": {
+                source: targets[0] if len(targets) == 1 else targets for source, targets in dictionary.entries
+            },
+        }
+        for summary, dictionary in zip(glossary.summary.dictionaries, glossary.dictionaries, strict=True)
+    ]
+    return {**glossary_response(glossary.summary), "dictionaries": dictionaries}
+
+
+def _dictionary(body: DictionaryBody) -> Dictionary:
+    """Return a dictionary from a body."""
+    entries = [
+        (f"entry {number}", GlossaryEntry(source.strip(), _forms(target)))
+        for number, (source, target) in enumerate(body.entries.items(), start=1)
+    ]
+    try:
+        return Dictionary(body.source.lower(), body.target.lower(), check_entries(entries))
+    except DataError as error:
+        raise ApiError(400, "invalid_entries", str(error), "entries") from None
+
+
+def _forms(target: str | list[str]) -> tuple[str, ...]:
+    return split_forms(target if isinstance(target, str) else SEPARATOR.join(target))
+
+
+DocumentLanguage = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
+
+
+class DocumentForm(BaseModel):
+    """Parameters of a document in addition to the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: DocumentLanguage
+    source: DocumentLanguage | None = Field(None, description="Detected if `auto` or omitted.")
+    glossary_id: str | None = None
+
+
+def document_routes(context: ServerContext) -> Routes:
+    """Return the routes of documents."""
+    routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/documents")
+
+    @routes.add("POST", "", "Upload a document", body=DocumentForm, kind="upload", status=202)
+    async def upload(request: Request) -> Response:
+        """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
+        client = BEARER.client(context, request)
+        context.stores.documents  # noqa: B018 (refuse before the upload is read)
+        async with read_upload(request, DocumentForm) as (form, file):
+            source = None if form.source in (None, AUTO) else form.source
+            ids = () if form.glossary_id is None else (form.glossary_id,)
+            document = Upload(file.file, file.filename or "", source, form.target, ids)
+            document_id, _ = await store_document(context, client, document)
+        return json_response({"id": document_id}, 202)
+
+    @routes.add("GET", "/{document_id}", "State of a document")
+    async def status(request: Request, document_id: str) -> Response:
+        """Return its state, the number of translated texts, and its error if it failed."""
+        owner = BEARER.owner(context, request)
+        return json_response(
+            document_response(await in_thread(context.stores.documents.status, owner, document_id))
+        )
+
+    @routes.add(
+        "GET",
+        "/{document_id}/result",
+        "Download a translated document",
+        responses={200: DOWNLOAD, 409: ResponseDescription("Not translated", ErrorAnswer)},
+    )
+    async def result(request: Request, document_id: str) -> Response:
+        """Download the translated document; repeatable until it is deleted."""
+        owner = BEARER.owner(context, request)
+        return await result_response(context.stores.documents, owner, document_id)
+
+    @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
+    async def delete(request: Request, document_id: str) -> Response:
+        """Delete a document and its translation, in any state; with a key, the owner's of every API."""
+        owner, remove = BEARER.owner(context, request), context.stores.documents.remove
+        await in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
+        return Response(status_code=204)
+
+    return routes
+
+
+def document_response(status: DocumentStatus) -> dict[str, object]:
+    """Return the state of a document as JSON."""
+    content: dict[str, object] = {
+        "id": status.id,
+        "state": status.state,
+        "done": status.translated,
+        "of": status.total,
+    }
+    if status.characters is not None:
+        content["characters"] = status.characters
+    if status.state == "failed":
+        content["error"] = {"code": status.code, "message": status.error}
+    return content

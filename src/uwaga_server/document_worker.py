@@ -1,0 +1,203 @@
+"""Translate stored documents in the background, one at a time, alongside the requests of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+
+from uwaga.engine import trim_heap
+from uwaga_documents import DocumentOptions, document_job, job_texts
+from uwaga_server.api_errors import ApiError, StorageError, api_error, in_thread
+from uwaga_server.service import Service
+from uwaga_server.store import Stores
+from uwaga_server.store.documents import ClaimedDocument, DocumentStopped
+
+LOG = logging.getLogger("uwaga_server")
+POLL_INTERVAL = 1.0
+"""Seconds between two checks for documents that other processes have stored or released."""
+RETRYABLE_CODES = frozenset({"busy", "stopping"})
+"""Error codes after which a document is retried."""
+MAX_MEMBER_BYTES = 1 << 24
+"""Maximum unpacked bytes of an archive member, which takes about ten times as much memory."""
+SAMPLE_LENGTH = 4000
+"""Number of characters of a document from which its language is detected."""
+
+
+class DocumentWorker:
+    """Claims documents and translates them.
+
+    Args:
+        stores: the stores of the server, with documents.
+        service: the translation service.
+        tasks: number of documents translated concurrently.
+    """
+
+    def __init__(self, stores: Stores, service: Service, tasks: int = 1) -> None:
+        self._stores, self._service, self._count = stores, service, tasks
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._current: set[ClaimedDocument] = set()
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start working, in the running event loop."""
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._count)]
+
+    def wake(self) -> None:
+        """Look for a document immediately."""
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """Stop after the segments being translated and release the documents for other processes."""
+        self._stopped = True
+        for claimed in self._current:
+            claimed.stopping = True
+        self._wake.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while not self._stopped:
+            try:
+                claimed = await in_thread(self._stores.documents.claim_next)
+            except ApiError as error:
+                LOG.error("documents", extra={"reason": error.message}, exc_info=_internal_cause(error))
+                claimed = None
+            if claimed is not None:
+                self._current.add(claimed)
+                await self._process_or_fail(claimed)
+                self._current.discard(claimed)
+                await asyncio.to_thread(trim_heap)  # a long document leaves much unused memory
+                continue
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), POLL_INTERVAL)
+
+    async def _process_or_fail(self, claimed: ClaimedDocument) -> None:
+        """Process a document; mark it as failed if that raises an error."""
+        try:
+            await self._process(claimed)
+        except Exception as error:
+            problem = api_error(error)
+            LOG.error("document failed", extra={"document": claimed.id}, exc_info=error)
+            with contextlib.suppress(ApiError):
+                await in_thread(claimed.fail, problem.message, problem.code)
+
+    async def _process(self, claimed: ClaimedDocument) -> None:
+        """Translate a document, and finish, fail or release it."""
+        claimed.stopping = self._stopped
+        extra: dict[str, object] = {"document": claimed.id, "format": claimed.spec.format}
+        try:
+            if claimed.characters is None:
+                await self._charge(claimed)
+            await self._translate_or_restart(claimed)
+        except asyncio.CancelledError:
+            await in_thread(claimed.release)
+            raise
+        except Exception as error:
+            if _caused_by_stop(error):
+                await in_thread(claimed.release)
+                return
+            refusal = api_error(_disk_error(error) or error)
+            if refusal.code in RETRYABLE_CODES:
+                await in_thread(claimed.release)
+                await asyncio.sleep(POLL_INTERVAL)
+                return
+            message = refusal.message.replace(str(claimed.document), claimed.spec.name)
+            message = message.replace(str(claimed.output), claimed.spec.name)
+            await in_thread(claimed.fail, message, refusal.code)
+            if refusal.status == 500:
+                LOG.error("document failed", extra=extra, exc_info=error)
+            else:
+                LOG.info("document refused", extra={**extra, "code": refusal.code})
+        else:
+            await in_thread(claimed.finish)
+            LOG.info("document done", extra=extra)
+
+    async def _charge(self, claimed: ClaimedDocument) -> None:
+        """Count a document and its characters as used by its owner."""
+        characters, spec = await in_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
+        await in_thread(claimed.count, characters)
+        await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
+
+    async def _translate_or_restart(self, claimed: ClaimedDocument) -> None:
+        """Resume where an earlier worker stopped; restart if its journal no longer matches."""
+        resumed = claimed.resumed
+        try:
+            await self._translate(claimed)
+        except Exception as error:
+            if not resumed or _caused_by_stop(error) or api_error(error).status >= 500:
+                raise
+            await in_thread(claimed.restart)
+            await self._translate(claimed)
+
+    async def _translate(self, claimed: ClaimedDocument) -> None:
+        spec = claimed.spec
+        source = spec.source or await self._detect(claimed)
+        terms = None
+        if spec.glossaries:
+            terms = await in_thread(
+                self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
+            )
+        await self._service.run_document(
+            claimed.document,
+            claimed.output,
+            source=source,
+            target=spec.target,
+            format=spec.format,
+            options=DocumentOptions(largest=MAX_MEMBER_BYTES),
+            glossary=terms,
+            client=spec.owner,
+            progress=claimed.progress,
+        )
+
+    async def _detect(self, claimed: ClaimedDocument) -> str:
+        detected = await self._service.detect(await in_thread(lambda: detection_sample(_texts(claimed))))
+        if not detected:
+            message = "the language of the document cannot be detected; name it"
+            raise ApiError(400, "unknown_language", message, "source")
+        return detected[0].code
+
+
+def detection_sample(document: Iterable[str]) -> str:
+    """Return the beginning of a document's text, from which its language is detected."""
+    texts: list[str] = []
+    size = 0
+    for text in document:
+        texts.append(text)
+        size += len(text)
+        if size >= SAMPLE_LENGTH:
+            break
+    return "\n".join(texts)[:SAMPLE_LENGTH]
+
+
+def _texts(claimed: ClaimedDocument) -> Iterator[str]:
+    spec = claimed.spec
+    options = DocumentOptions(source=spec.source, target=spec.target, largest=MAX_MEMBER_BYTES)
+    return job_texts(document_job(claimed.document, claimed.output, spec.format, options))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, its causes and its contexts."""
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _internal_cause(error: ApiError) -> BaseException | None:
+    """Return the cause of an internal error, for the log; None for other errors."""
+    return error.__cause__ if error.status == 500 else None
+
+
+def _caused_by_stop(error: BaseException) -> bool:
+    return any(isinstance(cause, DocumentStopped) for cause in _causes(error))
+
+
+def _disk_error(error: BaseException) -> StorageError | None:
+    """Return the error to report to the client for a full disk; None for other errors."""
+    if any(isinstance(cause, OSError) for cause in _causes(error)):
+        return StorageError("the server cannot store the translation: its disk is full or read-only")
+    return None

@@ -1,0 +1,336 @@
+"""Read requests (JSON, forms, queries, uploads) and write responses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, Strict, ValidationError, WithJsonSchema
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from uwaga_server.api_errors import ApiError
+from uwaga_server.middleware import RequestState
+from uwaga_server.routing import FORM, JSON, UPLOAD
+from uwaga_server.served_models import ServedLanguage
+
+Body = TypeVar("Body", bound=BaseModel)
+MALFORMED = "json_invalid"
+MAX_FORM_FIELDS = 2000
+
+
+def json_bytes(content: object) -> bytes:
+    """Serialise JSON values; lone surrogates, which UTF-8 cannot encode, are escaped."""
+    try:
+        return to_json(content, inf_nan_mode="null")
+    except PydanticSerializationError:
+        values = json.dumps(content, default=to_jsonable_python)
+        return json.dumps(json.loads(values, parse_constant=lambda name: None)).encode()
+
+
+def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a JSON response.
+
+    Args:
+        content: JSON values.
+        status: HTTP status.
+        headers: further headers.
+    """
+    return Response(json_bytes(content), status, headers, media_type=JSON)
+
+
+def media_type(request: Request, default: str = "") -> str:
+    """Return the media type of a request's body in lower case, or the default if it has none."""
+    return request.headers.get("content-type", default).partition(";")[0].strip().lower()
+
+
+async def read_json(request: Request, kind: type[Body]) -> Body:
+    """Return the JSON body of a request as a model."""
+    content_type = media_type(request, JSON)
+    if content_type != JSON and not content_type.endswith("+json"):
+        raise ApiError(415, "unsupported_media_type", f"send JSON, with the header content-type: {JSON}")
+    return parse_json(await read_body(request), kind)
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body of a request, without caching it there."""
+    return b"".join([part async for part in request.stream()])
+
+
+def parse_json(body: bytes, kind: type[Body]) -> Body:
+    """Return JSON as a model; see :func:`read_json`."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise validation_error(error) from None
+
+
+def validation_error(error: ValidationError) -> ApiError:
+    """Return the first validation error of a body, without quoting the body."""
+    detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    location = ".".join(str(part) for part in detail["loc"])[:80]
+    if detail["type"] == MALFORMED:
+        return ApiError(400, "not_json", "the body is not JSON")
+    message = f"{location}: {detail['msg']}" if location else detail["msg"]
+    return ApiError(422, "invalid_request", message[:300], location)
+
+
+def address_of(request: Request) -> str:
+    """Return the client's address; behind a trusted proxy, the forwarded address."""
+    return request.client.host if request.client is not None else ""
+
+
+def request_id(request: Request) -> str:
+    """Return the id of a request."""
+    state: RequestState = request.scope["uwaga"]
+    return state.id
+
+
+def languages_response(
+    languages: Iterable[ServedLanguage], code: Callable[[str], str] = str
+) -> list[dict[str, object]]:
+    """Return languages as JSON.
+
+    Args:
+        languages: the languages to list.
+        code: maps the server's code of a language to the dialect's.
+    """
+    return [
+        {
+            "code": code(language.code),
+            "name": language.name,
+            "targets": [code(target) for target in language.targets],
+        }
+        for language in languages
+    ]
+
+
+@asynccontextmanager
+async def while_connected(request: Request) -> AsyncIterator[None]:
+    """Cancel the block when the client disconnects; the request's body must have been read."""
+    task = asyncio.current_task()
+    assert task is not None
+    state: RequestState = request.scope["uwaga"]
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        state.disconnected = True
+        task.cancel()
+
+    watcher = asyncio.ensure_future(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+
+
+class EventStream(Response):
+    """A response of server-sent events; it ends when the client disconnects.
+
+    Args:
+        request: the request, whose body has been read.
+        events: pairs of an event's name, which may be empty, and JSON values; an ApiError becomes an event.
+        render_error: returns an error as JSON values.
+        error_event: the name of an error's event.
+        end: bytes sent after the last event.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        events: AsyncGenerator[tuple[str, object], None],
+        render_error: Callable[[ApiError], object],
+        error_event: str = "error",
+        end: bytes = b"",
+    ) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+        self.headers["x-accel-buffering"] = "no"  # nginx would buffer them
+        self._request, self._events, self._render_error = request, events, render_error
+        self._error_event, self._end = error_event, end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        async with while_connected(self._request), aclosing(self._events):
+            # An error before the first event is raised, to become a response with its own status.
+            first = await anext(self._events, None)
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            try:
+                if first is not None:
+                    await send(_event(*first))
+                async for name, content in self._events:
+                    await send(_event(name, content))
+            except ApiError as problem:
+                await send(_event(self._error_event, self._render_error(problem)))
+            await send({"type": "http.response.body", "body": self._end, "more_body": False})
+
+
+def _event(name: str, content: object) -> dict[str, Any]:
+    name_line = b"event: " + name.encode() + b"\n" if name else b""
+    body = name_line + b"data: " + json_bytes(content) + b"\n\n"
+    return {"type": "http.response.body", "body": body, "more_body": True}
+
+
+@asynccontextmanager
+async def read_form(request: Request, max_field_bytes: int) -> AsyncIterator[FormData]:
+    """Return the fields of a form and close its files after the block.
+
+    Args:
+        request: the request, whose body has not been read.
+        max_field_bytes: maximum bytes of a field that is not a file.
+    """
+    charset = parse_options_header(request.headers.get("content-type"))[1].get(b"charset", b"utf-8")
+    if charset.lower() not in (b"utf-8", b"utf8"):  # Python has codecs that take quadratic time
+        raise ApiError(415, "unsupported_media_type", "send the form in UTF-8")
+    try:
+        form = await request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_field_bytes)
+    except MultiPartException as error:
+        raise ApiError(400, "invalid_form", f"the form cannot be read: {error.message}"[:300]) from None
+    except UnicodeError:
+        raise ApiError(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
+    try:
+        texts = [value for pair in form.multi_items() for value in pair if isinstance(value, str)]
+        recount_body(request, texts)  # a file is on disk
+        yield form
+    finally:
+        await form.close()
+
+
+def recount_body(request: Request, strings: Iterable[str]) -> None:
+    """Count the strings extracted from a request's body instead of the body."""
+    state: RequestState = request.scope["uwaga"]
+    state.body_memory.replace(state, sum(map(sys.getsizeof, strings)))
+
+
+MAX_FIELD_BYTES = 16 << 20
+"""Maximum bytes of a field that is not a file."""
+NESTED_FIELD = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
+FLAG_VALUES: dict[object, bool] = {
+    "0": False,
+    "1": True,
+    "false": False,
+    "true": True,
+    "False": False,
+    "True": True,
+}
+STRINGS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Fields = TypeVar("Fields", bound=BaseModel)
+
+
+class Parameters(BaseModel):
+    """Parameters of a request; unknown ones are ignored, since DeepL adds new ones."""
+
+
+def _flag(value: object) -> object:
+    return FLAG_VALUES.get(value, value) if isinstance(value, str | int) else value
+
+
+def _names(value: object) -> object:
+    """Return names from a list or a comma-separated string."""
+    strings = [value] if isinstance(value, str) else value
+    if not isinstance(strings, list) or not all(isinstance(item, str) for item in strings):
+        return value
+    return [name.strip() for item in strings for name in item.split(",") if name.strip()]
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Flag = Annotated[
+    bool,
+    Strict(),
+    BeforeValidator(_flag),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": list(FLAG_VALUES)}]}),
+]
+"""A boolean, as JSON or a form writes it."""
+Names = Annotated[list[str], BeforeValidator(_names), WithJsonSchema(STRINGS_SCHEMA)]
+"""Names in a list or a comma-separated string."""
+TextList = Annotated[list[str], BeforeValidator(_as_list), WithJsonSchema(STRINGS_SCHEMA)]
+"""A list of texts, or a single text."""
+
+
+async def read_fields(request: Request, kind: type[Fields]) -> Fields:
+    """Return the parameters of a request."""
+    return validated(await read_parameters(request), kind)
+
+
+@asynccontextmanager
+async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tuple[Fields, UploadFile]]:
+    """Return the parameters of a request and its file, which is closed after the block."""
+    async with read_form(request, MAX_FIELD_BYTES) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise ApiError(400, "invalid_request", "Invalid file data.", "file")
+        parameters = ((key, value) for key, value in form.multi_items() if key != "file")
+        yield validated(_form_values(parameters), kind), file
+
+
+def validated(parameters: Mapping[str, Any], kind: type[Fields]) -> Fields:
+    """Return parameters as a model."""
+    try:
+        return kind.model_validate(dict(parameters))
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        location = ".".join(map(str, detail["loc"]))[:80].encode("ascii", "replace").decode()
+        name = location.partition(".")[0]
+        message = {
+            "missing": f"Parameter '{name}' not specified.",
+            "extra_forbidden": f"Parameter '{name}' is not known here.",
+            "literal_error": f"Value for '{name}' not supported: {detail['msg'].lower()}.",
+        }.get(detail["type"], f"Value for '{location}' not supported: {detail['msg'].lower()}.")
+        raise ApiError(400, "invalid_request", message[:300], name) from None
+
+
+async def read_parameters(request: Request) -> dict[str, Any]:
+    """Return the parameters of the query and the body."""
+    query = _form_values(request.query_params.multi_items())
+    content_type = media_type(request)
+    if content_type in (FORM, UPLOAD):
+        async with read_form(request, MAX_FIELD_BYTES) as form:
+            return query | _form_values(form.multi_items())
+    body = await read_body(request)
+    if not body.strip():
+        return query
+    if content_type not in ("", JSON):
+        raise ApiError(415, "unsupported_media_type", "send JSON or a form")
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ApiError(400, "not_json", "the body is not JSON") from None
+    if not isinstance(values, dict):
+        raise ApiError(400, "not_json", "the body is not a JSON object")
+    return query | values
+
+
+def _form_values(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
+    """Return form fields as JSON values: a repeated field is a list."""
+    values: dict[str, Any] = {}
+    nested: dict[int, dict[str, object]] = {}
+    for key, value in items:
+        if isinstance(value, UploadFile):
+            raise ApiError(400, "invalid_form", "an uploaded file is not a parameter of this request")
+        match = NESTED_FIELD.fullmatch(key)
+        if match is not None:
+            nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value
+        elif key not in values:
+            values[key] = value
+        elif isinstance(values[key], list):
+            values[key].append(value)
+        else:
+            values[key] = [values[key], value]
+    if nested:
+        values["dictionaries"] = [nested[number] for number in sorted(nested)]
+    return values

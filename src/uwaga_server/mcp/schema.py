@@ -1,0 +1,192 @@
+"""Arguments and results of the tools, as their JSON schemas describe them to language models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from uwaga_server.dialects.v1_schema import Closed, LanguageCode
+
+MAX_TERMS = 5000
+"""Terms of a call."""
+Names = Annotated[list[str], Field(max_length=100)]
+Terms = Annotated[dict[str, str | list[str]], Field(max_length=MAX_TERMS)]
+ModelName = Annotated[
+    str | None, Field(max_length=200, description="Model to use, as `languages` lists it; chosen if omitted.")
+]
+Source = Annotated[
+    LanguageCode | None, Field(description="Language to translate from, as a code; detected if omitted.")
+]
+Target = Annotated[LanguageCode, Field(description="Language to translate to, as a code such as `de`.")]
+GlossaryName = Annotated[
+    str | None, Field(description="File of a glossary, as the tool `glossary` lists it.")
+]
+InlineTerms = Annotated[
+    Terms | None,
+    Field(
+        description="Required translations of terms. Of several forms, the first is preferred; an empty "
+        "translation leaves the term as it is."
+    ),
+]
+Overwrite = Annotated[bool, Field(description="Replace the file if it exists.")]
+
+
+class TranslateArguments(BaseModel):
+    """Texts to translate."""
+
+    model_config = Closed
+
+    text: Annotated[str | list[str], Field(description="One text, or a list of texts.")]
+    target: Target
+    source: Source = None
+    model: ModelName = None
+    glossary: GlossaryName = None
+    terms: InlineTerms = None
+    glossary_mode: Annotated[
+        Literal["forced", "soft"],
+        Field(description="`forced`: always use the terms; `soft`: prefer them."),
+    ] = "forced"
+    format: Annotated[
+        Literal["text", "html", "xml", "markdown"],
+        Field(description="Markup of the texts; tags are placed around the corresponding words."),
+    ] = "text"
+    ignore_tags: Annotated[
+        Names, Field(description="Names of html or xml elements to leave untranslated.")
+    ] = []
+    placeholders: Annotated[
+        bool, Field(description="Keep {names}, %s, URLs and similar parts unchanged.")
+    ] = True
+
+
+class TranslatedText(BaseModel):
+    """The translation of a text."""
+
+    text: str
+    source: str | None = Field(None, description="Language of the text.")
+    warnings: list[str] = Field([], description="Why the translation may be wrong.")
+    error: str | None = Field(None, description="Why the text was not translated.")
+
+
+class TranslateResult(BaseModel):
+    """Translations in the order of the texts."""
+
+    translations: list[TranslatedText]
+    model: str = Field(description="Models used.")
+
+
+class FileArguments(BaseModel):
+    """A document to translate."""
+
+    model_config = Closed
+
+    document: Annotated[str, Field(description="Path of the document inside a folder of the server.")]
+    target: Target
+    source: Source = None
+    output: Annotated[
+        str | None,
+        Field(description="Path of the translated document; `NAME.TARGET.SUFFIX` beside it if omitted."),
+    ] = None
+    overwrite: Overwrite = False
+    model: ModelName = None
+    glossary: GlossaryName = None
+    terms: InlineTerms = None
+    columns: Annotated[Names, Field(description="For CSV and TSV: names of the columns to translate.")] = []
+    keys: Annotated[
+        Names,
+        Field(description="For JSON and YAML: the keys to translate, such as `menu.*`; all if omitted."),
+    ] = []
+    retranslate: Annotated[
+        bool, Field(description="For PO and XLIFF: also translate entries that have a translation.")
+    ] = False
+
+
+class DoubtfulText(BaseModel):
+    """A text whose translation may be wrong."""
+
+    number: int = Field(description="Number of the text in the document, from 1.")
+    text: str
+    reasons: list[str]
+
+
+class FileResult(BaseModel):
+    """A translated document."""
+
+    output: str = Field(description="Path of the translated document inside its folder.")
+    folder: str = Field(description="Name of the folder.")
+    format: str
+    source: str = Field(description="Language of the document.")
+    target: str
+    model: str = Field(description="Models used.")
+    texts: int = Field(description="Number of texts.")
+    resumed: int = Field(0, description="How many of them an earlier, interrupted call translated.")
+    doubtful: int = Field(0, description="Number of translations that may be wrong.")
+    doubts: list[DoubtfulText] = Field([], description="The first of them.")
+
+
+class LanguagesArguments(BaseModel):
+    """Which languages to list."""
+
+    model_config = Closed
+
+    source: Annotated[LanguageCode | None, Field(description="List only this source language.")] = None
+    target: Annotated[LanguageCode | None, Field(description="List only what translates to this.")] = None
+
+
+class SourceLanguage(BaseModel):
+    """A source language."""
+
+    code: str
+    name: str
+    targets: list[str] | None = Field(None, description="Codes of the languages it is translated to.")
+
+
+class ModelLanguages(BaseModel):
+    """A model and its own codes of languages."""
+
+    name: str
+    sources: list[str]
+    targets: list[str]
+
+
+class LanguagesResult(BaseModel):
+    """Languages and models."""
+
+    languages: list[SourceLanguage]
+    models: list[ModelLanguages]
+    note: str | None = None
+
+
+class GlossaryArguments(BaseModel):
+    """Which glossary to list, show or create."""
+
+    model_config = Closed
+
+    name: Annotated[
+        str | None, Field(description="Path of the glossary inside a folder; lists all if omitted.")
+    ] = None
+    terms: Annotated[
+        Terms | None,
+        Field(description="Create the glossary `name`, a .tsv file, with these terms and translations."),
+    ] = None
+    source: Annotated[LanguageCode | None, Field(description="Source language, to read a TBX file.")] = None
+    target: Annotated[LanguageCode | None, Field(description="Target language, to read a TBX file.")] = None
+    overwrite: Overwrite = False
+
+
+class GlossaryTerms(BaseModel):
+    """A glossary and its terms, unless only its name was asked for."""
+
+    name: str
+    count: int | None = Field(None, description="Number of terms.")
+    terms: dict[str, list[str]] | None = Field(None, description="The first terms with their translations.")
+
+
+class GlossaryResult(BaseModel):
+    """Glossaries."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"description": "Glossaries: all, or the one that was named."}
+    )
+
+    glossaries: list[GlossaryTerms]

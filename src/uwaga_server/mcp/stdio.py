@@ -1,0 +1,83 @@
+"""MCP over standard input and output, for a client that starts the server."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
+from typing import IO, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from uwaga.errors import SettingsError
+from uwaga_server.auth import Client
+from uwaga_server.context import ServerContext
+from uwaga_server.mcp.folders import Folders
+from uwaga_server.mcp.protocol import mcp_server
+from uwaga_server.metrics import Metrics
+from uwaga_server.serve import open_service, set_up_logs
+from uwaga_server.settings import ServerSettings
+
+STDIO_CLIENT = Client("stdio")
+
+
+def run_stdio(settings: ServerSettings, folders: Folders) -> None:
+    """Serve a client until it closes standard input."""
+    set_up_logs(settings.log_level)
+    metrics = Metrics()
+    context = ServerContext(settings, open_service(settings, metrics), metrics=metrics)
+    stdin, stdout = _streams()
+    try:
+        asyncio.run(_serve(context, folders, stdin, stdout))
+    except* BrokenPipeError:
+        pass  # the client has exited
+
+
+def _streams() -> tuple[IO[str], IO[str]]:
+    """Return standard input and output as text, and redirect prints to standard error."""
+    try:
+        stdin = os.fdopen(0, encoding="utf-8", errors="replace", newline="\n", closefd=False)
+        stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    except OSError:
+        raise SettingsError("standard input or output is closed; to serve over HTTP, add --http") from None
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    return stdin, stdout
+
+
+async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdout: IO[str]) -> None:
+    service = context.service
+    server = mcp_server(context, folders, lambda _: STDIO_CLIENT)
+    lines = cast("anyio.AsyncFile[str]", _lines(stdin))
+    start_task = asyncio.ensure_future(service.start())
+    try:
+        async with stdio_server(lines, anyio.wrap_file(cast("io.TextIOWrapper", stdout))) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    finally:
+        start_task.cancel()
+        await service.close()
+
+
+async def _lines(stdin: IO[str]) -> AsyncIterator[str]:
+    """Yield lines as they arrive; the thread that waits for the next line does not block shutdown."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[str] = asyncio.Queue(1)
+
+    def read() -> None:
+        while True:
+            line = stdin.readline()
+            try:
+                asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+            except (CancelledError, RuntimeError):  # the server has ended
+                return
+            if not line:
+                return
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await queue.get():
+        yield line

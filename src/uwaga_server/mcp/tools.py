@@ -1,0 +1,354 @@
+"""The tools: translate texts and documents, list languages, list, show and create glossaries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mcp.types import Tool as ListedTool
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel
+
+from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.files.atomic import new_file
+from uwaga.languages.detection import AUTO
+from uwaga.results.translation import shorten
+from uwaga.terms import Glossary, Term
+from uwaga.terms.files import SEPARATOR
+from uwaga.translator import Request
+from uwaga_documents import DocumentOptions, document_job, find_format, job_texts
+from uwaga_server.api_errors import ApiError, api_error, in_thread
+from uwaga_server.auth import Client
+from uwaga_server.context import ServerContext
+from uwaga_server.dialects.documents import document_suffixes
+from uwaga_server.document_worker import MAX_MEMBER_BYTES, detection_sample
+from uwaga_server.mcp import schema
+from uwaga_server.mcp.folders import Folders
+from uwaga_server.service import Service
+
+BATCH_SIZE = 32
+"""Number of texts of a document between two progress notifications."""
+MAX_DOUBTS = 20
+"""Maximum doubtful translations listed for a document."""
+MAX_LISTED_TERMS = 1000
+MAX_LISTED_PAIRS = 1000
+"""Number of language pairs beyond which a list omits the targets."""
+GLOSSARY_SUFFIXES = (".tsv", ".csv", ".tbx")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool.
+
+    Attributes:
+        context: the service, the limits and the usage.
+        folders: the folders with the files that the client may name.
+        client: the client that calls the tool.
+        progress: called from any thread with the number of translated texts and the total; None if the client
+            does not request progress.
+    """
+
+    context: ServerContext
+    folders: Folders
+    client: Client
+    progress: Callable[[int, int], None] | None = None
+
+    def service(self, model: str | None) -> Service:
+        """Return the service, restricted to the model that the client names, if any."""
+        service = self.context.service
+        return service if model is None else service.for_model(model)
+
+    async def terms(
+        self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: Languages
+    ) -> Glossary | None:
+        """Return the terms of a glossary file and of the call."""
+
+        def read() -> Glossary:
+            stored = () if name is None else self.read_glossary(name, languages).terms
+            return Glossary([*stored, *Glossary.from_argument(terms or {}).terms])
+
+        return None if name is None and not terms else await in_thread(read)
+
+    def read_glossary(self, name: str, languages: Languages) -> Glossary:
+        """Return the glossary of a file."""
+        path = self.folders.input_path(name, self.context.settings.limits.body_bytes, GLOSSARY_SUFFIXES)
+        if path.suffix.lower() not in GLOSSARY_SUFFIXES:  # a compressed file may expand without limit
+            raise DataError(f"{quoted(name)}: a glossary must be a {', '.join(GLOSSARY_SUFFIXES)} file")
+        source, target = languages
+        return Glossary.read(path, None if source is None or target is None else (source, target))
+
+
+Languages = tuple[str | None, str | None]
+"""Codes of source and target; None where the client names none."""
+
+
+async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.TranslateResult:
+    """Translate texts; each result is a translation or an error."""
+    texts = [arguments.text] if isinstance(arguments.text, str) else arguments.text
+    characters = call.context.charge(call.client, texts)
+    service = call.service(arguments.model)
+    common = Request(
+        "",
+        source=arguments.source,
+        target=arguments.target,
+        format=arguments.format,
+        glossary=await call.terms(arguments.glossary, arguments.terms, (arguments.source, arguments.target)),
+        glossary_mode=arguments.glossary_mode,
+        ignore_tags=arguments.ignore_tags,
+        placeholders=arguments.placeholders,
+    )
+    requests = [
+        replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}")
+        for number, text in enumerate(texts, start=1)
+    ]
+    async with call.context.spending(call.client, characters):
+        answer = await service.translate(
+            requests, client=call.client.name, deadline=call.context.settings.limits.deadline
+        )
+    if all(translation.error is not None for translation in answer.translations):
+        answer.raise_first()
+    return schema.TranslateResult(
+        translations=[
+            schema.TranslatedText(
+                text=translation.text,
+                source=source or None,
+                warnings=list(translation.warnings),
+                error=None if translation.error is None else api_error(translation.error).message,
+            )
+            for translation, source in zip(answer.translations, answer.sources, strict=True)
+        ],
+        model=answer.model,
+    )
+
+
+async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.FileResult:
+    """Translate a document into a new file; repeating an interrupted call resumes it."""
+    service = call.service(arguments.model)
+    target = service.language(arguments.target, "target")
+    document, output = await in_thread(_document_paths, call, arguments, target)
+    options = DocumentOptions(
+        columns=tuple(arguments.columns),
+        keys=tuple(arguments.keys),
+        retranslate=arguments.retranslate,
+        target=target,
+        largest=MAX_MEMBER_BYTES,
+    )
+
+    def texts() -> Iterator[str]:
+        return job_texts(document_job(document, output, None, options))
+
+    if arguments.source in (None, AUTO):
+        detected = await service.detect(await in_thread(lambda: detection_sample(texts())))
+        if not detected:
+            message = "the language of the document cannot be detected; name its source language"
+            raise ApiError(400, "unknown_language", message, "source")
+        source = detected[0].code
+    else:
+        source = service.language(arguments.source or "", "source")
+    route = service.route(source, target)
+    terms = await call.terms(arguments.glossary, arguments.terms, (source, target))
+    characters = await in_thread(lambda: sum(map(len, texts())))
+    async with call.context.spending(call.client, characters, 1):
+        report = await service.run_document(
+            document,
+            output,
+            source=source,
+            target=target,
+            options=options,
+            glossary=terms,
+            batch=BATCH_SIZE,
+            client=call.client.name,
+            progress=call.progress,
+        )
+    return schema.FileResult(
+        output=call.folders.name_of(output),
+        folder=call.folders.folder_of(output).name,
+        format=report.format,
+        source=source,
+        target=target,
+        model=" + ".join(step.model.name for step in route),
+        texts=report.texts,
+        resumed=report.resumed,
+        doubtful=len(report.doubtful),
+        doubts=[
+            schema.DoubtfulText(number=doubt.number, text=shorten(doubt.text), reasons=list(doubt.reasons))
+            for doubt in report.doubtful[:MAX_DOUBTS]
+        ],
+    )
+
+
+def _document_paths(call: Call, arguments: schema.FileArguments, target: str) -> tuple[Path, Path]:
+    """Return the paths of a document and of its translation, which have the same format."""
+    suffixes, max_bytes = document_suffixes(), call.context.settings.limits.document_bytes
+    document = call.folders.input_path(arguments.document, max_bytes, suffixes)
+    default = document.with_name(f"{document.stem}.{target}{document.suffix}")
+    output = call.folders.output_path(arguments.output or str(default), arguments.overwrite, document)
+    try:
+        same_format = find_format(document) is find_format(output)
+    except SettingsError:
+        message = f"{document.name} or {output.name}: unknown file format; supported: {', '.join(suffixes)}"
+        raise ApiError(400, "unsupported_format", message) from None
+    if not same_format:
+        message = (
+            f"{output.name}: the translation of {document.name} has the same format; name it {default.name}"
+        )
+        raise ApiError(400, "other_format", message, "output")
+    return document, output
+
+
+async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.LanguagesResult:
+    """List the languages and the models that translate them."""
+    service = call.context.service
+    source = None if arguments.source is None else service.language(arguments.source, "source")
+    target = None if arguments.target is None else service.language(arguments.target, "target")
+    listed = [
+        language
+        for language in service.languages.sources
+        if source in (None, language.code) and (target is None or target in language.targets)
+    ]
+    count = sum(len(language.targets) for language in listed)
+    brief = count > MAX_LISTED_PAIRS and source is None
+    return schema.LanguagesResult(
+        languages=[
+            schema.SourceLanguage(
+                code=language.code, name=language.name, targets=None if brief else list(language.targets)
+            )
+            for language in listed
+        ],
+        models=[
+            schema.ModelLanguages(name=model.name, sources=list(model.sources), targets=list(model.targets))
+            for model in service.served
+            if not model.problem
+        ],
+        note=f"{count} pairs: name a source language to list its targets" if brief else None,
+    )
+
+
+async def glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
+    """List the glossaries, show the terms of a glossary, or create a glossary."""
+    if arguments.name is None and arguments.terms is not None:
+        raise ApiError(400, "name_missing", "name the .tsv file of the glossary to create", "name")
+    return await in_thread(_glossary, call, arguments)
+
+
+def _glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.GlossaryResult:
+    folders = call.folders
+    if arguments.name is None:
+        folders.check()
+        glossaries = [schema.GlossaryTerms(name=name) for name in folders.files(GLOSSARY_SUFFIXES)]
+        return schema.GlossaryResult(glossaries=glossaries)
+    if arguments.terms is not None:
+        path = _create(call, arguments.name, arguments.terms, arguments.overwrite)
+        created = schema.GlossaryTerms(name=folders.name_of(path), count=len(Glossary.read(path)))
+        return schema.GlossaryResult(glossaries=[created])
+    stored = call.read_glossary(arguments.name, (arguments.source, arguments.target))
+    terms = {term.source: list(term.targets) for term in stored.terms[:MAX_LISTED_TERMS]}
+    shown_glossary = schema.GlossaryTerms(name=arguments.name, count=len(stored), terms=terms)
+    return schema.GlossaryResult(glossaries=[shown_glossary])
+
+
+def _create(call: Call, name: str, terms: Mapping[str, str | list[str]], overwrite: bool) -> Path:
+    """Write a glossary to a file."""
+    path = call.folders.output_path(name, overwrite)
+    if path.suffix.lower() != ".tsv":
+        raise ApiError(
+            400, "other_format", f"{quoted(name)}: the name of a new glossary ends with .tsv", "name"
+        )
+    entries = Glossary.from_argument(terms).terms
+    if not entries:
+        raise DataError("there are no terms; give at least one with its translation")
+    with new_file(path) as file:
+        file.write("\n".join(["source\ttarget", *map(_line, entries), ""]).encode())
+    return path
+
+
+def _line(term: Term) -> str:
+    if term.source.startswith("#"):
+        raise DataError(f"{quoted(term.source)}: a term may not begin with #, which begins a comment")
+    return f"{term.source}\t{SEPARATOR.join(term.targets)}"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool.
+
+    Attributes:
+        run: takes a call and its arguments and returns the result.
+        title: title for people.
+        description: description for language models.
+        arguments: the model of its arguments.
+        result: the model of its result.
+        writes: whether it may write files.
+    """
+
+    run: Callable[[Call, Any], Awaitable[BaseModel]]
+    title: str
+    description: str
+    arguments: type[BaseModel]
+    result: type[BaseModel]
+    writes: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the tool."""
+        return self.run.__name__
+
+    def to_protocol(self) -> ListedTool:
+        """Return the tool as a listed tool of the protocol."""
+        return ListedTool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            inputSchema=self.arguments.model_json_schema(),
+            outputSchema=self.result.model_json_schema(),
+            annotations=ToolAnnotations(
+                title=self.title,
+                readOnlyHint=not self.writes,
+                destructiveHint=self.writes,  # a file is replaced if the client asks for it
+                idempotentHint=True,
+                openWorldHint=False,
+            ),
+        )
+
+
+_TOOL_LIST: Sequence[Tool] = (
+    Tool(
+        translate,
+        "Translate texts",
+        "Translate a text or a list of texts with a machine translation model on this server. Tags, "
+        "placeholders and required terms are preserved. The translation of each text is independent of the "
+        "others.",
+        schema.TranslateArguments,
+        schema.TranslateResult,
+    ),
+    Tool(
+        translate_file,
+        "Translate a document",
+        "Translate a document in a folder of this server into a new file, preserving layout and markup: txt, "
+        "Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB, YAML, CSV, docx, pptx, "
+        "xlsx, OpenDocument and EPUB. An existing file is replaced only with `overwrite`. The same call "
+        "resumes one that was interrupted.",
+        schema.FileArguments,
+        schema.FileResult,
+        writes=True,
+    ),
+    Tool(
+        languages,
+        "List languages",
+        "List the source languages with the languages they are translated to, and the models.",
+        schema.LanguagesArguments,
+        schema.LanguagesResult,
+    ),
+    Tool(
+        glossary,
+        "List, show or create glossaries",
+        "Without arguments, list the glossaries in the folders of this server. With `name`, show the terms "
+        "of one; with `name` and `terms`, create one for the argument `glossary` of the other tools.",
+        schema.GlossaryArguments,
+        schema.GlossaryResult,
+        writes=True,
+    ),
+)
+TOOLS = {tool.name: tool for tool in _TOOL_LIST}

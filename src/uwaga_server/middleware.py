@@ -1,0 +1,262 @@
+"""Middleware around all endpoints: request ids, limits of bodies and concurrency, errors, logs, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from uwaga_server.api_errors import ApiError, api_error
+from uwaga_server.metrics import Metrics
+from uwaga_server.settings import LimitSettings
+
+LOG = logging.getLogger("uwaga_server")
+REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+DISCONNECTED_STATUS = 499
+"""Logged status of a request whose client disconnected."""
+UNKNOWN_ROUTE = "unknown"
+"""Logged instead of an unknown path, which might contain a text."""
+
+Render = Callable[[str, ApiError, str], Response]
+
+
+@dataclass(eq=False)
+class RequestState:
+    """State of a request, in ``scope["uwaga"]``.
+
+    Attributes:
+        id: the id sent by the client, or a random one.
+        body_memory: the memory of request bodies, which counts its body.
+        status: the status of the response; 0 before it starts.
+        disconnected: True if the client has disconnected.
+        counted: True while it counts as a concurrent request.
+        body_bytes: size of its body, as counted in ``body_memory``.
+        refused: True if its unfinished body was dropped to make room for others.
+        part_timeout: the timeout of the next part of its body; None while it does not wait for one.
+    """
+
+    id: str
+    body_memory: BodyMemory
+    status: int = 0
+    disconnected: bool = False
+    counted: bool = False
+    body_bytes: int = 0
+    refused: bool = False
+    part_timeout: asyncio.Timeout | None = None
+
+
+class BodyMemory:
+    """The memory for the bodies of all requests in progress.
+
+    Once it is full, the oldest unfinished body is refused, so that clients that never finish theirs do not
+    block others.
+
+    Args:
+        size: the maximum size in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size, self._used = size, 0
+        self._unfinished: dict[RequestState, None] = {}
+
+    def add(self, state: RequestState, size: int) -> None:
+        """Count a part of a request's body, of ``size`` bytes."""
+        self._unfinished.setdefault(state)
+        state.body_bytes += size
+        self._used += size
+        while self._used > self._size:
+            oldest = next(iter(self._unfinished))
+            self.free(oldest)
+            if oldest is state:
+                raise _memory_full()
+            oldest.refused = True
+            if oldest.part_timeout is not None and not oldest.part_timeout.expired():
+                oldest.part_timeout.reschedule(0)
+
+    def finish(self, state: RequestState) -> None:
+        """Mark a body as complete; it is counted until :meth:`free`."""
+        self._unfinished.pop(state, None)
+
+    def replace(self, state: RequestState, size: int) -> None:
+        """Count ``size`` bytes in place of a complete body."""
+        self.free(state)
+        self.add(state, size)
+        self.finish(state)
+
+    def free(self, state: RequestState) -> None:
+        """Stop counting a request's body."""
+        self.finish(state)
+        self._used -= state.body_bytes
+        state.body_bytes = 0
+
+
+def _memory_full() -> ApiError:
+    message = "the bodies of requests take more memory than this server has for them: try again in a second"
+    return ApiError(503, "busy", message, retry_after=1.0)
+
+
+def _clear_frames(error: BaseException) -> None:
+    """Clear the frames of an error, which refer to long texts and to futures that refer to the error."""
+    pending: list[BaseException | None] = [error]
+    visited: set[int] = set()
+    while pending:
+        raised = pending.pop()
+        if raised is not None and id(raised) not in visited:
+            visited.add(id(raised))
+            traceback.clear_frames(raised.__traceback__)
+            pending += [raised.__cause__, raised.__context__]
+
+
+def _is_task_cancelled(error: BaseException) -> bool:
+    """Return whether this task was cancelled, rather than a task or thread that it awaits."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+class RequestMiddleware:
+    """Limits requests, renders errors, and records each request.
+
+    Args:
+        app: the application of the endpoints.
+        limits: limits on request bodies.
+        metrics: records requests.
+        render: returns an error response, given the path, the error and the request's id.
+        max_concurrent: maximum concurrent requests with a body; further ones are refused immediately. A
+            request counts from when its body is complete until its response is, so that slow clients do not
+            block others.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limits: LimitSettings, metrics: Metrics, render: Render, max_concurrent: int
+    ) -> None:
+        self.app, self._limits, self._metrics, self._render = app, limits, metrics, render
+        self._max_concurrent, self._answering = max_concurrent, 0
+        self._body_memory = BodyMemory(limits.total_body_bytes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers, started = Headers(scope=scope), time.perf_counter()
+        client_id = headers.get("x-request-id", "")
+        request_id = client_id if REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
+        state = scope["uwaga"] = RequestState(request_id, self._body_memory)
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                state.status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = state.id
+            elif not message.get("more_body", False):
+                self._finish(state)
+            await send(message)
+
+        running = self._metrics.running
+        running.inc()
+        try:
+            if "content-length" in headers or "transfer-encoding" in headers:
+                self._check_concurrency()
+            await self.app(scope, self._bounded_receive(scope, headers, receive), send_with_id)
+        except ClientDisconnect:
+            state.disconnected = True
+        except BaseException as error:
+            if not _is_task_cancelled(error):
+                await self._answer_error(error, scope, receive, send_with_id)
+            elif not state.disconnected:
+                raise
+        finally:
+            self._finish(state)
+            running.dec()
+            self._record(scope, state, time.perf_counter() - started)
+
+    async def _answer_error(self, error: BaseException, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send an error response, unless a response has started."""
+        state: RequestState = scope["uwaga"]
+        problem = api_error(error)
+        if problem.status == 500:
+            LOG.error("server error", extra={"id": state.id}, exc_info=error)
+        if not state.status:
+            await self._render(scope["path"], problem, state.id)(scope, receive, send)
+        _clear_frames(error)
+
+    def _check_concurrency(self) -> None:
+        if self._answering >= self._max_concurrent:
+            message = f"{self._answering} requests are being answered, the maximum: try again in a second"
+            raise ApiError(503, "busy", message, retry_after=1.0)
+
+    def _check_size(self, scope: Scope, headers: Headers, size: int) -> None:
+        form = headers.get("content-type", "").startswith("multipart/form-data")
+        large = form and getattr(scope.get("route"), "large", False)
+        limit = self._limits.document_bytes if large else self._limits.body_bytes
+        if size > limit:
+            raise ApiError(413, "body_too_large", f"the body is too large; send at most {limit} bytes")
+
+    def _finish(self, state: RequestState) -> None:
+        self._answering -= state.counted
+        state.counted = False
+        self._body_memory.free(state)
+
+    def _bounded_receive(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+        """Return a receive function that refuses too large or slow bodies, and too many requests.
+
+        It raises an ApiError when an endpoint reads the body, after the endpoint has checked the headers.
+        """
+        state: RequestState = scope["uwaga"]
+        deadline = asyncio.get_running_loop().time() + self._limits.body_seconds
+        content_length = headers.get("content-length", "0")
+        expected = int(content_length[:20]) if content_length.isdecimal() else 0
+        received_bytes, complete = 0, False
+
+        async def receive_part() -> Message:
+            nonlocal received_bytes, complete
+            if complete:
+                return await receive()
+            if state.refused:
+                raise _memory_full()
+            self._check_size(scope, headers, expected)
+            message = await self._next_part(state, deadline, receive)
+            part = message.get("body", b"")
+            received_bytes += len(part)
+            self._check_size(scope, headers, received_bytes)
+            self._body_memory.add(state, sys.getsizeof(part))
+            complete = not message.get("more_body", False)
+            if complete:
+                self._body_memory.finish(state)
+            if complete and received_bytes:
+                self._check_concurrency()
+                self._answering += 1
+                state.counted = True
+            return message
+
+        return receive_part
+
+    async def _next_part(self, state: RequestState, deadline: float, receive: Receive) -> Message:
+        """Return the next part of a body."""
+        try:
+            async with asyncio.timeout_at(deadline) as state.part_timeout:
+                return await receive()
+        except TimeoutError:
+            if state.refused:
+                raise _memory_full() from None
+            raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
+        finally:
+            state.part_timeout = None
+
+    def _record(self, scope: Scope, state: RequestState, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
+        status = DISCONNECTED_STATUS if state.disconnected else state.status
+        self._metrics.request(route, str(status), seconds)
+        if LOG.isEnabledFor(logging.INFO):
+            extra = {"id": state.id, "method": scope["method"], "route": route, "status": status}
+            LOG.info("request", extra={**extra, "seconds": round(seconds, 4)})

@@ -1,0 +1,171 @@
+"""The models that a server serves, and the routes between their languages, without loading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from uwaga.checkpoints.languages import Pairs
+from uwaga.errors import SettingsError, UwagaError
+from uwaga.languages.codes import MAX_CODE_CHARACTERS, same_language, with_script
+from uwaga.languages.names import language_name, public_codes
+from uwaga.library import routes
+from uwaga.library.hub import find_model
+from uwaga.library.installed import InstalledModel, installed_models, model_at
+from uwaga.library.routes import LOWEST_RANK, LanguageGraph, Rank, find_route
+from uwaga.translator.choose_models import choose_models, language_pair
+from uwaga_server.settings import ModelSettings
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model of the settings.
+
+    Attributes:
+        name: its name in ``/v1/models``.
+        settings: the settings of the model.
+        sources: the source languages, by the model's own codes.
+        targets: the target languages, by the model's own codes.
+        problem: the reason for which it cannot be served; empty if it can.
+        rank: order among models that translate the same languages.
+    """
+
+    name: str
+    settings: ModelSettings
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    problem: str = ""
+    rank: Rank = LOWEST_RANK
+
+    @property
+    def languages(self) -> Pairs:
+        """The source and target languages, by the model's own codes."""
+        return self.sources, self.targets
+
+    @property
+    def damaged(self) -> bool:
+        """True if the model cannot be served."""
+        return bool(self.problem)
+
+    @property
+    def one_pair(self) -> bool:
+        """True if it translates a single language pair."""
+        return len(self.sources) == len(self.targets) == 1
+
+
+Route = routes.Route[ServedModel]
+
+
+@dataclass(frozen=True)
+class ServedLanguage:
+    """A source language and its target languages, by public codes."""
+
+    code: str
+    name: str
+    targets: tuple[str, ...]
+
+
+def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
+    """Return the models of the settings; those that cannot be served have a ``problem``."""
+    served: list[ServedModel] = []
+    installed = installed_models()
+    for settings in models:
+        is_path = settings.name.startswith(("/", ".", "~"))
+        name = settings.name.rstrip("/").rsplit("/", 1)[-1] if is_path else settings.name
+        names = {model.name for model in served}
+        candidates = (f"{name}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+        unique = next(candidate for candidate in candidates if candidate not in names)
+        served.append(_read_model(unique, settings, installed))
+    if all(model.problem for model in served):
+        raise SettingsError("no model can be served: " + "; ".join(model.problem for model in served))
+    return served
+
+
+def _read_model(name: str, settings: ModelSettings, installed: Sequence[InstalledModel]) -> ServedModel:
+    served = ServedModel(name, settings)
+    try:
+        pair = language_pair(settings.name)
+        if pair is not None:
+            route = find_route(*pair, installed)
+            if route is None:
+                choose_models(*pair)  # raises an error that says what to install
+            rank = min((step.model.rank for step in route or ()), default=LOWEST_RANK)
+            return replace(served, sources=pair[:1], targets=pair[1:], rank=rank)
+        model = model_at(find_model(settings.name), installed)
+    except (UwagaError, OSError) as error:
+        return replace(served, problem=f"{settings.name}: {error}")
+    if model.damaged:
+        return replace(served, problem=f"{settings.name}: {model.problems[0]}")
+    sources = _select_codes(model.languages[0], settings.source)
+    targets = _select_codes(model.languages[1], settings.target)
+    if not sources or not targets:
+        problem = f"{settings.name}: states no languages; set its `source` and `target` in the settings"
+        return replace(served, problem=problem)
+    return replace(served, sources=sources, targets=targets, rank=model.rank)
+
+
+def _select_codes(codes: tuple[str, ...], requested: str | None) -> tuple[str, ...]:
+    """Return the model's code of the language that the settings name, or all codes if they name none."""
+    if requested is None:
+        return codes
+    return tuple(code for code in codes if same_language(code, requested))[:1] or (requested,)
+
+
+class ServedLanguages:
+    """Languages that the models translate between, by public codes.
+
+    Args:
+        models: the models, in order of preference.
+
+    Attributes:
+        public: maps the models' own codes to public codes.
+        codes: all public codes.
+        sources: source languages with their targets.
+    """
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        usable = [model for model in models if not model.problem]
+        self.public = public_codes([code for model in usable for code in (*model.sources, *model.targets)])
+        self._routes: dict[tuple[str, str], Route | None] = {}
+        self._graph = LanguageGraph(usable)
+        self.codes = tuple(dict.fromkeys(self.public.values()))
+        self.sources = self._list_sources()
+
+    def resolve(self, code: str) -> str | None:
+        """Return the public code for any code of a language; None if the language is not served."""
+        if len(code) > MAX_CODE_CHARACTERS:
+            return None
+        return next(
+            (public for model_code, public in self.public.items() if code in (model_code, public)), None
+        ) or next(
+            (
+                public
+                for model_code, public in self.public.items()
+                if same_language(model_code, with_script(code))
+            ),
+            None,
+        )
+
+    def route(self, source: str, target: str) -> Route | None:
+        """Return the models that translate one language to another, chosen as on the command line.
+
+        Args:
+            source: public code of the source language.
+            target: public code of the target language.
+
+        Returns:
+            The route, or None if there is none.
+        """
+        pair = source, target
+        if pair not in self._routes:
+            self._routes[pair] = self._graph.route(source, target)
+        return self._routes[pair]
+
+    def _list_sources(self) -> tuple[ServedLanguage, ...]:
+        codes = sorted(self.codes)
+        languages = []
+        for source in codes:
+            targets = tuple(code for code in codes if code != source and self.route(source, code))
+            if targets:
+                languages.append(ServedLanguage(source, language_name(source), targets))
+        return tuple(languages)

@@ -1,0 +1,474 @@
+"""Documents to translate: their content in a folder, their state in the database.
+
+A document is a folder ``documents/HASH`` with the upload ``document``, the translation ``output`` and, during
+the translation, the journal from which another worker resumes. The worker holds a lock on the folder's file
+``lock``, which the system releases when the process ends. A folder without a row in the database is removed.
+Row and folder are named by a hash of the document's id, so that logs and backups do not give access to the
+document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import sqlalchemy as sql
+
+from uwaga.files.handles import make_private
+from uwaga.files.lock import file_lock
+from uwaga.files.resume import journal_path
+from uwaga_server.api_errors import NotReadyError, NotStoredError, QuotaError, StorageError
+from uwaga_server.store.database import DOCUMENTS, make_folder, owner_key, storage_errors
+from uwaga_server.store.glossary import CONTROL_CHARACTERS
+
+DOCUMENT, OUTPUT, LOCK = "document", "output", "lock"
+DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
+NO_DOCUMENT = "no such document"
+MAX_NAME_LENGTH = 200
+MAX_ATTEMPTS = 5
+"""Maximum attempts without progress to translate a document, which may crash the workers."""
+PROGRESS_INTERVAL = 0.2
+"""Minimum seconds between two writes of a document's progress."""
+SWEEP_INTERVAL = 30.0
+"""Seconds between two removals of old documents and abandoned folders."""
+ABANDONED_AGE = 60.0
+"""Age in seconds at which a folder without a row is removed, as left by a killed process."""
+
+State = Literal["queued", "running", "done", "failed"]
+ENDED_STATES = ("done", "failed")
+Row = sql.Row[Any]
+
+
+@dataclass(frozen=True)
+class DocumentLimits:
+    """Limits of stored documents.
+
+    Attributes:
+        total: maximum number of documents.
+        per_owner: maximum number of one owner's documents.
+        age: seconds until a document is deleted after its end, or after its upload if it never ends.
+    """
+
+    total: int = 1000
+    per_owner: int = 100
+    age: float = 24 * 3600.0
+
+
+NO_LIMITS = DocumentLimits()
+
+
+@dataclass(frozen=True)
+class DocumentSpec:
+    """A document and how to translate it.
+
+    Attributes:
+        owner: the owner of the document.
+        name: the client's file name, for display only.
+        format: name in the registry of document formats.
+        target: target language.
+        source: source language; None to detect it.
+        glossaries: ids of stored glossaries.
+        key: hash of the document's own key; empty if it has none.
+        linked: its own key, in the URL of its download, gives access without the owner's key.
+        characters: the owner's limit of characters in total; 0 for none.
+    """
+
+    owner: str
+    name: str
+    format: str
+    target: str
+    source: str | None = None
+    glossaries: tuple[str, ...] = ()
+    key: str = ""
+    linked: bool = False
+    characters: int = 0
+
+
+@dataclass(frozen=True)
+class DocumentStatus:
+    """State and progress of a document.
+
+    Attributes:
+        id: the id of the document.
+        spec: how it is translated.
+        state: ``queued``, ``running``, ``done`` or ``failed``.
+        translated: translated segments.
+        total: segments in total; 0 until they are counted.
+        characters: the number of characters of the document; None until they are counted.
+        error: message if it failed.
+        code: error code if it failed.
+        started: time at which a worker claimed it, in seconds since 1970.
+    """
+
+    id: str
+    spec: DocumentSpec
+    state: State
+    translated: int = 0
+    total: int = 0
+    characters: int | None = None
+    error: str = ""
+    code: str = ""
+    started: float = 0.0
+
+
+class DocumentStopped(Exception):  # noqa: N818 (not an error: another worker resumes, or the owner deleted it)
+    """A worker must stop: the server is shutting down, or the owner has deleted the document."""
+
+
+class DocumentStore:
+    """Documents of all owners.
+
+    Args:
+        engine: the database.
+        folder: the folder of the documents' files, shared by all processes that share the database.
+        limits: limits on the stored data.
+    """
+
+    def __init__(self, engine: sql.Engine, folder: Path, limits: DocumentLimits = NO_LIMITS) -> None:
+        self._engine, self._folder, self._limits = engine, folder, limits
+        self._last_sweep = -SWEEP_INTERVAL
+        make_folder(folder, "state")
+        for parent, folders, files in os.walk(folder):  # created by earlier versions
+            for name in (*folders, *files):
+                make_private(Path(parent, name))
+
+    def add(self, spec: DocumentSpec, content: IO[bytes]) -> str:
+        """Store a document to translate and return its id.
+
+        If the owner or the server has too many documents, the owner's oldest downloaded one is deleted.
+        """
+        self._sweep_if_due()
+        document_id = secrets.token_hex(16)
+        row_id = stored_id(document_id)
+        folder, row = self._folder / row_id, {"spec": json.dumps(asdict(spec)), "state": "queued"}
+        row |= {"id": row_id, "owner": owner_key(spec.owner)}
+        with storage_errors():
+            try:
+                folder.mkdir(0o700)
+                with (folder / DOCUMENT).open("xb") as file:
+                    make_private(folder / DOCUMENT)
+                    shutil.copyfileobj(content, file, 1 << 20)
+                    file.flush()
+                    os.fsync(file.fileno())
+                with self._engine.begin() as connection:
+                    connection.execute(DOCUMENTS.insert().values(created=time.time(), **row))
+                    displaced = self._make_room(connection, owner_key(spec.owner))
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+        for displaced_id in displaced:
+            self._remove_files(displaced_id)
+        return document_id
+
+    def status(self, owner: str | None, document_id: str, key: str | None = None) -> DocumentStatus:
+        """Return a document's state and progress.
+
+        Args:
+            owner: the owner; None for a document that its own key gives access to.
+            document_id: the id of the document.
+            key: the document's own key; None if it has none.
+        """
+        row, spec = self._find(owner, document_id, key)
+        progress = row.state, row.done, row.total, row.characters, row.error, row.code, row.started
+        return DocumentStatus(document_id.lower(), spec, *progress)
+
+    def result(self, owner: str | None, document_id: str, key: str | None = None) -> Path:
+        """Return the file of a translated document and mark it as downloaded."""
+        status = self.status(owner, document_id, key)
+        if status.state != "done":
+            reason = f"the translation failed: {status.error}" if status.error else "not translated yet"
+            raise NotReadyError(reason)
+        row_id = stored_id(status.id)
+        self.update(row_id, downloaded=True)
+        return self._folder / row_id / OUTPUT
+
+    def remove(
+        self, owner: str | None, document_id: str, key: str | None = None, *, any_key: bool = False
+    ) -> None:
+        """Delete a document in any state; a worker that translates it stops soon.
+
+        Args:
+            owner: the owner, as for :meth:`status`.
+            document_id: the id of the document.
+            key: the document's own key, as for :meth:`status`.
+            any_key: ignore the document's own key, for an owner who has sent a key of the server.
+        """
+        row, _ = self._find(owner, document_id, key, any_key)
+        with storage_errors(), self._engine.begin() as connection:
+            connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id == row.id))
+        self._remove_files(row.id)
+
+    def claim_next(self) -> ClaimedDocument | None:
+        """Claim the next document to translate; owners with the fewest running documents come first."""
+        self._sweep_if_due()
+        columns = DOCUMENTS.c.id, DOCUMENTS.c.owner, DOCUMENTS.c.state
+        query = (
+            sql.select(*columns).where(DOCUMENTS.c.state.not_in(ENDED_STATES)).order_by(DOCUMENTS.c.created)
+        )
+        with storage_errors(), self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        locked = {row.id for row in rows if row.state == "running" and _is_locked(self._folder / row.id)}
+        running: dict[str, int] = {}
+        for row in rows:
+            running[row.owner] = running.get(row.owner, 0) + (row.id in locked)
+        waiting = [row for row in rows if row.id not in locked]
+        for row in sorted(waiting, key=lambda row: running[row.owner]):
+            claimed = self._claim(row.id)
+            if claimed is not None:
+                return claimed
+        return None
+
+    def count_unfinished(self) -> int:
+        """Return the number of documents that are queued or running."""
+        query = (
+            sql.select(sql.func.count()).select_from(DOCUMENTS).where(DOCUMENTS.c.state.not_in(ENDED_STATES))
+        )
+        with storage_errors(), self._engine.connect() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def sweep(self) -> None:
+        """Delete documents that are too old and folders left by killed processes."""
+        self._last_sweep = time.monotonic()
+        oldest = time.time() - self._limits.age
+        query = sql.select(DOCUMENTS.c.id, DOCUMENTS.c.state, DOCUMENTS.c.created, DOCUMENTS.c.ended)
+        with storage_errors():
+            with self._engine.connect() as connection:
+                rows = {row.id: row for row in connection.execute(query)}
+            for row in rows.values():
+                ended = row.state in ENDED_STATES
+                if (row.ended if ended else row.created) < oldest and not _is_locked(self._folder / row.id):
+                    with self._engine.begin() as connection:
+                        connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id == row.id))
+                    self._remove_files(row.id)
+            for entry in list(os.scandir(self._folder)):
+                with contextlib.suppress(OSError):
+                    if entry.name not in rows and time.time() - entry.stat().st_mtime > ABANDONED_AGE:
+                        self._remove_files(entry.name)
+
+    def _sweep_if_due(self) -> None:
+        if time.monotonic() - self._last_sweep > SWEEP_INTERVAL:
+            self.sweep()
+
+    def _make_room(self, connection: sql.Connection, owner: str) -> list[str]:
+        """Delete downloaded documents beyond the limits and return their ids."""
+        displaced: list[str] = []
+        all_documents, owned = sql.true(), DOCUMENTS.c.owner == owner
+        for condition, limit, message in (
+            (
+                owned,
+                self._limits.per_owner,
+                "you have {} documents; delete one, or wait until one is translated",
+            ),
+            (all_documents, self._limits.total, "the server stores no more documents now; try again later"),
+        ):
+            count = connection.execute(
+                sql.select(sql.func.count()).select_from(DOCUMENTS).where(condition)
+            ).scalar()
+            excess = (count or 0) - limit
+            if excess <= 0:
+                continue
+            deletable = sql.or_(DOCUMENTS.c.downloaded, DOCUMENTS.c.state == "failed")
+            query = (
+                sql.select(DOCUMENTS.c.id)
+                .where(condition, owned, deletable)
+                .order_by(DOCUMENTS.c.ended)
+                .limit(excess)
+            )
+            ids = [row.id for row in connection.execute(query)]
+            if len(ids) < excess:
+                raise QuotaError(message.format(limit))
+            connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
+            displaced += ids
+        return displaced
+
+    def _claim(self, row_id: str) -> ClaimedDocument | None:
+        folder = self._folder / row_id
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(_locked(folder))
+            except (BlockingIOError, FileNotFoundError):
+                return None
+            row = self._row(row_id)
+            if row is None or row.state in ENDED_STATES:
+                return None
+            journal_size = _journal_size(folder)
+            attempts = 1 if journal_size > row.journal else row.attempts + 1
+            started = {"started": time.time(), "attempts": attempts, "journal": journal_size}
+            if not self.update(row_id, state="running", **started):
+                return None
+            claimed = ClaimedDocument(self, folder, _spec(row), row.characters, stack.pop_all())
+        if claimed.output.exists():  # translated, but its process ended before updating the row
+            claimed.finish()
+            return None
+        if attempts > MAX_ATTEMPTS:
+            claimed.fail(f"the translation made no progress in {MAX_ATTEMPTS} attempts", "gave_up")
+            return None
+        return claimed
+
+    def _find(
+        self, owner: str | None, document_id: str, key: str | None, any_key: bool = False
+    ) -> tuple[Row, DocumentSpec]:
+        document_id = document_id.lower()
+        row = self._row(stored_id(document_id)) if DOCUMENT_ID.fullmatch(document_id) else None
+        if row is None:
+            raise NotStoredError(NO_DOCUMENT)
+        spec = _spec(row)
+        allowed = spec.linked if owner is None else hmac.compare_digest(row.owner, owner_key(owner))
+        if not (allowed and (any_key or hmac.compare_digest(spec.key, key_hash(key) if key else ""))):
+            raise NotStoredError(NO_DOCUMENT)
+        return row, spec
+
+    def _row(self, row_id: str) -> Row | None:
+        query = sql.select(DOCUMENTS).where(DOCUMENTS.c.id == row_id)
+        with storage_errors(), self._engine.connect() as connection:
+            return connection.execute(query).first()
+
+    def update(self, row_id: str, **values: object) -> bool:
+        """Update a row and return whether it exists."""
+        update = DOCUMENTS.update().where(DOCUMENTS.c.id == row_id).values(**values)
+        with storage_errors(), self._engine.begin() as connection:
+            return bool(connection.execute(update).rowcount)
+
+    def _remove_files(self, row_id: str) -> None:
+        """Remove a folder without a row, unless a worker holds it, which will remove it."""
+        with contextlib.suppress(OSError), _locked(self._folder / row_id):
+            shutil.rmtree(self._folder / row_id, ignore_errors=True)
+
+
+class ClaimedDocument:
+    """A document that this process translates, until it is finished, failed or released.
+
+    Attributes:
+        id: id of its row and its folder, which may be logged since it gives no access to the document.
+        spec: how to translate it.
+        document: file of the upload.
+        output: file of the translation.
+        characters: the number of characters of the document; None until :meth:`count`.
+        stopping: set to make :meth:`progress` raise.
+    """
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        folder: Path,
+        spec: DocumentSpec,
+        characters: int | None,
+        lock: contextlib.ExitStack,
+    ) -> None:
+        self.id, self.spec, self.characters = folder.name, spec, characters
+        self.document, self.output = folder / DOCUMENT, folder / OUTPUT
+        self._store, self._folder, self._lock = store, folder, lock
+        self._last_write = 0.0
+        self._progress = (0, 0)
+        self.stopping = False
+
+    @property
+    def resumed(self) -> bool:
+        """True if there is a journal by an earlier worker."""
+        return journal_path(self.output).exists()
+
+    def count(self, characters: int) -> None:
+        """Store the number of characters of the document."""
+        self.characters = characters
+        self._store.update(self.id, characters=characters)
+
+    def progress(self, translated: int, total: int) -> None:
+        """Store the number of translated segments and their total."""
+        self._progress, exists = (translated, total), True
+        if time.monotonic() - self._last_write >= PROGRESS_INTERVAL:
+            self._last_write = time.monotonic()
+            with contextlib.suppress(StorageError):  # progress is only for the client's information
+                exists = self._store.update(self.id, done=translated, total=total)
+        if self.stopping or not exists:
+            raise DocumentStopped
+
+    def restart(self) -> None:
+        """Discard the work of earlier workers."""
+        journal_path(self.output).unlink(missing_ok=True)
+
+    def finish(self) -> None:
+        """End with the translation in :attr:`output`."""
+        make_private(self.output)
+        translated, total = self._progress
+        self._end(state="done", done=max(translated, total), total=total)
+
+    def fail(self, error: str, code: str) -> None:
+        """End without a translation."""
+        with contextlib.suppress(OSError):
+            self.output.unlink(missing_ok=True)
+            self.restart()
+        self._end(state="failed", error=error or "it could not be translated", code=code)
+
+    def release(self) -> None:
+        """Release the document, so that another worker resumes; remove it if it was deleted."""
+        translated, total = self._progress
+        attempts = DOCUMENTS.c.attempts - 1  # this attempt has not failed
+        with self._lock, contextlib.suppress(StorageError):
+            if not self._store.update(
+                self.id, state="queued", attempts=attempts, done=translated, total=total
+            ):
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end(self, **values: object) -> None:
+        with self._lock, contextlib.suppress(StorageError):  # the row stays "running", so it is retried
+            if self._store.update(self.id, ended=time.time(), **values):
+                self.document.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def stored_id(document_id: str) -> str:
+    """Return the id of a document's row and folder."""
+    return hashlib.sha256(document_id.encode()).hexdigest()[:32]
+
+
+def key_hash(key: str) -> str:
+    """Return the hash of a document's own key, as stored."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def display_name(name: str) -> str:
+    """Return an untrusted file name without folders and control characters, for display only."""
+    name = "".join(char for char in re.split(r"[/\\]", name)[-1] if char not in CONTROL_CHARACTERS)
+    name = name.encode("utf-8", "replace").decode().strip(" .")
+    stem, dot, suffix = name.rpartition(".")
+    if len(name) > MAX_NAME_LENGTH:
+        return f"{stem[: MAX_NAME_LENGTH - 40]}{dot}{suffix[:40]}"
+    return name or "document"
+
+
+def _spec(row: Row) -> DocumentSpec:
+    fields = json.loads(row.spec)
+    return DocumentSpec(**{**fields, "glossaries": tuple(fields["glossaries"])})
+
+
+def _journal_size(folder: Path) -> int:
+    """Return the size in bytes of a document's journal, which grows with the progress."""
+    try:
+        return journal_path(folder / OUTPUT).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _locked(folder: Path) -> AbstractContextManager[None]:
+    """Hold a document's lock."""
+    return file_lock(folder / LOCK, wait=False)
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        with _locked(folder):
+            return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)

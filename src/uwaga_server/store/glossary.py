@@ -1,0 +1,364 @@
+"""Glossaries that the server stores for clients: dictionaries of entries, one for each language pair."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import secrets
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple
+
+from uwaga.errors import DataError, quoted
+from uwaga.languages.codes import base_language, same_language
+from uwaga.terms import Glossary, Term
+from uwaga.terms.files import SEPARATOR
+from uwaga_server.api_errors import NotStoredError, StorageError
+
+EntriesFormat = Literal["tsv", "csv"]
+MAX_TEXT_BYTES = 1024
+"""Maximum bytes of UTF-8 of a source, a target or a name."""
+MAX_TRANSLATIONS = 200_000
+"""Maximum total number of targets of a glossary."""
+GLOSSARY_MEMORY, ENTRY_MEMORY = 16 << 10, 160
+"""Bytes of memory of a glossary and of an entry, in addition to the texts."""
+MAX_DICTIONARIES = 200
+"""Maximum dictionaries of a glossary."""
+TOO_LARGE = f"a glossary has at most {MAX_TRANSLATIONS} translations; split it into several glossaries"
+CONTROL_CHARACTERS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029)))
+
+
+class GlossaryEntry(NamedTuple):
+    """A term and the forms of its translation, the most common first."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -> tuple[GlossaryEntry, ...]:  # noqa: A002
+    """Parse entries, one per line.
+
+    Args:
+        text: one entry per line; empty lines are ignored.
+        format: ``tsv``: source, tab, target. ``csv``: source, target and, optionally, the codes of their
+            languages; lines of other languages, for other dictionaries, are skipped.
+        languages: codes of the source and target language.
+    """
+    lines = _tab_separated(text) if format == "tsv" else _comma_separated(text, languages)
+    return check_entries(lines)
+
+
+def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[GlossaryEntry, ...]:
+    """Check the entries of a dictionary and return them.
+
+    Args:
+        entries: pairs of a label for messages and an entry.
+    """
+    labels: dict[str, str] = {}
+    checked = []
+    translations = 0
+    for label, (source, targets) in entries:
+        translations += len(targets)
+        if translations > MAX_TRANSLATIONS:
+            raise DataError(TOO_LARGE)
+        for side, text in (("source", source), *(("target", target) for target in targets)):
+            _check_text(text, f"{label}: the {side}")
+        if not targets:
+            raise DataError(f"{label}: the source {quoted(source)} has no target")
+        if source in labels:
+            raise DataError(f"{label} duplicates {labels[source]}: both translate {quoted(source)}")
+        labels[source] = label
+        checked.append(GlossaryEntry(source, tuple(targets)))
+    if not checked:
+        raise DataError("there are no entries")
+    return tuple(checked)
+
+
+def merge_entries(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
+    """Return the old entries updated with the new ones."""
+    by_source = {entry.source: entry for entry in old}
+    by_source.update((entry.source, entry) for entry in new)
+    return tuple(by_source.values())
+
+
+def format_entries(entries: Iterable[GlossaryEntry]) -> str:
+    """Return entries as TSV; forms of a target are separated by ``|``."""
+    return "\n".join(f"{source}\t{SEPARATOR.join(targets)}" for source, targets in entries)
+
+
+def check_name(name: str, label: str = "name") -> str:
+    """Check a name and return it without surrounding white space."""
+    name = name.strip()
+    _check_text(name, label)
+    return name
+
+
+def _check_text(text: str, label: str) -> None:
+    if not text or text.isspace():
+        raise DataError(f"{label} is empty")
+    if not CONTROL_CHARACTERS.isdisjoint(text):
+        raise DataError(f"{label} holds a control character: {quoted(text)}")
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError:
+        raise DataError(f"{label} is not valid Unicode: {quoted(text)}") from None
+    if length > MAX_TEXT_BYTES:
+        raise DataError(f"{label} has more than {MAX_TEXT_BYTES} bytes: {quoted(text)}")
+
+
+def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
+    index = position = 0
+    for line in _lines(text.replace("\r\n", "\n")):
+        if line.strip():
+            label = f"key with the index {index} (starting at position {position})"
+            source, tab, target = line.strip("\r ").partition("\t")
+            if not tab:
+                raise DataError(f"{label} misses tab separator")
+            if "\t" in target.strip():
+                raise DataError(f"{label} has more than one tab separator")
+            yield label, GlossaryEntry(source.strip(), (target.strip(),))
+            index += 1
+        position += len(line) + 1
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text; a list of them may take eight times its memory."""
+    start, end = 0, text.find("\n")
+    while end >= 0:
+        yield text[start:end]
+        start, end = end + 1, text.find("\n", end + 1)
+    yield text[start:]
+
+
+def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[str, GlossaryEntry]]:
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    index = 0
+    try:
+        for row in rows:
+            if not any(field.strip() for field in row):
+                continue
+            label = f"key with the index {index} (in line {rows.line_num})"
+            if len(row) < 2 or len(row) == 3 or len(row) > 4:
+                raise DataError(
+                    f"{label} has {len(row)} columns; expected two (source, target) or four (then the "
+                    "codes of their languages)"
+                )
+            if len(row) == 4 and not _match_languages((row[2], row[3]), languages):
+                continue
+            yield label, GlossaryEntry(row[0].strip(), (row[1].strip(),))
+            index += 1
+    except csv.Error as error:
+        raise DataError(f"line {rows.line_num} is not comma-separated: {error}") from None
+
+
+def _match_languages(codes: tuple[str, str], languages: tuple[str, str]) -> bool:
+    return all(same_language(code.strip(), language) for code, language in zip(codes, languages, strict=True))
+
+
+FORMAT = 1
+DAMAGED = "a stored glossary is damaged; contact the operator of the server"
+
+
+@dataclass(frozen=True)
+class DictionarySummary:
+    """The languages of a dictionary and the number of its entries."""
+
+    source: str
+    target: str
+    count: int
+
+
+@dataclass(frozen=True)
+class GlossarySummary:
+    """A glossary without its entries; ``version`` changes with every change."""
+
+    id: str
+    name: str
+    created: datetime
+    version: str
+    dictionaries: tuple[DictionarySummary, ...]
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Entries for a language pair, by codes in lower case."""
+
+    source: str
+    target: str
+    entries: tuple[GlossaryEntry, ...]
+
+    def translates(self, source: str, target: str) -> bool:
+        """Return whether it has these languages; regions are ignored, so that ``en`` matches ``en-GB``."""
+        return same_language(self.source, source) and same_language(self.target, target)
+
+
+@dataclass(frozen=True)
+class StoredGlossary:
+    """A glossary with its name and time of creation; ``version`` changes with every change."""
+
+    id: str
+    name: str
+    created: datetime
+    version: str
+    dictionaries: tuple[Dictionary, ...]
+
+    @classmethod
+    def create(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
+        """Create a glossary."""
+        glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
+        if not dictionaries:
+            raise DataError("a glossary needs at least one dictionary")
+        for number, dictionary in enumerate(dictionaries):
+            if any(dictionary.translates(other.source, other.target) for other in dictionaries[:number]):
+                raise DataError(
+                    f"two dictionaries from {dictionary.source} to {dictionary.target}; make them one"
+                )
+            glossary = glossary.with_dictionary(dictionary)
+        return glossary
+
+    @property
+    def summary(self) -> GlossarySummary:
+        """The glossary without its entries."""
+        counts = (DictionarySummary(old.source, old.target, len(old.entries)) for old in self.dictionaries)
+        return GlossarySummary(self.id, self.name, self.created, self.version, tuple(counts))
+
+    @property
+    def translations(self) -> int:
+        """The total number of targets of the entries."""
+        return sum(len(entry.targets) for dictionary in self.dictionaries for entry in dictionary.entries)
+
+    @property
+    def memory(self) -> int:
+        """Upper bound of the bytes of memory of its terms when they are ready for translation."""
+        entries = (entry for dictionary in self.dictionaries for entry in dictionary.entries)
+        return GLOSSARY_MEMORY + sum(
+            ENTRY_MEMORY + 3 * sys.getsizeof(source) + sum(map(sys.getsizeof, targets)) + 8 * len(targets)
+            for source, targets in entries
+        )
+
+    def dictionary(self, source: str, target: str) -> Dictionary:
+        """Return the dictionary of a language pair."""
+        for dictionary in self.dictionaries:
+            if dictionary.translates(source, target):
+                return dictionary
+        raise NotStoredError(f"the glossary has no dictionary from {source} to {target}")
+
+    def with_changes(
+        self, name: str | None = None, dictionaries: Iterable[Dictionary] = (), merge: bool = False
+    ) -> StoredGlossary:
+        """Return the glossary with a new name and with dictionaries added or replaced.
+
+        Args:
+            name: the new name; None to keep the name.
+            dictionaries: the new dictionaries, one for each language pair.
+            merge: add entries to existing dictionaries, replacing the entries with the same source.
+        """
+        changed = self if name is None else self._changed(name=check_name(name))
+        for new in dictionaries:
+            existing = [
+                old for old in changed.dictionaries if merge and old.translates(new.source, new.target)
+            ]
+            entries = merge_entries(existing[0].entries, new.entries) if existing else new.entries
+            changed = changed.with_dictionary(replace(new, entries=entries))
+        return changed
+
+    def with_dictionary(self, new: Dictionary) -> StoredGlossary:
+        """Return the glossary with a dictionary added, or replaced if there is one for these languages."""
+        if same_language(new.source, new.target):
+            raise DataError(f"a dictionary from {new.source} to {new.target} has one language only")
+        for code in (new.source, new.target):
+            check_language(code)
+        Glossary(_terms(self.name, new))
+        remaining = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
+        changed = self._changed(dictionaries=(*remaining, new))
+        if len(changed.dictionaries) > MAX_DICTIONARIES:
+            raise DataError(
+                f"a glossary has at most {MAX_DICTIONARIES} dictionaries; make several glossaries"
+            )
+        if changed.translations > MAX_TRANSLATIONS:
+            raise DataError(TOO_LARGE)
+        return changed
+
+    def without_dictionary(self, source: str, target: str) -> StoredGlossary:
+        """Return the glossary without the dictionary of a language pair."""
+        removed = self.dictionary(source, target)
+        return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
+
+    def _changed(
+        self, name: str | None = None, dictionaries: tuple[Dictionary, ...] | None = None
+    ) -> StoredGlossary:
+        return replace(
+            self,
+            name=self.name if name is None else name,
+            dictionaries=self.dictionaries if dictionaries is None else dictionaries,
+            version=secrets.token_hex(8),
+        )
+
+    def to_json(self) -> str:
+        """Return the glossary as JSON, as it is stored."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "id": self.id,
+                "name": self.name,
+                "created": self.created.isoformat(),
+                "version": self.version,
+                "dictionaries": [
+                    [dictionary.source, dictionary.target, dictionary.entries]
+                    for dictionary in self.dictionaries
+                ],
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> StoredGlossary:
+        """Create a glossary from the JSON of :meth:`to_json`."""
+        try:
+            stored = json.loads(text)
+            if stored["format"] != FORMAT:
+                raise StorageError(
+                    f"a stored glossary has the format {quoted(stored['format'])}, not {FORMAT}"
+                )
+            return cls(
+                stored["id"],
+                stored["name"],
+                datetime.fromisoformat(stored["created"]),
+                stored["version"],
+                tuple(
+                    Dictionary(
+                        source,
+                        target,
+                        tuple(GlossaryEntry(term, tuple(targets)) for term, targets in entries),
+                    )
+                    for source, target, entries in stored["dictionaries"]
+                ),
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise StorageError(DAMAGED) from None
+
+
+def check_language(code: str) -> str:
+    """Check a language code and return it in lower case."""
+    base = base_language(code)
+    if not (code.isascii() and 2 <= len(code) <= 16 and base.isalpha()):
+        raise DataError(f"{quoted(code)} is not a language code such as en")
+    return code.lower()
+
+
+def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
+    """Return the terms of several glossaries for a language pair as one glossary."""
+    return Glossary(
+        term for glossary in glossaries for term in _terms(glossary.name, glossary.dictionary(source, target))
+    )
+
+
+def _terms(name: str, dictionary: Dictionary) -> Iterator[Term]:
+    origin = f"glossary {quoted(name)}"  # shared by all terms, to save memory
+    for source, targets in dictionary.entries:
+        yield Term(" ".join(source.split()), targets, origin)

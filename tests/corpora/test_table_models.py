@@ -1,0 +1,115 @@
+"""Jobs with glossaries, adapters and chains of models give the same rows as ``uwaga translate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tiny_models as tiny
+from table_jobs import sentences, text_rows
+from typer.testing import CliRunner
+
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.cli.main import app
+from uwaga.errors import ModelError
+from uwaga.settings.load_options import LoadOptions
+from uwaga_corpora.jobs.translation import TranslationSpec, worker_fingerprint
+
+JOINT = tiny.tokeniser()
+
+
+def invoke(verb: str, *words: object, fails: bool = False) -> str:
+    """Return the output of a command."""
+    result = CliRunner().invoke(app, [verb, *map(str, words)])
+    assert result.exit_code == (1 if fails else 0), result.output
+    return result.output
+
+
+def batch_and_translate(source: Path, folder: Path, *words: object) -> tuple[list[str], list[str]]:
+    """Return the rows of ``uwaga batch`` with two processes, and those of ``uwaga translate``."""
+    invoke("batch", source, folder / "out", "--part-rows", 7, "--workers", 2, *words)
+    invoke("translate", "--input", source, "--output", folder / "out.txt", *words)
+    return text_rows(folder / "out"), (folder / "out.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("\n".join([*sentences(18), "", "A dog. Two men!"]) + "\n", encoding="utf-8")
+    return path
+
+
+def install(machine: Path, source: str, target: str, seed: int) -> Path:
+    """Save a tiny model in the folder of Argos Translate's models."""
+    settings = tiny.TINY.model_copy(update={"tie": "none"})
+    folder = machine / "argos-translate" / "packages" / f"{source}-{target}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    model = tiny.transformer(settings, JOINT, JOINT, seed=seed)
+    save_model(folder, model, settings, tiny.DECODING, JOINT, JOINT, (source, target), "card")
+    return folder
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch) -> Path:
+    """A data folder with a chain of two installed models."""
+    for name, folder in (("XDG_DATA_HOME", "data"), ("UWAGA_HOME", "uwaga"), ("HF_HUB_CACHE", "hub")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    install(tmp_path / "data", "qaa", "en", 1)
+    install(tmp_path / "data", "en", "qab", 2)
+    return tmp_path
+
+
+def test_glossary_is_part_of_the_job(source: Path, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("dog\tWauwau\n", encoding="utf-8")
+    rows, expected = batch_and_translate(source, tmp_path, "--glossary", terms, "--beam", 1)
+    assert rows == expected
+    assert sum("Wauwau" in row for row in rows) >= 3
+    terms.write_text("dog\tBello\n", encoding="utf-8")
+    words = ("--part-rows", 7, "--glossary", terms, "--beam", 1)
+    output = invoke("batch", source, tmp_path / "out", *words, fails=True)
+    assert "started with settings.glossary = " in output
+    assert "cannot be read" in invoke("batch", source, tmp_path / "new", "--glossary", "no.tsv", fails=True)
+
+
+@pytest.mark.slow
+def test_languages_select_chain_of_models(source: Path, machine: Path) -> None:
+    options = ("--from", "qaa", "--to", "qab", "--beam", 2)
+    rows, expected = batch_and_translate(source, machine, *options)
+    assert rows == expected
+    assert "qaa → en → qab" in invoke("batch", source, machine / "again", *options)
+    rows, expected = batch_and_translate(source, machine / "data", *options, "--via", "en")
+    assert rows == expected
+    output = invoke("batch", source, machine / "no", "--from", "qab", "--to", "qaa", fails=True)
+    assert "no installed model translates qab to qaa" in output
+    assert "auto is not supported" in invoke(
+        "batch", source, machine / "no", "--from", "auto", "--to", "qab", fails=True
+    )
+
+
+def test_worker_with_other_models_is_rejected(machine: Path) -> None:
+    spec = TranslationSpec((), LoadOptions(source="qaa", target="qab"), {})
+    assert TranslationSpec.from_dict(spec.to_dict()) == spec
+    fingerprint = worker_fingerprint(spec)
+    assert len(fingerprint.models) == 2
+    install(machine / "data", "qaa", "qab", 3)
+    with pytest.raises(ModelError, match="selects a chain of 1 models for these languages"):
+        fingerprint.check(worker_fingerprint(spec))
+
+
+def test_adapter_is_merged_into_its_model(source: Path, machine: Path) -> None:
+    folder = install(machine / "data", "qaa", "qac", 4)
+    tiny.write_random_adapter(folder, machine / "adapter")
+    rows, expected = batch_and_translate(source, machine, "--adapter", machine / "adapter")
+    assert rows == expected
+    invoke("batch", source, machine / "plain", "--model", folder)
+    assert text_rows(machine / "plain") != rows
+    words = ("--part-rows", 7, "--model", folder)
+    assert "settings.adapter" in invoke("batch", source, machine / "out", *words, fails=True)
+
+
+def test_different_glossary_is_reported() -> None:
+    fingerprint = worker_fingerprint(TranslationSpec())
+    other = fingerprint._replace(files={**fingerprint.files, "glossary": "f" * 64}, location="node b")
+    with pytest.raises(ModelError, match="node b has a different glossary"):
+        fingerprint.check(other)

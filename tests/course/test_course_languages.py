@@ -1,0 +1,235 @@
+"""The course in other languages: pages, exercises and labels with the structure of the English ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from uwaga.errors import SettingsError
+from uwaga_course.check import check
+from uwaga_course.exercises import FOLDER, Exercise, all_exercises
+from uwaga_course.translations import read_texts, translate
+
+ROOT = Path(__file__).resolve().parents[2]
+LEARN = ROOT / "docs/learn"
+FIGURES = ROOT / "docs/figures/learn"
+LANGUAGES = sorted({path.parent.name for path in LEARN.glob("*/*.md")})
+ENGLISH_ONLY = {"compared.md", "glossary.md"}
+"""The comparison with other courses, most of which are in English, and the glossary of all languages."""
+PAGES = [page for language in LANGUAGES for page in sorted((LEARN / language).glob("*.md"))]
+CHAPTERS = [path for language in LANGUAGES for path in sorted((LEARN / language).glob("exercises/*.yaml"))]
+FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
+INLINE = re.compile(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])")
+
+
+def name(path):
+    return str(path.relative_to(LEARN))
+
+
+@pytest.fixture
+def languages(monkeypatch):
+    """Return the documentation's hooks for languages."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import languages
+
+    return languages
+
+
+def anchors(text):
+    """Return the anchors of the headings: explicit ones, or those derived from their texts."""
+    from markdown.extensions.toc import slugify, unique
+
+    slugs: set[str] = set()
+    result = []
+    for title in re.findall(r"^##+ (.*)$", FENCE.sub("", text), re.MULTILINE):
+        explicit = re.search(r"\{#([\w-]+)\}$", title)
+        slug = explicit[1] if explicit else unique(slugify(re.sub(r"[*`]", "", title), "-"), slugs)
+        slugs.add(slug)
+        result.append(slug)
+    return result
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_page_has_structure_of_english_page(page):
+    text = page.read_text(encoding="utf-8")
+    english = (LEARN / page.name).read_text(encoding="utf-8")
+    assert [match[0] for match in FENCE.finditer(text)] == [match[0] for match in FENCE.finditer(english)]
+    assert re.findall(r"</?uwaga-[^>]*>", text) == re.findall(r"</?uwaga-[^>]*>", english)
+    text, english = FENCE.sub("", text), FENCE.sub("", english)
+    levels = r"^#+(?= )"
+    assert re.findall(levels, text, re.MULTILINE) == re.findall(levels, english, re.MULTILINE)
+    assert anchors(text) == anchors(english)
+    boxes = r"^ *(?:!!!|\?\?\?)\+? \w+"
+    assert re.findall(boxes, text, re.MULTILINE) == re.findall(boxes, english, re.MULTILINE)
+    language = page.parent.name
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", english)
+    expected = [
+        re.sub(r"(figures/learn/\w+)\.svg", rf"\1.{language}.svg", f"../{picture}") for picture in pictures
+    ]
+    assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == expected
+    links = [
+        re.sub(r"^\.\./", "../../", link) for link in re.findall(r"(?<!!)\[[^\]]*\]\(([^)]*)\)", english)
+    ]
+    assert sorted(re.findall(r"(?<!!)\[[^\]]*\]\(([^)]*)\)", text)) == sorted(links)
+    assert text.count("\n|") == english.count("\n|")
+    assert sorted(INLINE.findall(text)) == sorted(INLINE.findall(english))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_pictures_have_text_and_prose_is_translated(page):
+    translation = page.read_text(encoding="utf-8")
+    for text in re.findall(r"!\[([^\]]*)\]\(", translation):
+        assert len(text.split()) >= 8 or (page.parent.name == "zh" and len(text) >= 16), text
+    english = (LEARN / page.name).read_text(encoding="utf-8")
+    prose = [paragraph.strip() for paragraph in FENCE.sub("", english).split("\n\n")]
+    long = {
+        paragraph
+        for paragraph in prose
+        if len(re.findall(r"\b[A-Za-z]{2,}\b", INLINE.sub("", paragraph))) > 15
+    }
+    assert [
+        paragraph for paragraph in FENCE.sub("", translation).split("\n\n") if paragraph.strip() in long
+    ] == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=name)
+def test_exercises_correspond_to_english_ones(path):
+    texts = read_texts(path)
+    chapter = str(int(path.stem))
+    numbers = [number for number in all_exercises() if number.partition(".")[0] == chapter]
+    assert list(texts.by_number) == numbers
+    for number in numbers:
+        english = all_exercises()[number]
+        check_same_verdicts(english, translate(english, texts))
+        code = r"```.*?```"
+        for key in ("question", "hint", "solution"):
+            english_text, translated_text = getattr(english, key), getattr(texts.by_number[number], key)
+            assert re.findall(code, english_text, re.DOTALL) == re.findall(
+                code, translated_text, re.DOTALL
+            ), number
+            assert INLINE.findall(english_text) == INLINE.findall(translated_text) or set(
+                INLINE.findall(english_text)
+            ) == set(INLINE.findall(translated_text)), number
+
+
+def check_same_verdicts(english: Exercise, translated_exercise: Exercise) -> None:
+    """Check that answers get the same verdicts as in English."""
+    assert (translated_exercise.kind, translated_exercise.number) == (english.kind, english.number)
+    if english.kind == "number":
+        answers = [[str(number)] for number in (english.answer, *(wrong.answer for wrong in english.wrong))]
+    elif english.kind == "table":
+        tables = [english.answer, *(wrong.answer for wrong in english.wrong)]
+        answers = [[str(cell) for row in table for cell in row] for table in tables]
+    elif english.kind == "choice":
+        answers = [[str(number)] for number in range(1, len(english.options) + 1)]
+    elif english.kind == "order":
+        translated_items = dict(zip(english.items, translated_exercise.items, strict=True))
+        for mistake, translated_mistake in zip(english.wrong, translated_exercise.wrong, strict=True):
+            assert [translated_items[item] for item in mistake.answer] == translated_mistake.answer
+        assert len(set(translated_exercise.items)) == len(translated_exercise.items)
+        return
+    else:
+        assert (translated_exercise.start, translated_exercise.program, translated_exercise.tests) == (
+            english.start,
+            english.program,
+            english.tests,
+        )
+        return
+    for answer in answers:
+        assert check(translated_exercise, answer).right == check(english, answer).right
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_all_figure_labels_are_translated(languages, language):
+    assert (LEARN / language / "figures.yaml").exists()
+    figures = dict(languages.translated_figures(language))
+    assert {Path(path).name for path in figures} == {
+        f"{path.stem}.{language}.svg" for path in FIGURES.glob("c*.svg")
+    }
+    for path, svg in figures.items():
+        english = (ROOT / "docs" / path.replace(f".{language}.svg", ".svg")).read_text(encoding="utf-8")
+        text = r">[^<]*</(?:text|title)>"
+        assert re.sub(text, "", svg) == re.sub(text, "", english)
+
+
+def test_missing_label_translation(languages, monkeypatch, tmp_path):
+    labels = languages.Labels(labels={"weight & sum": "peso y suma"}, same=["Katze"])
+    svg = (
+        '<title>weight &amp; sum</title><text x="1">Katze</text><text class="code small">dot</text>'
+        '<text class="soft">query</text><text>h = 2</text>'
+    )
+    translated, missing = languages.translated_figure(svg, labels)
+    assert missing == ["query"]
+    assert translated == svg.replace("weight &amp; sum", "peso y suma")
+    (tmp_path / "learn/es").mkdir(parents=True)
+    (tmp_path / "figures/learn").mkdir(parents=True)
+    (tmp_path / "figures/learn/c01_one.svg").write_text(svg, encoding="utf-8")
+    monkeypatch.setattr(languages, "DOCS", tmp_path)
+    assert list(languages.translated_figures("es")) == [("figures/learn/c01_one.es.svg", svg)]
+    (tmp_path / "learn/es/figures.yaml").write_text(
+        'labels: {"weight & sum": peso}\nsame: []\n', encoding="utf-8"
+    )
+    with pytest.raises(
+        SettingsError, match=r"figures\.yaml: no translation of 'Katze' \(c01_one\.svg\); 'query'"
+    ):
+        list(languages.translated_figures("es"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"remarks": ["a"]}, r"03\.yaml: 3\.1: remarks has 1 entries, \d in English"),
+        ({"otherwise": None}, r"03\.yaml: 3\.1; otherwise is missing"),
+        ({"items": ["a"]}, r"03\.yaml: 3\.1; items does not belong there"),
+        ({"hint": ""}, r"03\.yaml: 3\.1: hint"),
+        ({"hints": "a"}, r"03\.yaml: 3\.1: unknown setting 'hints'; did you mean 'hint'"),
+    ],
+)
+def test_texts_that_do_not_match_english(tmp_path, changes, complaint):
+    english = all_exercises()["3.1"]
+    texts = {
+        "question": "q",
+        "remarks": ["r"] * len(english.wrong),
+        "otherwise": "o",
+        "hint": "h",
+        "solution": "s",
+    }
+    path = tmp_path / "03.yaml"
+    texts = {key: text for key, text in (texts | changes).items() if text is not None}
+    path.write_text("'3.1': " + repr(texts) + "\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=complaint):
+        translate(english, read_texts(path))
+
+
+def test_missing_exercise(tmp_path):
+    path = tmp_path / "03.yaml"
+    path.write_text("{}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"03\.yaml: 3\.1 is missing"):
+        translate(all_exercises()["3.1"], read_texts(path))
+
+
+def test_languages_are_complete():
+    missing = [
+        f"{language}/{part}"
+        for language in LANGUAGES
+        for part in (
+            *(page.name for page in LEARN.glob("*.md") if page.name not in ENGLISH_ONLY),
+            *(f"exercises/{path.name}" for path in FOLDER.glob("*.yaml")),
+            "figures.yaml",
+        )
+        if not (LEARN / language / part).exists()
+    ]
+    assert not missing
+
+
+def test_glossary_is_complete():
+    lines = (LEARN / "glossary.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    assert len(rows[0]) == 3 + 2 * len(LANGUAGES)
+    assert rows[0][3::2] == LANGUAGES
+    for row in rows:
+        assert len(row) == len(rows[0]) and row[0] and all(row[3::2]), row
+    terms = [row[0] for row in rows]
+    assert len(set(terms)) == len(terms)

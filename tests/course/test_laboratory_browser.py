@@ -1,0 +1,318 @@
+"""The laboratory, the calculator and the exercises in a browser: exactly the numbers of Python."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import chromium, serve_folder
+from c_library import random_edits
+
+import uwaga
+from uwaga.inspection import look_inside
+from uwaga.inspection.interventions import intervene
+from uwaga_course import find_exercise
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "page/node_modules/axe-core/axe.min.js"
+TEXTS = [
+    line
+    for line in (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
+    if line.isascii()
+]
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>The laboratory</title>
+<meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,"><link rel="stylesheet" href="lab/lab.css">
+<script type="module" src="lab/lab.js"></script><main><h1>The laboratory</h1>
+<uwaga-lab data-address data-lab='{"text": "A dog runs."}'>still</uwaga-lab>
+<uwaga-toy data-toy='{"score": "additive", "queries": [[1, 0]], "keys": [[1, 0], [0, 1], [1, 1]],
+ "w": [[1, 0], [0, 1]], "u": [[1, 0], [0, 1]], "v": [1, 1]}'>still</uwaga-toy>
+<h2>Exercises</h2>EXERCISES</main></html>"""
+
+LANGUAGES = ("es", "pl", "zh")
+
+
+def messages(language):
+    """Return the messages of the laboratory by key."""
+    text = (ROOT / f"page/src/lab/messages/{language}.ts").read_text(encoding="utf-8")
+    return dict(re.findall(r'^  (\w+): "(.*)",$', text, re.MULTILINE))
+
+
+def write_laboratory(folder):
+    """Write the files of the laboratory to a folder; return the hooks of the documentation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
+        build = importlib.import_module("hooks")
+    build.on_post_build({"site_dir": str(folder)})
+    shutil.copytree(ROOT / "docs/lab", folder / "lab", dirs_exist_ok=True)
+    return build
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Serve a page with the laboratory in each language."""
+    folder = tmp_path_factory.mktemp("site")
+    build = write_laboratory(folder)
+    exercises = "".join(build._exercise(number) for number in ("0.1", "3.1", "3.3", "3.4"))
+    page = PAGE.replace("EXERCISES", exercises)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    for language in LANGUAGES:
+        translated = page.replace('lang="en"', f'lang="{language}"')
+        (folder / f"{language}.html").write_text(translated, encoding="utf-8")
+    with serve_folder(folder) as url:
+        yield folder, f"{url}/index.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as chrome:
+        yield chrome
+
+
+def open_page(browser, url, **settings):
+    page = browser.new_page(**settings)
+    page.complaints = []
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on(
+        "console", lambda message: page.complaints.append(message.text) if message.type == "error" else None
+    )
+    allowed = (url.rpartition("/")[0], "data:", "blob:")
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith(allowed) else page.complaints.append(request.url),
+    )
+    page.goto(url)
+    return page
+
+
+def start_laboratory(browser, url, **settings):
+    page = open_page(browser, url, **settings)
+    page.click(".lab-start")
+    page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    return page
+
+
+SHOWN_NUMBERS = """async ([changes, view]) => {
+  const lab = document.querySelector("uwaga-lab");
+  lab.open(view);
+  await lab.change(changes);
+  const rows = [...lab.querySelectorAll(".lab-numbers tbody tr")];
+  const cells = rows.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.title)));
+  return { cells, text: lab.last.text, status: lab.querySelector(".lab-status").textContent };
+}"""
+CELLS = """[...document.querySelectorAll("uwaga-lab .lab-numbers td")]
+  .map((cell) => Number(cell.title)).filter((one, at, all) => all[at] === one && !Number.isNaN(one))"""
+ARRAYS = ("cross.2.weights", "encoder.1.scores", "decoder.2.value", "cross.1.query", "encoder.4.feed_forward")
+
+
+def check_numbers(page, translator, text, target, edits, interventions, rng):
+    """Check that a table of the laboratory shows the numbers of Python."""
+    edited = intervene(translator, *interventions) if interventions else translator
+    array = rng.choice(ARRAYS)
+    head = rng.randrange(4)
+    changes = {"text": text, "edits": edits, "array": array, "head": head, "beam": 1}
+    page_numbers = page.evaluate(
+        SHOWN_NUMBERS, [changes | ({} if target is None else {"target": target}), "numbers"]
+    )
+    translation = target or edited.translate(text, beam=1, split="never").text
+    assert page_numbers["text"] == translation
+    expected = look_inside(edited, text, translation, names=[array]).arrays[array]
+    expected = expected[head] if expected.ndim == 3 else expected
+    np.testing.assert_array_equal(
+        np.array(page_numbers["cells"], np.float32), np.nan_to_num(expected, neginf=-np.inf)
+    )
+
+
+@pytest.fixture
+def translator(monkeypatch, site):
+    monkeypatch.setenv("UWAGA_ISA", "portable")
+    return uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_numbers_equal_those_of_python(browser, site, translator, count):
+    page, rng = start_laboratory(browser, site[1]), random.Random(3)
+    settings = translator.decoder.settings
+    for seed in range(count):
+        edits, interventions = random_edits(settings, seed) if seed % 3 else ([], [])
+        text = TEXTS[seed % len(TEXTS)][: rng.randint(8, 60)].strip()
+        target = rng.choice(["Ein Hund läuft.", "Das ist gut."])
+        check_numbers(page, translator, text, target, edits, interventions, rng)
+    assert page.complaints == []
+    page.close()
+
+
+@pytest.mark.slow
+def test_views(browser, site, translator):
+    page = start_laboratory(browser, site[1])
+    expected = translator.translate("A dog runs.", beam=3, nbest=3)
+    page.get_by_label("Beam", exact=True).select_option("3")
+    page.get_by_role("tab", name="Step by step").click()
+    page.wait_for_selector(".lab-steps li")
+    assert page.locator(".lab-steps li").count() == len(expected.tokens) + 1
+    assert page.locator(".lab-candidate.chosen").count() == len(expected.tokens) + 1
+    page.get_by_role("tab", name="Choose words").click()
+    page.wait_for_selector(".lab-best li")
+    texts = [item.split(" score")[0] for item in page.locator(".lab-best li").all_inner_texts()]
+    assert texts == [expected.text, *(alternative.text for alternative in expected.alternatives)]
+    assert page.locator("svg .lab-tree-best").count() >= len(expected.tokens) + 1
+    page.get_by_role("button", name="Draw a translation").click()
+    page.wait_for_function("/seed 1: ./.test(document.querySelector('uwaga-lab').textContent)")
+    page.get_by_role("tab", name="Change").click()
+    page.get_by_role("button", name="Add").first.click()
+    page.wait_for_selector(".lab-effect")
+    assert "cross attention, all layers, all heads: silence" in page.locator(".lab-edits").inner_text()
+    page.get_by_label("change", exact=True).select_option("mask")
+    page.get_by_role("button", name="Add").first.click()
+    page.wait_for_selector(".lab-mask input")
+    page.locator(".lab-mask input").first.uncheck()
+    state = "JSON.stringify(document.querySelector('uwaga-lab').state)"
+    page.wait_for_function(f"{state}.includes('false')")
+    page.get_by_role("tab", name="Attention").click()
+    page.wait_for_selector("uwaga-lab .uwaga-attention")
+    assert page.complaints == []
+    page.close()
+
+
+@pytest.mark.slow
+def test_state_in_address_and_python_program(browser, site, translator):
+    page = start_laboratory(browser, site[1])
+    heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
+    changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
+    changes["edits"] = [heads, {"side": "source", "places": [1, 0]}]
+    page.evaluate(SHOWN_NUMBERS, [changes, "numbers"])
+    address = page.evaluate("location.href")
+    other_page = open_page(browser, address)
+    other_page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    state = "JSON.stringify(document.querySelector('uwaga-lab').state)"
+    assert other_page.evaluate(state) == page.evaluate(state)
+    page.locator("summary", has_text="Keep").click()
+    page.get_by_text("Show me the Python").click()
+    program = page.locator(".lab-keep pre").inner_text()
+    printed: list[object] = []
+    exec(program, {"print": lambda *values: printed.extend(values)})
+    cells = page.evaluate(CELLS)
+    np.testing.assert_array_equal(np.array(cells[-printed[-1].size :], np.float32), printed[-1].ravel())
+    for damaged in ("#lab=%7B", "#lab=null", "#lab=%7B%22edits%22%3A5%7D", "#lab=" + "%5B" * 3000):
+        open_page(browser, site[1] + damaged).close()
+    page.close()
+
+
+def test_calculator_computes_worked_example(browser, site):
+    page = open_page(browser, site[1])
+    numbers = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
+    assert "0.964" in numbers[0] and "1.523" in numbers[0] and "1.726" in numbers[0]
+    assert "0.204" in numbers[1] and "0.438" in numbers[1]
+    assert "0.642" in numbers[2] and "0.796" in numbers[2]
+    page.get_by_label("v, v, column 2").fill("-2")
+    assert "0.964" in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
+    assert "-0.762".replace("-", "−") in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
+    page.get_by_role("button", name="Start over").click()
+    assert "0.438" in page.locator("uwaga-toy .lab-numbers").nth(1).inner_text()
+    page.close()
+
+
+@pytest.mark.parametrize(
+    "language", ["pl", *(pytest.param(language, marks=pytest.mark.slow) for language in ("es", "zh"))]
+)
+def test_laboratory_uses_language_of_page(browser, site, language):
+    translated, english = messages(language), messages("en")
+    page = start_laboratory(browser, site[1].replace("index", language))
+    text_shown = ""
+    for key in ("labNumbers", "labChoose", "labSteps", "labChange", "labAttention"):
+        page.get_by_role("tab", name=translated[key], exact=True).click()
+        page.wait_for_timeout(200)
+        if key == "labChange":
+            page.get_by_role("button", name=translated["changeAdd"]).first.click()
+            page.wait_for_selector(".lab-effect")
+        text_shown += page.locator("uwaga-lab").inner_text()
+    heads = {"es": "cabezas", "pl": "głowy", "zh": "注意力头"}[language]
+    page.locator(".uwaga-attention").get_by_text(heads).first.wait_for()
+    text_shown += page.locator("uwaga-lab").inner_text() + page.locator("uwaga-toy").inner_text()
+    first = page.locator("#exercise-3\\.1")
+    first.locator("input").fill("0.5")
+    first.get_by_role("button", name=translated["exerciseCheck"]).click()
+    assert first.locator(".lab-remark").inner_text() == translated["exerciseRight"]
+    for key, text in english.items():
+        if " " in text and "{" not in text and text != translated[key]:
+            assert text not in text_shown, key
+    assert page.complaints == []
+    page.close()
+
+
+def test_exercises_are_checked_and_saved(browser, site):
+    page = open_page(browser, site[1])
+    first = page.locator("#exercise-3\\.1")
+    first.locator("input").fill("0.693")
+    first.locator("input").press("Enter")
+    assert "That is the score itself." in first.locator(".lab-remark").inner_text()
+    first.locator("input").fill("0,5")
+    first.locator("input").press("Enter")
+    assert first.locator(".lab-remark").inner_text() == "Right."
+    order = page.locator("#exercise-3\\.4")
+    for item in reversed(find_exercise("3.4").items):
+        for _ in range(3):
+            order.get_by_role("button", name=f"up: {item}").press("Enter")
+    order.get_by_role("button", name="Check").press("Enter")
+    assert order.locator(".lab-remark").inner_text() == "Right."
+    page.reload()
+    assert "done" in page.locator("#exercise-3\\.1").get_attribute("class")
+    assert "done" not in page.locator("#exercise-3\\.3").get_attribute("class")
+    page.close()
+
+
+def test_remark_shows_emphasis(browser, site):
+    page = open_page(browser, site[1])
+    exercise = page.locator("#exercise-0\\.1")
+    wrong = next(option for option in find_exercise("0.1").options if "*" in (option.remark or ""))
+    exercise.get_by_role("radio").nth(find_exercise("0.1").options.index(wrong)).check()
+    exercise.get_by_role("button", name="Check").click()
+    assert exercise.locator(".lab-remark").inner_text() == wrong.remark.replace("*", "")
+    assert exercise.locator(".lab-remark em").count() == wrong.remark.count("*") / 2
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility_and_width_on_telephone(browser, site, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm --prefix page ci")
+    page = start_laboratory(browser, site[1], color_scheme=scheme, viewport={"width": 320, "height": 700})
+    for tab in ("Attention", "Step by step", "Every number", "Change", "Choose words"):
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_timeout(200)
+        page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+        violations = page.evaluate("axe.run(document)")["violations"]
+        assert [
+            (violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations
+        ] == [], tab
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, tab
+    page.close()
+
+
+def test_committed_script_is_current(tmp_path):
+    if not (ROOT / "page/node_modules/esbuild").exists():
+        pytest.skip("esbuild is not installed: npm --prefix page ci")
+    subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")
+    names = [path.relative_to(tmp_path) for path in sorted((tmp_path / "lab").rglob("*.*"))]
+    assert len(names) == 4 + len(LANGUAGES)
+    assert {path.name for path in (ROOT / "docs/lab").glob("*.*")} == {
+        name.name for name in names if name.parent.name == "lab"
+    }
+    for name in names:
+        built, committed = (tmp_path / name).read_bytes(), (ROOT / "docs" / name).read_bytes()
+        assert built == committed, (
+            f"docs/{name} is not what page/src/lab makes: run `make page` and commit it"
+        )
+    assert (
+        sum(
+            (ROOT / "docs/lab" / name).stat().st_size for name in ("lab.js", "chunk.js", "more.js", "lab.css")
+        )
+        <= 90_000
+    )

@@ -1,0 +1,82 @@
+"""The statements of chapter 13 and its exercises about the frames are true."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uwaga_course import find_exercise
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "docs/learn/models"
+TEXT = (ROOT / "docs/learn/13-attention-is-born.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def film(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs/figures/learn"))
+    return importlib.import_module("recorded")
+
+
+def largest_by_update(film, name, view, row):
+    """Return the source word with the largest weight in a row of the first sentence, by update."""
+    source, target = film.sentence(0)
+    row_index = target.index(row)
+    frames = film.matrices(film.run(name), view, 0)
+    return {update: source[int(weights[row_index].argmax())] for update, weights in frames.items()}
+
+
+def since_update(words, word):
+    """Return the update from which the word keeps the largest weight."""
+    updates = [update for update, largest in words.items() if largest != word]
+    return min(update for update in words if update > max(updates))
+
+
+def test_rows_form_in_the_order_of_the_chapter(film):
+    def largest(name):
+        return largest_by_update(film, "transformer", "mean", name)
+
+    kaufen = largest("kaufen")
+    assert since_update(kaufen, "buy") == find_exercise("13.3").answer == 450
+    assert (kaufen[0], kaufen[400]) == ("buy", ".")
+    assert since_update(largest("möchte"), "want") == 150
+    assert since_update(largest("Auto"), "car") == 350
+    frames = film.matrices(film.run("transformer"), "mean", 0)
+    assert frames[50].max() < 0.25 and frames[100][0].argmax() == 0 and frames[100][0].max() > 0.8
+    rows = ("Ich", "möchte", "ein", "Auto", "kaufen", ".", "</s>")
+    assert {largest_by_update(film, "bahdanau", "head", row)[200] for row in rows} == {"."}
+    assert {largest_by_update(film, "luong", "head", row)[100] for row in rows} == {"I"}
+
+
+def test_table_and_losses_equal_frames(film):
+    rows = re.findall(r"^\| (Cho|Luong|Bahdanau|Transformer) \| (.*) \|$", TEXT, re.MULTILINE)
+    assert len(rows) == 4
+    for name, cells in rows:
+        run = film.run(name.lower())
+        index = run["updates"].index(3000)
+        view = run["views"].get("mean") or run["views"].get("head")
+        expected = [run["loss"][index], *((view["seen"][index], 100 * view["linked"][index]) if view else ())]
+        actual = [float(cell) for cell in cells.replace(" %", "").split(" | ") if cell != "–"]
+        np.testing.assert_allclose(actual, expected, atol=0.51)
+        assert abs(actual[0] - expected[0]) <= 0.006
+    baseline = film.read_recording()["without"]
+    assert round(baseline["alone"], 1) == 5.9 and round(baseline["after"], 1) == 4.6
+    loss = dict(zip(film.run("transformer")["updates"], film.run("transformer")["loss"], strict=True))
+    assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
+
+
+def test_models_are_small_and_share_tokeniser():
+    models = json.loads((MODELS / "models.json").read_text(encoding="utf-8"))
+    assert [model["name"] for model in models] == ["cho", "bahdanau", "luong", "transformer"]
+    assert len({(MODELS / model["name"] / "source.spm").read_bytes() for model in models}) == 1
+    for entry in models:
+        folder = MODELS / entry["name"]
+        assert entry["weights"] <= 3_000_000
+        assert entry["bytes"] == sum(path.stat().st_size for path in folder.iterdir()) <= 3_000_000
+        assert "CC BY 2.0: sentences from Tatoeba" in (folder / "card.md").read_text(encoding="utf-8")
+    assert (MODELS / "frames.json").stat().st_size <= 150_000

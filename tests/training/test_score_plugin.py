@@ -1,0 +1,68 @@
+"""An attention score in a file of the user's own: trained with, stored by name, and loaded again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from plugin_samples import forget_plugins, plugin_file
+from toy import toy_values, write_reversal_corpus
+from typer.testing import CliRunner, Result
+
+from uwaga.cli.main import app
+from uwaga.models.layers.scores import SCORES
+
+MODEL = {"family": "luong", "score": "negative_distance", "layers": 1, "hidden": 8, "embedding": 8}
+
+
+def uwaga(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_score_of_a_plugin_is_trained_stored_and_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_plugins(monkeypatch, SCORES)
+    write_reversal_corpus(tmp_path, pairs=50)
+    plugin = plugin_file("Add an attention score", tmp_path)
+    values = toy_values(tmp_path, steps=4, save_every=2, validate_every=4, validation_sentences=0)
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(yaml.safe_dump({**values, "model": MODEL, "plugins": [str(plugin)]}), "utf-8")
+
+    assert uwaga("train", settings).exit_code == 0
+    model = tmp_path / "run" / "model"
+    assert json.loads((model / "config.json").read_text("utf-8"))["model"]["score"] == "negative_distance"
+    assert uwaga("translate", "--model", model, "abc").exit_code == 0
+
+    forget_plugins(monkeypatch, SCORES)  # as in a new process
+    refused = uwaga("translate", "--model", model, "abc")
+    assert refused.exit_code == 1
+    assert "no attention score is named 'negative_distance'" in refused.stderr
+    assert "uwaga --plugin FILE" in refused.stderr
+    assert uwaga("--plugin", plugin, "translate", "--model", model, "abc").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "no such file"), ("x = 1\ny = z\n", "line 2: NameError"), ("def\n", "SyntaxError")],
+)
+def test_faulty_plugin_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
+) -> None:
+    forget_plugins(monkeypatch)
+    plugin = tmp_path / "faulty.py"
+    if content is not None:
+        plugin.write_text(content, "utf-8")
+    result = uwaga("--plugin", plugin, "translate", "Hi.")
+    assert result.exit_code == 1
+    assert f"plugin {plugin}" in result.stderr
+    assert message in result.stderr
+
+
+def test_settings_name_plugins_in_a_list(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("plugins: myscore.py\n", "utf-8")
+    result = uwaga("train", tmp_path / "settings.yaml")
+    assert result.exit_code == 1
+    assert "plugins must be a list of Python files" in result.stderr
