@@ -18,8 +18,6 @@ from uwaga.library import installed
 from uwaga.library.installed import InstalledModel, Origin, mean_score
 from uwaga.library.routes import MAX_MODELS, find_route
 from uwaga.translator import choose_models as model_selection
-from uwaga_server import served_models
-from uwaga_server.settings import ModelSettings
 
 
 def model(name, sources, targets, parameters=10, kind="hub", path="/nowhere", usable=True):
@@ -179,6 +177,9 @@ def test_unusable_models_are_ignored():
 
 def test_server_and_command_line_agree(monkeypatch):
     """500 random sets of installed models: bilingual or multilingual, with and without scores."""
+    served_models = pytest.importorskip("uwaga_server.served_models")
+    from uwaga_server.settings import ModelSettings
+
     rng = random.Random(27)
     codes = {"en": ["en", "en_XX", "eng_Latn"], "de": ["de", "deu_Latn"], "pl": ["pl"], "ca": ["ca", "ca_XX"]}
     codes |= {"zh_Hans": ["zho_Hans", "zh-Hans"], "zh_Hant": ["zho_Hant", "zh-Hant"], "fr": ["fr"]}

@@ -311,6 +311,7 @@ def test_chat_on_the_command_line_keeps_its_turns(chat_model, generator, tmp_pat
 
 
 def test_pipeline_answers_chats(chat_model, generator):
+    pytest.importorskip("uwaga_compat")
     pipeline = uwaga.pipeline("text-generation", str(chat_model[0]), max_new_tokens=9)
     answer = {"role": "assistant", "content": generator.generate(TURNS, max_length=9).text}
     assert pipeline(TURNS) == [{"generated_text": [*TURNS, answer]}]

@@ -96,6 +96,10 @@ class CleaningSettings:
         rules = {name: settings.model_dump(mode="json") for name, settings in self.rules.items()}
         return {"languages": list(self.languages), "rules": rules}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the values: a child process loads the classes of plugins before it can name them."""
+        return CleaningSettings.read, (self.to_dict(), "settings")
+
 
 def default_rules(languages: tuple[str, str]) -> list[str]:
     """Return the names of the default rules for two language codes."""

@@ -1,0 +1,33 @@
+"""The cleaning rule in a file of the user's own that the guide shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from plugin_samples import forget_plugins
+from typer.testing import CliRunner
+
+from uwaga.cli.main import app
+from uwaga_corpora.cleaning.rule import RULES
+
+GUIDE = Path(__file__).parents[2] / "docs/guides/plugins.md"
+
+
+@pytest.mark.parametrize("in_settings", [False, True])
+def test_cleaning_rule_of_a_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_settings: bool
+) -> None:
+    forget_plugins(monkeypatch, RULES)
+    [sample] = re.findall(r"^```py title=\"colons.py\"\n(.*?)^```$", GUIDE.read_text("utf-8"), re.M | re.S)
+    (tmp_path / "colons.py").write_text(sample, "utf-8")
+    (tmp_path / "crawl.tsv").write_text("Sugar:\tZucker:\nA dog.\tEin Hund.\n", "utf-8")
+    (tmp_path / "clean.yaml").write_text("plugins: [colons.py]\nrules: [length, colons]\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    command = ["clean", "crawl.tsv", "-o", "clean.tsv", "--jobs", "2"]
+    named = ["--settings", "clean.yaml"] if in_settings else ["--rules", "length,colons"]
+    plugin = [] if in_settings else ["--plugin", "colons.py"]
+    result = CliRunner().invoke(app, [*plugin, *command, *named])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "clean.tsv").read_text("utf-8") == "A dog.\tEin Hund.\n"

@@ -1,0 +1,68 @@
+"""The toolkit without its companions: its tests pass, and it names none of their verbs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+import uwaga.engine._core
+
+ROOT = Path(__file__).parents[2]
+COMPANIONS = sorted(path.name.removeprefix("uwaga_") for path in (ROOT / "src").glob("uwaga_*"))
+VERBS = ("translate-file", "batch", "serve", "mcp", "clean", "distil", "backtranslate", "bench", "learn")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the tree without the companions and their tests, with an environment for it."""
+    tree = tmp_path_factory.mktemp("alone")
+    ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
+    shutil.copytree(ROOT / "src/uwaga", tree / "src/uwaga", ignore=ignored)
+    shutil.copy(uwaga.engine._core.__file__, tree / "src/uwaga/engine")
+    shutil.copytree(ROOT / "tests", tree / "tests", ignore=ignored)
+    for name in (*COMPANIONS, "house"):
+        shutil.rmtree(tree / "tests" / name)
+    for path in ROOT.iterdir():
+        if path.name not in ("src", "tests", ".git", ".venv", "build", "site", "dist"):
+            (tree / path.name).symlink_to(path)
+    venv.create(tree / "environment", symlinks=True)
+    # Path files in a folder that a path file adds are not read, such as that of the installed uwaga.
+    [packages] = (tree / "environment").glob("lib/python*/site-packages")
+    installed = sysconfig.get_path("purelib")
+    (packages / "alone.pth").write_text(f"{tree / 'src'}\n{installed}\n", encoding="utf-8")
+    return tree
+
+
+def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(tree / "environment/bin/python"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
+
+
+def test_companions_are_those_of_the_layout() -> None:
+    assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "server"]
+
+
+def test_help_names_no_absent_verb(alone: Path) -> None:
+    shown = python(alone, "-m", "uwaga", "--help").stdout
+    assert "translate " in shown
+    assert not [name for name in VERBS if f" {name} " in shown]
+    assert "No such command 'serve'" in python(alone, "-m", "uwaga", "serve").stderr
+
+
+def test_translating_needs_no_companion(alone: Path) -> None:
+    assert python(alone, "-m", "uwaga", "translate", "A dog sleeps.").stdout == "Ein Hund schläft.\n"
+
+
+@pytest.mark.release
+def test_tests_of_the_toolkit_pass_alone(alone: Path) -> None:
+    workers = ("-n", str(os.cpu_count()), "--dist", "loadfile")
+    result = python(alone, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
+    print(result.stdout[-5000:], file=sys.stderr)
+    assert result.returncode == 0
