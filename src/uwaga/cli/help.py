@@ -36,7 +36,7 @@ def help_page(context: Any, panel: str | None) -> str:
         return page.panel(panel)
     narrowest = _Page(context, STANDARD_WIDTH)
     full = narrowest.full_page()
-    if full.count("\n") < MAX_LINES:
+    if full.count("\n") < MAX_LINES or not page.can_be_shorter:
         return page.full_page()
     few = narrowest.brief_page(few_examples=False).count("\n") >= MAX_LINES
     return page.brief_page(few_examples=few)
@@ -56,6 +56,11 @@ class _Page:
         self.panels = {title: self.panels[title] for title in titles if self.panels[title]}
         text = (context.command.help or "").replace("``", "`").strip()
         self.text, _, self.examples = (part.strip("\n") for part in text.partition("**Examples**"))
+
+    @property
+    def can_be_shorter(self) -> bool:
+        """Whether :meth:`brief_page` leaves anything out."""
+        return bool(self.examples) or not self.panels.keys() <= set(COMMON_PANELS)
 
     def full_page(self) -> str:
         """Return the page with all panels and examples."""

@@ -12,7 +12,7 @@ from typer.main import get_command
 from uwaga import __version__
 from uwaga.cli.errors import INTERRUPTED, exit_on_sigterm, guarded_output, report_errors
 from uwaga.cli.verb import Verb, VerbGroup
-from uwaga.plugins import PLUGINS_VARIABLE, Registry, load_plugins
+from uwaga.plugins import Registry, load_plugins
 
 HEADINGS = {
     "Translate": {
@@ -132,7 +132,7 @@ def _options(
             metavar="FILE",
             callback=_load_plugins,
             is_eager=True,
-            help=f"Python file that adds scores, formats or verbs; repeatable. Also {PLUGINS_VARIABLE}.",
+            help="Python file that adds to uwaga; repeatable.",
         ),
     ] = None,
     version: Annotated[
