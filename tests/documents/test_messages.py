@@ -137,3 +137,18 @@ def test_invalid_tables_are_rejected():
         texts("a.csv", b"a,b\n1,x\n2\n", DocumentOptions(columns=("b",)))
     with pytest.raises(DataError, match="never closed"):
         texts("a.csv", b'a,b\n1,"x\n2,3\n', DocumentOptions(columns=("b",)))
+
+
+def test_apple_variables_and_numbered_arguments():
+    text = b'"a" = "You have %#@files@ in %@.";\n"b" = "%#@n@";\n"c" = "Copy %@ (%@)";\n'
+    assert len(texts("a.strings", text)) == 2
+
+    def reverse(inlines):
+        return [inline[::-1] for inline in inlines]
+
+    rendered = render("a.strings", text, reverse).decode()
+    assert '"a" = ".%2$@ in %1$#@files@You have ";' in rendered and '"b" = "%#@n@";' in rendered
+    assert '"c" = ")%2$@ (%1$@Copy ";' in rendered
+    assert render("a.strings", text, swap_case) == text.replace(b"You have", b"yOU HAVE").replace(
+        b" in ", b" IN "
+    ).replace(b"Copy", b"cOPY")

@@ -11,7 +11,7 @@ from uwaga.markup import Inline
 from uwaga.markup.units import Fragment, Piece, Unit, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
-from uwaga_documents.messages import message_unit
+from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, singular_forms
 
 CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
@@ -122,8 +122,9 @@ def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     translations = [value for key, value in entry.texts.items() if key.startswith("msgstr")]
     if all(translations) and not entry.fuzzy and not retranslate:
         return raw
+    syntax = MessageSyntax(accelerators=True)
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
-    pieces = [message_unit(entry.texts[name], entry.texts[name], str, accelerators=True) for name in names]
+    pieces = [message_unit(entry.texts[name], entry.texts[name], str, syntax) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)
     if not inlines:
         return raw

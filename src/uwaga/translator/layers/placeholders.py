@@ -14,6 +14,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.errors import quoted
 from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
 from uwaga.markup.placeholders import Placeholders as Patterns
+from uwaga.markup.placeholders import keep_order
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.markup.symbols import (
     MAX_ATTEMPTS,
@@ -155,7 +156,8 @@ def _finish(text: Text, attempt: Text) -> None:
         for index, hypothesis in enumerate(hypotheses)
         if index == 0 or not missing_symbols(symbols, hypothesis.text)
     ]
-    text.inlines = [replace_symbols(attempt.tagged[index], symbols) for index in complete]
+    placed = [replace_symbols(attempt.tagged[index], symbols) for index in complete]
+    text.inlines = [keep_order(text.content, inline) for inline in placed]
     source, dropped = plain_text(text.content), _dropped(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
@@ -165,9 +167,9 @@ def _finish(text: Text, attempt: Text) -> None:
     if len(complete) < len(hypotheses):
         warnings.append(f"{len(hypotheses) - len(complete)} alternatives lost a placeholder")
     results = []
-    for index, inline in zip(complete, text.inlines, strict=True):
+    for index, inline, before in zip(complete, text.inlines, placed, strict=True):
         hypothesis, words = hypotheses[index], plain_text(inline)
-        alignment = hypothesis.alignment
+        alignment = hypothesis.alignment if words == plain_text(before) else None
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
         results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
