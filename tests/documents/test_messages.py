@@ -42,6 +42,44 @@ def test_android():
     assert german == ANDROID.encode()
 
 
+QUOTING = r"""<resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
+<string name="joiner">" and then "</string>
+<string name="part">He said "good   morning"   to
+ us.</string>
+<string name="marked">"A driver's <b>car</b> is fast. "</string>
+<string name="ask">\?</string>
+<string name="data"><![CDATA[<p>He doesn\'t <a href="x.html">read</a> &amp; <b>sleep</b>.</p>]]></string>
+<string name="tags">Read the &lt;b>terms&lt;/b> of <xliff:g id="a">%1$s</xliff:g></string>
+<string name="space">
+    It is <i>so</i>
+</string>
+<plurals name="g"><item quantity="one"><![CDATA[<b>A</b> file]]></item><item quantity="other">files</item></plurals>
+</resources>"""
+
+
+def test_android_quoting():
+    rendered = check_laws("strings.xml", QUOTING.encode()).decode()
+    assert r">\u0020AND THEN\u0020<" in rendered and r">\?<" in rendered
+    assert r">hE SAID GOOD\u0020\u0020\u0020MORNING TO US.<" in rendered
+    assert r">a DRIVER\'S <b>CAR</b> IS FAST.\u0020<" in rendered
+    assert (
+        r'<![CDATA[<p>hE DOESN\'T <a href="x.html">READ</a> &amp; <b>SLEEP</b>.</p>]]></string>' in rendered
+    )
+    assert 'rEAD THE &lt;b>TERMS&lt;/b> OF <xliff:g id="a">%1$s</xliff:g>' in rendered
+    assert '">\n    iT IS <i>SO</i>\n</string>' in rendered
+    options = DocumentOptions(target="pl")
+    polish = render("strings.xml", QUOTING.encode(), swap_case, options).decode()
+    assert '<item quantity="one"><![CDATA[<b>a</b> FILE]]></item><item quantity="few">FILES</item>' in polish
+
+
+def test_android_arguments_are_numbered_if_they_change_places():
+    text = b'<resources><string name="a">Copy %s to %d</string></resources>'
+    [[_, first, _, second]] = texts("strings.xml", text)
+    rendered = render("strings.xml", text, lambda inlines: [(second, " from ", first)])
+    assert b">%2$d from %1$s<" in rendered
+    assert b">COPY %s TO %d<" in render("strings.xml", text, swap_case).replace(b"cOPY", b"COPY")
+
+
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
 def test_android_round_trip(values):
     content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(values)).encode()

@@ -104,7 +104,7 @@ SYNTAXES: Mapping[str, str] = {
     "vue": r"@(?:\.\w+)?:(?:\w++(?>(?:[.-]\w++)*)|\([^()]{1,100}\)|\{'[^']{1,100}'\})",
     "i18next": r"\$t\([^()\n]{1,200}\)",
     "chrome": r"\$[A-Za-z\d_@]++\$|\$\d|\$\$(?:\d++(?>(?:[.,]\d++)*))?",
-    "drupal": r"(?<![\w!@%:])[!@%:][a-z]\w*+(?>(?:-\w++)*)",
+    "drupal": r"(?<![\w!@%:])(?:[!@:][a-z]|%[a-z]\w)\w*+(?>(?:-\w++)*)",
     "icu number": "#",
 }
 """The placeholders of each syntax that are not common, or that are read differently in it."""

@@ -40,7 +40,7 @@ class _Loader(yaml.SafeLoader):
 
     def check_value(self) -> bool:
         follows_json_key = self.pointer > 0 and self.buffer[self.pointer - 1] in "\"'}]"
-        return follows_json_key or not self._starts_symbol() and super().check_value()
+        return follows_json_key or (not self._starts_symbol() and super().check_value())
 
     def check_plain(self) -> bool:
         return self._starts_symbol() or super().check_plain()
