@@ -58,8 +58,12 @@ class MessageSyntax:
 COMMON_SYNTAX = MessageSyntax()
 APPLICATION_SYNTAX = MessageSyntax(("laravel", "vue", "i18next"))
 """Files of messages that many frameworks have."""
-TEMPLATE = re.compile(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>")
-"""Code of ERB and PHP, which may be inside a tag."""
+TEMPLATE = re.compile(
+    r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
+    r"(?<!\d)%(?:\d++\$)?[-+#0\d.]*+<(?!(?:a|b|br|em|i|p|small|span|strong|u)>)\w{1,100}>"
+    r"(?>[-+#0\d.]*)(?:[A-Za-z](?:[A-Za-z]{1,3}(?![A-Za-z]))?)?"
+)
+"""What is not a tag: code of ERB and PHP, which may be inside one, and ``%<name>s``."""
 STAND_INS = range(0xF0000, 0xFFFFE)
 """Private characters, which stand for parts of a message that are not read with it."""
 

@@ -151,6 +151,7 @@ def test_placeholders_of_applications_are_tags():
         ),
         ("{g, select, a {don''t} other {it's}}", "{g, select, a {DON''T} other {IT'S}}"),
         ('<a href="<%= url %>">Go</a> <%= now %>', '<a href="<%= url %>">gO</a> <%= now %>'),
+        ("50%<br>off %<name>s, %<size>05.2fKB", "50%<br>OFF %<name>s, %<size>05.2fKB"),
         ("{n, plural, one {never closed}", "{N, PLURAL, ONE {NEVER CLOSED}"),
     ],
 )
