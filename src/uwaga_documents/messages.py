@@ -31,7 +31,7 @@ ACCELERATOR = re.compile(r"(?<![\w&_])([A-Z][a-z]*)?([&_])([A-Za-z\d]++)(?![\w&_
 """The mark before the access key of a menu item, as in ``&File`` and ``E_xit``, but not in ``R&D``."""
 LETTER = re.compile(r"%\S+|\{[^{}]*\}|<[^<>]*>|([^\W\d_])")
 """A letter outside placeholders and tags."""
-QUOTED_BRANCH = re.compile("'[{}#]")
+APOSTROPHE, QUOTING_APOSTROPHE = re.compile("'"), re.compile("'(?=[{}#])")
 TRAILING_PUNCTUATION = re.compile(r"(?<![\s.:…])[\s.:…]*+\Z")
 
 
@@ -122,10 +122,9 @@ def inline_message_unit(
     tags = {next(free): part for part in inline if isinstance(part, Tag)}
     characters = iter(tags)
     text = "".join(part if isinstance(part, str) else next(characters) for part in inline)
-    pattern = re.compile("([" + "".join(tags) + "])") if tags else None
 
     def parts(text: str) -> Inline:
-        return join_parts(tags.get(part, part) for part in (pattern.split(text) if pattern else (text,)))
+        return join_parts(tags.get(part, part) for part in _split_at(text, "".join(tags)))
 
     return message_unit(raw, text, lambda translation: write(parts(translation)), syntax, tags)
 
@@ -178,19 +177,24 @@ def _message_piece(
     return Unit(inlines, write) if inlines else original
 
 
+def _split_at(text: str, characters: str) -> list[str]:
+    """Return the characters in a text and what is between them."""
+    return re.split(f"([{characters}])", text) if characters else [text]
+
+
 def _replace_characters(text: str, replacements: Mapping[str, str]) -> str:
     return text.translate({ord(character): value for character, value in replacements.items()})
 
 
 def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool) -> Piece:
     """Return the unit of a branch, in which an apostrophe before a brace quotes."""
-    if QUOTED_BRANCH.search(text):
+    if QUOTING_APOSTROPHE.search(text):
         return _message_piece(text, syntax, tags, in_plural)
     doubled = "''" in text
     piece = _message_piece(text.replace("''", "'"), syntax, tags, in_plural)
     if isinstance(piece, str):
         return text
-    apostrophe = re.compile("'" if doubled else "'(?=[{}#])")
+    apostrophe = APOSTROPHE if doubled else QUOTING_APOSTROPHE
     return Unit(piece.inlines, lambda inlines: apostrophe.sub("''", piece.write(inlines)))
 
 
@@ -200,7 +204,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     if in_plural:
         placeholders = Placeholders(syntaxes=("icu number", *syntax.names))
     marks: dict[Tag, str] = {}
-    characters = re.compile("([" + "".join(stand_ins) + "])") if stand_ins else None
+    characters = "".join(stand_ins)
 
     def marked(inline: Inline) -> Inline:
         return join_parts(
@@ -208,7 +212,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
         )
 
     def marked_parts(text: str) -> Iterator[str | Tag]:
-        for stretch in characters.split(text) if characters else (text,):
+        for stretch in _split_at(text, characters):
             stand_in = stand_ins.get(stretch)
             tagged = placeholders.split(stretch) if stand_in is None else (stand_in,)
             if stand_in is None and not syntax.numbers and tagged == COMMON_PLACEHOLDERS.split(stretch):

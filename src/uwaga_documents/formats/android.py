@@ -154,10 +154,12 @@ def _quoted(inline: Inline, tags: Mapping[str, str]) -> Inline:
         ]
         text = "".join(stretches)
         if number == 0:
-            text = re.sub(r"\A(?=[@?])", r"\\", text)
-            text = re.sub(r"\A +", lambda spaces: SPACE * len(spaces[0]), text)
+            text = f"\\{text}" if text[:1] in ("@", "?") else text
+            spaces = len(text) - len(text.lstrip(" "))
+            text = SPACE * spaces + text[spaces:]
         if number == len(inline) - 1:
-            text = re.sub(r" +\Z", lambda spaces: SPACE * len(spaces[0]), text)
+            words = text.rstrip(" ")
+            text = words + SPACE * (len(text) - len(words))
         parts.append(text)
     return tuple(parts)
 

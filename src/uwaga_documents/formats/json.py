@@ -69,8 +69,8 @@ def read_json(source: DocumentSource) -> Reading:
     describe a text, as in Chrome's ``messages.json``, only the text is translated, unless keys are selected.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    root = check_json(text, source.name)
-    described = None if source.options.keys else _described_key(root)
+    described = check_json(text, source.name)
+    described = None if source.options.keys else described
     syntax = DESCRIBED_KEYS[described] if described else APPLICATION_SYNTAX
 
     def is_translated(value: JsonText) -> bool:
@@ -111,19 +111,28 @@ def _with_locale(text: str, target: str) -> str:
     return text
 
 
-def _described_key(root: Any) -> str | None:
-    """Return the key of the texts in a file whose entries all describe a text; None for other files."""
-    entries = root.values() if isinstance(root, dict) and root else ()
-    for key in DESCRIBED_KEYS:
-        if entries and all(isinstance(entry, dict) and isinstance(entry.get(key), str) for entry in entries):
-            return key
-    return None
+class _Entries(NamedTuple):
+    """An object: which keys of texts it has, and which ones all of its members have."""
+
+    own: frozenset[str]
+    of_members: frozenset[str]
 
 
-def check_json(text: str, location: str) -> Any:
-    """Return the value of a text, which must be JSON."""
+def _entries(pairs: list[tuple[str, Any]]) -> _Entries:
+    own = frozenset(key for key, value in pairs if key in DESCRIBED_KEYS and isinstance(value, str))
+    members = [value.own if isinstance(value, _Entries) else frozenset() for _, value in pairs]
+    return _Entries(own, frozenset.intersection(*members) if members else frozenset())
+
+
+def check_json(text: str, location: str) -> str | None:
+    """Check that a text is JSON.
+
+    Returns:
+        the key of the text in each entry, if all entries describe a text; None for other files.
+    """
     try:
-        return json.loads(text)
+        root = json.loads(text, object_pairs_hook=_entries)
+        return min(root.of_members, default=None) if isinstance(root, _Entries) else None
     except json.JSONDecodeError as error:
         raise DataError(f"{location}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:

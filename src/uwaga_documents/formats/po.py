@@ -16,7 +16,6 @@ from uwaga_documents.language import written_code
 from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, singular_forms
 
-FIELD = re.compile(r"([A-Za-z-]+):[ \t]*(.*)")
 PRINTF = MessageSyntax(("printf",), accelerators=True)
 NUMBERED = replace(PRINTF, numbers=True)
 BRACES = MessageSyntax(accelerators=True)
@@ -78,7 +77,7 @@ class _PoEntry:
 
     @property
     def is_copied(self) -> bool:
-        """Whether the translations are those of a catalogue in the source language."""
+        """True if the translations are the texts themselves, as in a catalogue of the source language."""
         return set(self.translations) <= {self.texts["msgid"], self.texts.get("msgid_plural", "")}
 
     @property
@@ -135,8 +134,8 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
 
 def _field(header: str, name: str) -> str:
     """Return the value of a field of a header; empty if it is missing."""
-    fields = (FIELD.fullmatch(line) for line in header.split("\n"))
-    return next((field[2].strip() for field in fields if field and field[1].lower() == name.lower()), "")
+    fields = (line.partition(":") for line in header.split("\n"))
+    return next((value.strip() for field, _, value in fields if field.lower() == name.lower()), "")
 
 
 def _is_other_language(header: str, target: str | None) -> bool:
@@ -172,8 +171,8 @@ def _complete_header(header: _PoEntry, target: str, charset: str, is_other: bool
         del fields["Content-Type"]
     lines: list[str] = []
     for line in text.removesuffix("\n").split("\n") if text else ():
-        field = FIELD.fullmatch(line)
-        name = next((name for name in fields if field and name.lower() == field[1].lower()), "")
+        field = line.partition(":")[0].lower()
+        name = next((name for name in fields if name.lower() == field), "")
         value = fields.pop(name, "")
         lines.append(f"{name}: {value}" if name in REPLACED_FIELDS else line)
     lines += [f"{name}: {value}" for name, value in fields.items()]
