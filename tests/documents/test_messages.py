@@ -9,8 +9,16 @@ from document_laws import SWAP_CASE, check_laws, identity, render, swap_case, te
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import uwaga
 from uwaga.errors import DataError, SettingsError
+from uwaga.markup.units import write_unit
+from uwaga.translator import Request
 from uwaga_documents import DocumentOptions
+from uwaga_documents.formats.json import CHROME_SYNTAX
+from uwaga_documents.formats.po import ANY_SYNTAX
+from uwaga_documents.formats.po import SYNTAXES as PO_SYNTAXES
+from uwaga_documents.messages import APPLICATION_SYNTAX, COMMON_SYNTAX, message_unit
+from uwaga_documents.translating import inline_translator
 
 ANDROID = r"""<?xml version="1.0" encoding="utf-8"?>
 <resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
@@ -190,3 +198,29 @@ def test_apple_variables_and_numbered_arguments():
     assert render("a.strings", text, swap_case) == text.replace(b"You have", b"yOU HAVE").replace(
         b" in ", b" IN "
     ).replace(b"Copy", b"cOPY")
+
+
+SENTENCES = ("The file {} already exists.", "{} men are playing in {}.", "I have {}, and you have {}.", "{}")
+SYNTAXES = {
+    COMMON_SYNTAX: ("%.1fs", "%(model)ss", "{x!r:>{w}}", "%<name>s", "{0,number}"),
+    APPLICATION_SYNTAX: (":name", "@:menu.file", "<%= user.name %>", "$t(a.b)"),
+    CHROME_SYNTAX: ("$USER$", "$1", "$$5"),
+    PO_SYNTAXES["qt"]: ("%1", "%L2", "%n"),
+    PO_SYNTAXES["c"]: ("%s", "%d", "%<PRIu64>", "%.*f"),
+    PO_SYNTAXES["boost"]: ("%1%", "%|2$5|"),
+    ANY_SYNTAX: ("!user", "@site-name", "%title", ":url"),
+}
+
+
+def test_placeholders_come_through_the_model():
+    translator = uwaga.load()
+    translate = inline_translator(translator, translator.prepare(Request("")))
+    for syntax, placeholders in SYNTAXES.items():
+        for number, sentence in enumerate(SENTENCES):
+            first, second = placeholders[number % len(placeholders)], placeholders[-1]
+            text = sentence.format(first, second)
+            unit = message_unit(text, text, str, syntax)
+            written = unit if isinstance(unit, str) else write_unit(unit, translate(unit.inlines))
+            assert [written.count(name) for name in (first, second)] == [
+                text.count(name) for name in (first, second)
+            ], (text, written)
