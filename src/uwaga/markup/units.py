@@ -22,6 +22,8 @@ ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,3
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
+KEPT = "only code and other untranslated words"
+"""The reason why a text of untranslated pieces alone is copied."""
 MARKUP = re.compile(r"<[^<>]*>")
 """A tag, as far as the words between tags are concerned."""
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -222,7 +224,7 @@ def text_unit(
     inlines = (*lines, *(text for unit in units for text in unit.inlines))
     if not inlines:
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
-        return untranslated(raw, "only code and other untranslated words", kept)
+        return untranslated(raw, KEPT, kept)
 
     def write_lines(translations: Sequence[Inline]) -> str:
         inner_translations = iter(translations[len(lines) :])

@@ -137,6 +137,22 @@ def find_child(text: str, parent: Element, *names: str) -> Element | None:
     return next(elements(text, names, parent.inner, parent.inner_end), None)
 
 
+def children(text: str, parent: Element) -> Iterator[Element]:
+    """Yield the elements directly inside a parent, in order."""
+    depth = 0
+    first: Token | None = None
+    for token in xml_tokens(text, parent.inner, parent.inner_end):
+        if token.kind == "empty" and not depth:
+            yield Element(token.name, token.start, token.end, token.end, token.end)
+        elif token.kind == "open":
+            first = first if depth else token
+            depth += 1
+        elif token.kind == "close":
+            depth -= 1
+            if not depth and first is not None:
+                yield Element(first.name, first.start, first.end, token.start, token.end)
+
+
 def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Treatment]) -> Inline:
     """Read a part of a document as an inline.
 
