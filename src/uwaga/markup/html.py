@@ -404,6 +404,13 @@ def _has_untranslated_attribute(raw: str) -> bool:
     )
 
 
+def tag_pieces(raw: str) -> list[Piece]:
+    """Return the pieces of a tag, none if it has no attribute with text for readers."""
+    token = next(html_tokens(raw), None)
+    pieces = [] if token is None or token.end != len(raw) else list(_tag_pieces(token, raw))
+    return [] if pieces == [raw] else pieces
+
+
 def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:
     """Yield the pieces of a tag, in which attributes with text for readers are units."""
     position = 0

@@ -64,6 +64,15 @@ def attributes(tag: str) -> dict[str, str]:
     return values
 
 
+def with_attribute(tag: str, name: str, value: str) -> str:
+    """Return a tag with another value of an attribute that it has, in double quotes."""
+    for match in ATTRIBUTE.finditer(tag):
+        if match[1] == name and match.lastindex in (2, 3):
+            start, end = match.span(match.lastindex)
+            return f'{tag[: start - 1]}"{escape_attribute(value)}"{tag[end + 1 :]}'
+    return tag
+
+
 def html_attributes(tag: str) -> dict[str, str]:
     """Return the attributes of an HTML tag by name in lower case."""
     values: dict[str, str] = {}

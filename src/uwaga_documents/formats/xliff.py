@@ -28,6 +28,7 @@ from uwaga.markup.xml import (
     children,
     elements,
     escape_attribute,
+    with_attribute,
     write_xml,
     xml_inline,
     xml_tokens,
@@ -113,12 +114,7 @@ class _XliffUnits:
             return tag
         if base_language(declared[name]) != base_language(declared.get(source_name, "")):
             self._other_language = declared[name]
-        return re.sub(
-            rf"""(\s{name}\s*=\s*)(["'])[^"'<>]*\2""",
-            lambda match: f'{match[1]}"{escape_attribute(target)}"',
-            tag,
-            count=1,
-        )
+        return with_attribute(tag, name, target)
 
     def _unit_pieces(self, unit: Element, is_untranslated: bool) -> Iterator[Piece]:
         """Yield the pieces of a unit, in version 2 those of its segments."""
