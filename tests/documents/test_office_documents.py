@@ -9,7 +9,7 @@ from lxml import etree
 from office_samples import docx, epub, odt, pptx, read_zip, write_zip, xlsx
 
 from uwaga.errors import DataError, UwagaError
-from uwaga_documents import document_job, run_document_job
+from uwaga_documents import DocumentOptions, document_job, run_document_job
 
 FORMATS = ["", "<w:rPr><w:b/></w:rPr>", '<w:rPr><w:i/><w:color w:val="FF0000"/></w:rPr>']
 WORDS = st.text("abcXYZ &<é", min_size=1, max_size=10).map(
@@ -220,3 +220,16 @@ def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
     except UwagaError:
         (tmp_path / "a.docx").unlink()
         assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "declared", ["<dc:language>en</dc:language>", '<d:language id="l">\n en-US </d:language>']
+)
+def test_language_of_a_book_becomes_the_target_language(tmp_path, declared):
+    members = read_zip(epub("<p>One</p>"))
+    members["book.opf"] = members["book.opf"].replace(b"<dc:title>", declared.encode() + b"<dc:title>")
+    members["book.opf"] = members["book.opf"].replace(b"xmlns:dc", b'xmlns:d="x" xmlns:dc')
+    options = DocumentOptions(source="en", target="de")
+    changed = read_zip(run(tmp_path, "a.epub", write_zip(members), swap_case, options))
+    expected = declared.replace("en-US", "de").replace(">en<", ">de<")
+    assert expected in changed["book.opf"].decode()

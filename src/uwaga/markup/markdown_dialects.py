@@ -19,8 +19,8 @@ ADMONITION = re.compile(
 )
 """An admonition, its details or a tab of Python-Markdown, whose content is indented."""
 CONTAINER = re.compile(
-    r":{3,}[ \t]*+(?:\{[^{}\n]*\}|[\w.-]++)?(?:\[(?P<label>[^\]\n]*)\]|[ \t]++(?P<title>[^\s{][^\n{]*+))?"
-    r"(?:\{[^{}\n]*\})?[ \t]*+|/{3,}[ \t]*+(?:[\w-]++[ \t]*+)?(?:\|[ \t]*+(?P<block>[^\n]*))?"
+    r"\A:{3,}[ \t]*+(?:\{[^{}\n]*\}|[\w.-]++)?(?:\[(?P<label>[^\]\n]*)\]|[ \t]++(?P<title>[^\s{][^\n{]*+))?"
+    r"(?:\{[^{}\n]*\})?[ \t]*+|\A/{3,}[ \t]*+(?:[\w-]++[ \t]*+)?(?:\|[ \t]*+(?P<block>[^\n]*))?"
 )
 """The first or last line of a container of Docusaurus, VuePress, Pandoc or MyST, or of a block of PyMdown."""
 IMPORT = re.compile(r"import[ \t](?:[\w*{}$, \t]*from[ \t]*)?[\"'][^\"'\n]*[\"'];?[ \t]*")
