@@ -47,6 +47,10 @@ class ComparedTexts:
         if len(parts) > 1 and len(self._patterns) < MAX_PATTERNS:
             self._patterns[parts] = None
 
+    def __bool__(self) -> bool:
+        """Return whether there is any string."""
+        return bool(self._texts)
+
     def holds(self, text: str) -> bool:
         """Return whether a text is one of the strings."""
         words = text.strip().casefold()

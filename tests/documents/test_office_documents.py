@@ -410,3 +410,35 @@ def test_masters_of_slides(tmp_path):
     master = f'<p:sldMaster {A} xmlns:p="p">{shape.format("<p:ph/>", "Click here")}{shape.format("", "Confidential")}</p:sldMaster>'
     content = office("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
     assert model_texts(tmp_path, "a.pptx", content) == ["Confidential"]
+
+
+def test_cells_and_frames_of_open_document(tmp_path):
+    cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
+    body = (
+        cell.format("", "Open")
+        + cell.format(' table:formula="of:=IF([.A1]=&quot;open&quot;;1;2)"', "2")
+        + cell.format("", "Other")
+    )
+    body += "<text:p>See <draw:frame><svg:title>A car</svg:title><svg:desc>It is red</svg:desc></draw:frame></text:p>"
+    body += "<text:tracked-changes><text:p>Gone</text:p></text:tracked-changes>"
+    members = read_zip(odt(body))
+    members["content.xml"] = members["content.xml"].replace(
+        b"xmlns:fo", b'xmlns:table="x" xmlns:svg="s" xmlns:fo'
+    )
+    members["Object 1/content.xml"] = b'<o xmlns:text="t"><text:p>A category</text:p></o>'
+    members["meta.xml"] = b'<m xmlns:dc="d"><dc:title>My title</dc:title></m>'
+    content = write_zip(members, stored=("mimetype",))
+    assert model_texts(tmp_path, "a.ods", content) == [
+        "Other",
+        "See",
+        "A car",
+        "It is red",
+        "A category",
+        "My title",
+    ]
+    assert copied_reasons(tmp_path, "a.ods", content) == {
+        "named by a formula, list or filter": 1,
+        "tracked deletions": 1,
+    }
+    changed = read_zip(run(tmp_path, "a.ods", content, swap_case))
+    assert b"<svg:title>a CAR</svg:title>" in changed["content.xml"]
