@@ -76,6 +76,10 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
     return text[:position] + mark[2] + text[position:]
 
 
+OTHER_KEYS = "of other keys"
+"""The reason why values of keys that are not selected are copied."""
+
+
 class KeyChoice:
     """The keys to translate: those named by the user, or all.
 

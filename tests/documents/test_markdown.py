@@ -161,6 +161,7 @@ def model_texts(document):
         ("export const a = {\n  b: 1\n}\n\nText\n", "export const a = {\n  b: 1\n}\n\ntEXT\n"),
         ("```\n!!! note\n:::tip A\n{% x %}\n```\n", "```\n!!! note\n:::tip A\n{% x %}\n```\n"),
         ("Before\n\n    !!! note \"A\"\n\nAfter\n", "bEFORE\n\n    !!! note \"A\"\n\naFTER\n"),
+        ("[^1]: One\n[^a]: Two words\n\n    More here.\n", "[^1]: oNE\n[^a]: tWO WORDS\n\n    mORE HERE.\n"),
         ('![An image](a.png "A title")\n', '![aN IMAGE](a.png "a TITLE")\n'),
         ("See ![alt] and [b](c 'A t').\n\n[alt]: x\n", "sEE ![ALT][alt] AND [B](c 'a T').\n\n[alt]: x\n"),
         ('Text <img alt="Alt" src="a"> end\n', 'tEXT <img alt="aLT" src="a"> END\n'),

@@ -205,7 +205,7 @@ def markdown_pieces(text: str) -> Iterator[Piece]:
         yield text[position : block.start]
         if block.kind == "html":
             yield from html_pieces(text[block.start : block.end])
-        elif block.kind == "unknown":
+        elif block.kind == "unknown" and block.start == block.end:
             yield Untranslated("", UNTRANSLATED_BLOCKS["unknown"])
         elif block.kind in UNTRANSLATED_BLOCKS:
             yield untranslated(text[block.start : block.end], UNTRANSLATED_BLOCKS[block.kind])
@@ -318,7 +318,7 @@ def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlo
         return TextBlock("code", min(start, end), end, "", "", 0)
     if in_quote:  # whose lines begin with a mark
         has_words = MARKUP.sub("", token.content).strip()
-        return TextBlock("unknown" if has_words else "code", end, end, "", "", 0)
+        return TextBlock("unknown" if has_words else "code", min(start, end), end, "", "", 0)
     return TextBlock("html", min(start, end), end, "", "", 0)
 
 

@@ -29,6 +29,7 @@ STATEMENT = re.compile(r"import[ \t]*\{[ \t]*|export[ \t]+(?:default|const|let|v
 COPIED = re.compile(r"\[\[?_?(?:toc|TOC)_?\]\]?|--8<--.*")
 FENCE = re.compile(r"(?:[-*+]|\d{1,9}[.)])?[ \t]*(`{3,}|~{3,})")
 ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,100}\]:[ \t]*")
 DEFINITION = re.compile(
     r"\[(?!\^)[^\]\n]+\]:[ \t]*[^\s\"']+[ \t]+(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')[ \t]*"
 )
@@ -82,6 +83,10 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
             in_statement = in_statement or (indentation == 0 and STATEMENT.fullmatch(words) is not None)
             hidden = hidden or in_statement
             if hidden and (words.startswith(("!!!", "???")) or words.startswith("===")):
+                contents.append(indentation + WIDTH)
+            footnote = FOOTNOTE.match(words)
+            if footnote is not None:  # an item, so that the next footnote is another
+                moved = f"- {words[footnote.end() :]}"
                 contents.append(indentation + WIDTH)
             if ITEM.match(words):
                 in_list = True

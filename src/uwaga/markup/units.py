@@ -225,6 +225,8 @@ def text_unit(
     if not inlines:
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
         return untranslated(raw, KEPT, kept)
+    structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
+    copied += tuple(untranslated_texts(untranslated(part, KEPT, MARKUP.sub("", part)) for part in structures))
 
     def write_lines(translations: Sequence[Inline]) -> str:
         inner_translations = iter(translations[len(lines) :])

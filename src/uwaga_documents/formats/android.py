@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
-from uwaga.markup.units import Piece, Unit, peel, text_unit, translatable
+from uwaga.markup.units import MARKUP, Piece, Unit, peel, text_unit, translatable, untranslated
 from uwaga.markup.xml import (
     Element,
     Token,
@@ -43,7 +43,8 @@ def read(source: DocumentSource) -> Reading:
 def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece]:
     """Return the pieces of a string, an array or a plural."""
     if attributes(element.tag(text)).get("translatable") == "false":
-        return [element.content(text)]
+        raw = element.content(text)
+        return [untranslated(raw, "marked as untranslated", MARKUP.sub("", raw))]
     if element.name == "string":
         return [_string(text, element)]
     if element.name == "plurals" and target is not None:

@@ -12,11 +12,12 @@ from itertools import groupby
 from typing import NamedTuple
 
 from uwaga.errors import DataError
-from uwaga.markup.units import Piece
+from uwaga.markup.units import Piece, untranslated
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
+    OTHER_KEYS,
     PLURAL_CATEGORIES,
     KeyChoice,
     KeyPath,
@@ -158,7 +159,8 @@ def _pieces(
     groups = (
         (stem is not None, [_member(text, value, category) for (_, category), value in group])
         for stem, group in groupby(
-            ((stem, value) for stem, value in values if is_translated(value)), lambda pair: pair[0][0]
+            ((stem, value) for stem, value in values if is_translated(value) or not value.selected),
+            lambda pair: pair[0][0],
         )
     )
     yield from member_pieces(text, groups, target)
@@ -166,12 +168,15 @@ def _pieces(
 
 def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
     """Return the common part of the keys of a plural, and the category; (None, "") for other keys."""
-    match = PLURAL.fullmatch(value.key)
+    match = PLURAL.fullmatch(value.key) if value.selected else None
     return (None, "") if match is None else ((value.parent, match[1]), match[2])
 
 
 def _member(text: str, value: JsonText, category: str) -> PluralMember:
     raw = text[value.start : value.end]
+    if not value.selected:
+        copied = untranslated(raw, OTHER_KEYS, str(json.loads(raw)))
+        return PluralMember(category, value.key_start, value.start, value.end, copied)
     ascii_only = raw.isascii() and "\\u" in raw
     piece = message_unit(
         raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only)

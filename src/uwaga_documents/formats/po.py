@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.markup import Inline
-from uwaga.markup.units import Fragment, Piece, Unit, write_pieces
+from uwaga.markup.units import Fragment, Piece, Unit, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
 from uwaga_documents.messages import message_unit
@@ -121,7 +121,7 @@ def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     raw = entry.raw()
     translations = [value for key, value in entry.texts.items() if key.startswith("msgstr")]
     if all(translations) and not entry.fuzzy and not retranslate:
-        return raw
+        return untranslated(raw, "already translated", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
     pieces = [message_unit(entry.texts[name], entry.texts[name], str, accelerators=True) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)

@@ -35,6 +35,7 @@ from uwaga.markup.xml import (
 )
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
+from uwaga_documents.language import written_code
 from uwaga_documents.messages import message_unit
 
 PAIRED = frozenset(("g", "mrk", "pc"))
@@ -108,13 +109,14 @@ class _XliffUnits:
             return tag
         declared = attributes(tag)
         self._other_language = ""
+        written = written_code(target, "-")
         if name not in declared:
-            return f'{tag[:-1]} {name}="{escape_attribute(target)}">'
+            return f'{tag[:-1]} {name}="{escape_attribute(written)}">'
         if base_language(declared[name]) == base_language(target):
             return tag
         if base_language(declared[name]) != base_language(declared.get(source_name, "")):
             self._other_language = declared[name]
-        return with_attribute(tag, name, target)
+        return with_attribute(tag, name, written)
 
     def _unit_pieces(self, unit: Element, is_untranslated: bool) -> Iterator[Piece]:
         """Yield the pieces of a unit, in version 2 those of its segments."""

@@ -13,11 +13,12 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from uwaga.errors import DataError, reason
-from uwaga.markup.units import Piece
+from uwaga.markup.units import Piece, untranslated
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
+    OTHER_KEYS,
     PLURAL_CATEGORIES,
     KeyChoice,
     KeyPath,
@@ -44,6 +45,7 @@ class _Scalar(NamedTuple):
         key: its key, if it is in a mapping.
         key_start: start of the key.
         mapping: the number of its mapping, 0 for none.
+        selected: whether its key is among those to translate.
     """
 
     start: int
@@ -54,6 +56,7 @@ class _Scalar(NamedTuple):
     key: str = ""
     key_start: int = 0
     mapping: int = 0
+    selected: bool = True
 
 
 class _Collection:
@@ -133,6 +136,9 @@ class _YamlReader:
 
     def _member(self, scalar: _Scalar) -> PluralMember:
         raw = self._text[scalar.start : scalar.end]
+        if not scalar.selected:
+            copied = untranslated(raw, OTHER_KEYS, scalar.value)
+            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
         piece = message_unit(raw, scalar.value, _writer(scalar, raw))
         return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, piece)
 
@@ -183,6 +189,8 @@ class _YamlReader:
             yield scalar
         elif parent is not None:
             self._no_plurals.add(parent.number)
+        if tag == STRING_TAG and not path.selected:
+            yield _scalar(self._text, event)._replace(selected=False)
         if parent is not None:
             parent.advance()
 
