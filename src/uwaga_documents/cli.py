@@ -147,6 +147,7 @@ def translate_file(
             progress=progress,
         )
     _report_doubts(report)
+    _report_untranslated(report)
     resumed = f", {report.resumed} of them in an earlier run" if report.resumed else ""
     if sys.stderr.isatty() or resumed:
         typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
@@ -164,6 +165,16 @@ def _report_doubts(report: DocumentReport) -> None:
         typer.echo(f"  text {doubt.number}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
     if more > 0:
         typer.echo(f"  and {more} more", err=True)
+
+
+def _report_untranslated(report: DocumentReport) -> None:
+    """Print the number of texts that were not translated, with the reasons."""
+    if not report.texts:
+        typer.echo("warning: there is no text to translate", err=True)
+    if report.untranslated:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in report.untranslated.items())
+        count = sum(report.untranslated.values())
+        typer.echo(f"{count} text{'s' if count > 1 else ''} left as in the document: {reasons}", err=True)
 
 
 def _split_names(names: str | None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from uwaga.files.regular import read_regular
 from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.units import Piece, Unit, translatable, write_unit
+from uwaga.markup.units import Piece, Unit, translatable, untranslated_texts, write_unit
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import (
     MAX_DOCUMENT_BYTES,
@@ -61,12 +62,14 @@ class DocumentReport(NamedTuple):
         texts: the number of texts.
         resumed: the number of texts translated by an earlier run.
         doubtful: the other texts whose translation may be wrong.
+        untranslated: the number of texts that were copied, by reason.
     """
 
     format: str
     texts: int
     resumed: int
     doubtful: tuple[DoubtfulText, ...] = ()
+    untranslated: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,10 @@ def run_document_job(
     The document is validated before the first text is translated. Translations are stored in a journal next
     to ``target`` until it is complete.
     """
-    text_count = sum(len(_texts(unit)) for unit in _units(job))
+    text_count, untranslated = 0, Counter[str]()
+    for piece in _pieces(job):
+        text_count += len(_texts(piece)) if isinstance(piece, Unit) else 0
+        untranslated.update(text.reason for text in untranslated_texts((piece,)))
     digest = _digest(job.source)
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
     settings["options"] = {key: value for key, value in asdict(job.options).items() if key != "largest"}
@@ -164,12 +170,12 @@ def run_document_job(
             if _digest(job.source) != digest:
                 raise DataError(f"{job.source}: changed while it was translated; run the same command again")
         journal.remove()
-    return DocumentReport(job.format.name, text_count, resumed, tuple(batches.doubtful))
+    return DocumentReport(job.format.name, text_count, resumed, tuple(batches.doubtful), dict(untranslated))
 
 
 def job_texts(job: DocumentJob) -> Iterator[str]:
     """Yield the texts of a document without tags, in document order."""
-    return (plain_text(inline) for unit in _units(job) for inline in _texts(unit))
+    return (plain_text(inline) for unit in _only_units(_pieces(job)) for inline in _texts(unit))
 
 
 def _check_options(document_format: DocumentFormat, options: DocumentOptions) -> None:
@@ -216,16 +222,16 @@ def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
     return job.format.members(archive)
 
 
-def _units(job: DocumentJob) -> Iterator[Unit]:
-    """Yield the units of a document one by one."""
+def _pieces(job: DocumentJob) -> Iterator[Piece]:
+    """Yield the pieces of a document one by one."""
     if job.format.read is not None:
-        yield from _only_units(_read(job.format.read, _file_source(job)).pieces)
+        yield from _read(job.format.read, _file_source(job)).pieces
         return
     with open_document(job.source, job.options.largest) as archive:
         readers = _readers(job, archive)
         for name in archive.members:
             if name in readers:
-                yield from _only_units(_read(readers[name], _member_source(job, archive, name)).pieces)
+                yield from _read(readers[name], _member_source(job, archive, name)).pieces
             else:
                 archive.check_sums(name)
 

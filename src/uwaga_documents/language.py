@@ -9,15 +9,15 @@ from uwaga.languages.codes import base_language
 from uwaga.markup.html import html_tokens
 from uwaga_documents.document import DocumentOptions
 
-CODE = r"([A-Za-z]{2,3}(?>(?:[-_][A-Za-z\d]{1,8}){0,4}))(?=[\"'\s/><])"
+CODE = r"([A-Za-z]{2,3}(?>(?:[-_][A-Za-z\d]{1,8}){0,4}))(?=[\"'\s/><]|\Z)"
 DECLARED = re.compile(
-    rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']|<dc:language\b[^<>]*>\s*){CODE}""", re.IGNORECASE
+    rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']|<\w+:language\b[^<>]*>\s*){CODE}""", re.IGNORECASE
 )
 LANGUAGE_META = re.compile(r"""=\s*["']?(?:content-language|og:locale)["'\s/>]""", re.IGNORECASE)
 CONTENT = re.compile(rf"""(\scontent\s*=\s*["']?){CODE}""", re.IGNORECASE)
 LANGUAGE = re.compile(r"""(\sfo:language=["'])([a-z]{2,3})(?=["'])""")
 COUNTRY = re.compile(r"""(\sfo:country=["'])(?:[A-Z]{2}|none)(?=["'])""")
-XML_TAG = re.compile(r"<(?:dc:language\b[^<>]*>)?[^<>]*>?")
+XML_TAG = re.compile(r"<(?:\w++:language\b[^<>]*>)?[^<>]*>?")
 
 
 def target_code(code: str, options: DocumentOptions) -> str:

@@ -18,7 +18,19 @@ from uwaga.markup.placeholders import (
     number_arguments,
     without_numbers,
 )
-from uwaga.markup.units import ENTITY, Fragment, Piece, Unit, text_unit, translatable, write_pieces
+from uwaga.markup.units import (
+    ENTITY,
+    KEPT,
+    Fragment,
+    Piece,
+    Unit,
+    text_unit,
+    translatable,
+    untranslated,
+    untranslated_texts,
+    write_pieces,
+)
+from uwaga.markup.units import MARKUP as TAG
 from uwaga.markup.words import is_unspaced
 from uwaga_documents.plurals import plural_categories
 
@@ -106,12 +118,12 @@ def message_unit(
     syntax = syntax if numbered else replace(syntax, numbers=False)
     piece = _message_piece(numbered or text, syntax, tags or {})
     if isinstance(piece, str):
-        return raw
+        return untranslated(raw, KEPT, TAG.sub("", text))
 
     def write_message(inlines: Sequence[Inline]) -> str:
         return write(without_numbers(piece.write(inlines)) if numbered else piece.write(inlines))
 
-    return Unit(piece.inlines, write_message, raw)
+    return replace(piece, write=write_message, raw=raw)
 
 
 def inline_message_unit(
@@ -174,7 +186,8 @@ def _message_piece(
         return _replace_characters(translation, templates)
 
     inlines = tuple(Fragment(tuple(pieces)).inlines)
-    return Unit(inlines, write) if inlines else original
+    copied = tuple(untranslated_texts(pieces))
+    return Unit(inlines, write, untranslated=copied) if inlines else original
 
 
 def _split_at(text: str, characters: str) -> list[str]:
@@ -195,7 +208,7 @@ def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_
     if isinstance(piece, str):
         return text
     apostrophe = APOSTROPHE if doubled else QUOTING_APOSTROPHE
-    return Unit(piece.inlines, lambda inlines: apostrophe.sub("''", piece.write(inlines)))
+    return replace(piece, write=lambda inlines: apostrophe.sub("''", piece.write(inlines)), raw=None)
 
 
 def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], in_plural: bool) -> Piece:
@@ -239,14 +252,17 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     pieces = [
         piece
         if isinstance(piece, str)
-        else Unit(
-            tuple(map(marked, piece.inlines)),
-            lambda inlines, unit=piece: unit.write(tuple(map(unmarked, inlines))),  # type: ignore[misc]
+        else replace(
+            piece,
+            inlines=tuple(map(marked, piece.inlines)),
+            write=lambda inlines, unit=piece: unit.write(tuple(map(unmarked, inlines))),  # type: ignore[misc]
+            raw=None,
         )
         for piece in html_pieces(text, message=True)
     ]
     message = Fragment(tuple(pieces))
-    return Unit(tuple(message.inlines), message.write, text) if message.inlines else text
+    copied = tuple(untranslated_texts(pieces))
+    return Unit(tuple(message.inlines), message.write, text, copied) if message.inlines else text
 
 
 def _with_accelerator(text: str, mark: re.Match[str]) -> str:
@@ -270,6 +286,10 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
         key_positions, key=lambda candidate: text[candidate - 1 : candidate].isalpha(), default=candidates[0]
     )
     return text[:position] + mark[2] + text[position:]
+
+
+OTHER_KEYS = "of other keys"
+"""The reason why values of keys that are not selected are copied."""
 
 
 class KeyChoice:

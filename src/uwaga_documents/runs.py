@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import TagKind, check_tag_count, join_parts
-from uwaga.markup.units import Piece, balance_tags, text_unit
-from uwaga.markup.xml import Element, content_pieces, escape, unescape, xml_tokens
+from uwaga.markup.units import Piece, Untranslated, balance_tags, text_unit
+from uwaga.markup.xml import Element, attribute_pieces, content_pieces, escape, unescape, xml_tokens
 
 EMPTY_PROPERTIES = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without children."""
@@ -48,24 +48,76 @@ class RunNames(NamedTuple):
     noise: re.Pattern[str] = re.compile(r"(?!)")
     """Properties without visible effect."""
     field: str = ""
+    ruby: str = ""
+    """The element of a run with a base and its annotation."""
+    space: str = ' xml:space="preserve"'
+    """The attribute of a text that keeps its white space."""
+
+    def with_prefix(self, prefix: str) -> RunNames:
+        """Return the names with another prefix, such as ``ns0:``, or with none."""
+
+        def renamed(names: Iterable[str]) -> frozenset[str]:
+            return frozenset(rename(name) for name in names)
+
+        def rename(name: str) -> str:
+            return prefix + name.rpartition(":")[2] if name else ""
+
+        return self._replace(
+            paragraph=rename(self.paragraph),
+            run=rename(self.run),
+            properties=rename(self.properties),
+            text=rename(self.text),
+            wrappers=renamed(self.wrappers),
+            run_containers=renamed(self.run_containers),
+            dropped=renamed(self.dropped),
+            signs=tuple((rename(name), sign) for name, sign in self.signs),
+            breaks=renamed(self.breaks),
+            field=rename(self.field),
+            ruby=rename(self.ruby),
+        )
 
 
 WORD = RunNames(
     *("w:p", "w:r", "w:rPr", "w:t"),
     frozenset(("w:hyperlink", "w:ins", "w:smartTag", "w:sdt", "w:moveTo", "w:customXml", "w:dir", "w:bdo")),
-    frozenset(("w:sdtContent",)),
+    frozenset(("w:sdtContent", "w:rubyBase")),
     frozenset(("w:proofErr", "w:lastRenderedPageBreak")),
     (("w:noBreakHyphen", "\u2011"), ("w:softHyphen", "\u00ad")),
     frozenset(("w:br", "w:cr", "w:tab", "w:ptab")),
-    re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>|(?<!\s)\s+w:rsid\w*=\"[^\"]*\""),
+    re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>|(?<!\s)\s+(?:\w+:)?rsid\w*=\"[^\"]*\""),
     "w:fldChar",
+    "w:ruby",
 )
 DRAWING = RunNames(
     *("a:p", "a:r", "a:rPr", "a:t"),
     breaks=frozenset(("a:br",)),
     noise=re.compile(r"(?<!\s)\s+(?:lang|altLang|dirty|err|smtClean|noProof)=\"[^\"]*\""),
+    space="",
 )
 SHEET = RunNames(*("si", "r", "rPr", "t"))
+
+DESCRIBED = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
+"""A tag whose attributes hold texts: of a picture or shape, or an entry of a list."""
+DESCRIPTIONS = frozenset(("descr", "title", "displayText"))
+
+
+def has_description(text: str) -> bool:
+    """Return whether a part of a document may have alternative texts of pictures."""
+    return "descr=" in text or " title=" in text or "displayText=" in text
+
+
+def described_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the pieces with the alternative texts of pictures in their copied text as units."""
+    for piece in pieces:
+        if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
+            yield piece
+            continue
+        position = 0
+        for match in DESCRIBED.finditer(piece):
+            yield piece[position : match.start()]
+            yield from attribute_pieces(match[0], DESCRIPTIONS)
+            position = match.end()
+        yield piece[position:]
 
 
 class _Words(NamedTuple):
@@ -81,13 +133,15 @@ def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
         names: the dialect.
         depth: the number of paragraphs around the part plus one.
     """
-    return content_pieces(text, (names.paragraph,), lambda element: [paragraph(text, element, names, depth)])
+    return described_pieces(
+        content_pieces(text, (names.paragraph,), lambda element: [paragraph(text, element, names, depth)])
+    )
 
 
 def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> Piece:
     """Return the content of a paragraph as a piece."""
     raw = element.content(text)
-    if f"<{names.text}" not in raw:
+    if f"<{names.text}" not in raw and not has_description(raw):
         return raw
     check_tag_count(raw.count("<") // MIN_RUN_TAGS)
     if depth > MAX_PARAGRAPH_DEPTH:
@@ -149,7 +203,10 @@ class _RunReader:
         for child in self._children.find(element.inner, element.inner_end):
             if child.name in self._names.run_containers:
                 content = child
-        yield Tag("open", self._text[element.start : content.inner])
+        tag = Tag("open", self._text[element.start : content.inner])
+        if has_description(tag.raw):
+            self.nested.append(tag.raw)
+        yield tag
         yield from self._items(content.inner, content.inner_end)
         yield Tag("close", self._text[content.inner_end : element.end])
 
@@ -176,9 +233,30 @@ class _RunReader:
                         yield _Words(key, words)
             elif child.name in self._signs:
                 yield _Words(key, self._signs[child.name])
+            elif child.name == names.ruby:
+                yield from self._ruby(element, child, properties)
             elif child.name not in names.dropped and child.name != names.properties:
                 run = f"{element.tag(self._text)}{properties}{inner}</{names.run}>"
                 yield self._void(child.name, run)
+
+    def _ruby(self, run: Element, ruby: Element, properties: str) -> Iterator[_Words | Tag]:
+        """Yield the base of a ruby as text; its annotation is copied."""
+        names = self._names
+        base = next(
+            (
+                child
+                for child in self._children.find(ruby.inner, ruby.inner_end)
+                if child.name in names.run_containers
+            ),
+            None,
+        )
+        start = f"{run.tag(self._text)}{properties}"
+        if base is None:
+            yield self._void(ruby.name, f"{start}{self._text[ruby.start : ruby.end]}</{names.run}>")
+            return
+        yield Tag("open", start + self._text[ruby.start : base.inner])
+        yield from self._items(base.inner, base.inner_end)
+        yield Tag("close", f"{self._text[base.inner_end : ruby.end]}</{names.run}>")
 
     def _format(self, properties: str) -> str:
         key = self._names.noise.sub("", properties)
@@ -207,7 +285,8 @@ class _RunReader:
         return tag
 
     def _void(self, name: str, raw: str) -> Tag:
-        if f"<{self._names.paragraph}>" in raw or f"<{self._names.paragraph} " in raw:
+        paragraph_tag = f"<{self._names.paragraph}"
+        if f"{paragraph_tag}>" in raw or f"{paragraph_tag} " in raw or has_description(raw):
             self.nested.append(raw)
         return Tag("void", raw, "\n" if name in self._names.breaks else "")
 
@@ -265,8 +344,7 @@ def _with_format_tags(items: Sequence[_Words | Tag], base: str, formats: dict[st
 
 
 def _write_run(text: str, properties: str, names: RunNames) -> str:
-    space = "" if names.text == "a:t" else ' xml:space="preserve"'
-    words = f"<{names.text}{space}>{escape(text)}</{names.text}>"
+    words = f"<{names.text}{names.space}>{escape(text)}</{names.text}>"
     return f"<{names.run}>{properties}{words}</{names.run}>"
 
 

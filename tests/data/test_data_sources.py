@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from uwaga.data.corpus import Pair, read_corpus
 from uwaga.data.report import CorpusReport
 from uwaga.data.sources import find_sources
+from uwaga.data.tmx import nearest_variants
 from uwaga.errors import DataError
 from uwaga.files import store
 from uwaga.files.store import identify, is_url, open_stream
@@ -456,3 +457,17 @@ def test_server_that_closes_connections(server: str, ranges: bool) -> None:
 def test_unreachable_server(short_pauses: None) -> None:
     with pytest.raises(DataError, match=r"http://127\.0\.0\.1:9/c\.tsv: (.* failed or|no such object)"):
         read("http://127.0.0.1:9/c.tsv")
+
+
+VARIANTS = [("en", "E"), ("pt-PT", "P"), ("pt-BR", "B"), ("zh-CN", "S"), ("zh-TW", "T"), ("sr-Latn", "L")]
+
+
+@pytest.mark.parametrize(
+    ("requested", "texts"),
+    [
+        *(("pt-BR", "B"), ("pt_PT", "P"), ("pt", "PB"), ("pt-AO", "PB"), ("por_Latn", "PB"), ("en-GB", "E")),
+        *(("zh", "S"), ("zh_Hant", "T"), ("zho_Hans", "S"), ("zh-HK", "T"), ("sr", "L"), ("sr-Cyrl", "")),
+    ],
+)
+def test_nearest_variant_of_a_language_is_chosen(requested: str, texts: str) -> None:
+    assert "".join(nearest_variants(VARIANTS, requested)) == texts

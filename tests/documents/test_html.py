@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
+from uwaga.markup import plain_text
 from uwaga_documents import DocumentOptions
 
 WORDS = st.text("abcXYZ äß&;é", min_size=1, max_size=12).map(
@@ -103,3 +104,20 @@ def test_invalid_byte_is_reported():
     with pytest.raises(DataError, match=r"line 2, byte 9 of the file is not valid utf-8"):
         texts("a.html", b"<p>a\n</p\xff>")
     assert texts("a.html", "<p>čau</p>".encode("cp1250"), DocumentOptions(encoding="cp1250")) == [("čau",)]
+
+
+def test_ruby_annotations_are_copied():
+    page = (
+        b"<p>The <ruby><rb>driver</rb><rp>(</rp><rt>dry-ver</rt><rp>)</rp></ruby> is happy.</p>"
+        b"<p><ruby>a<rt>x</rt>b<rt>y</rt></ruby> and <ruby>c<rp>(<rt>z<rp>)</ruby> end</p>"
+    )
+    assert [plain_text(text) for text in texts("a.html", page)] == ["The driver is happy.", "ab and c end"]
+    rendered = render("a.html", page, swap_case)
+    assert b"<rb>DRIVER</rb><rp>(</rp><rt>dry-ver</rt><rp>)</rp></ruby> IS" in rendered
+    assert b"<ruby>A<rt>x</rt>B<rt>y</rt></ruby> AND <ruby>C<rp>(<rt>z<rp>)</ruby>" in rendered
+
+
+def test_white_space_between_blocks_is_kept():
+    page = b'<p>\n\tOne\n\ttwo.\n</p>\n<!-- c -->\n\n<img alt="A"/>\n <form>\n  x<br>\n  y\n</form>\n'
+    expected = b'<p>\n\toNE TWO.\n</p>\n<!-- c -->\n\n<img alt="a"/>\n <form>\n  X<br>\n  Y\n</form>\n'
+    assert render("a.html", page, swap_case) == expected

@@ -1,7 +1,10 @@
-from document_laws import identity, render, swap_case, texts, with_tag_kinds
+import pytest
+from document_laws import identity, reasons, render, swap_case, texts, with_tag_kinds
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+
+from uwaga.markup import plain_text
 
 WORD = st.text("abcdXYZé*_`<[]&!1.-#~|\\(漢", min_size=1, max_size=7)
 INLINE = st.one_of(
@@ -128,3 +131,68 @@ def test_shortcut_reference_link_gets_label():
     rendered = render("a.md", b"See [the docs] now.\n\n[the docs]: /x\n", swap_case)
     assert rendered == b"sEE [THE DOCS][the docs] NOW.\n\n[the docs]: /x\n"
     assert with_tag_kinds(texts("a.md", rendered))[0] == ("sEE ", ("open",), "THE DOCS", ("close",), " NOW.")
+
+
+def model_texts(document):
+    return [plain_text(text) for text in texts("a.md", document.encode())]
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("> [!NOTE]\n> The car.\n", "> [!NOTE]\n> tHE CAR.\n"),
+        ("> [!tip]- A title\n> Body here.\n", "> [!tip]- a TITLE\n> bODY HERE.\n"),
+        ("## A step {#a-step .wide}\n", "## a STEP {#a-step .wide}\n"),
+        ("Some text\n{: .note }\nmore\n", "sOME TEXT\n{: .note }\nMORE\n"),
+        ("{{% tip %}}\nNice day.\n{{% /tip %}}\n", "{{% tip %}}\nnICE DAY.\n{{% /tip %}}\n"),
+        ("Text {% if x %}or{% endif %} so {{< i >}}.\n", "tEXT {% if x %}OR{% endif %} SO {{< i >}}.\n"),
+        ('[Link]({{< ref "a b.md" >}}) text\n', '[lINK]({{< ref "a b.md" >}}) TEXT\n'),
+        (":::tip Good idea\nA woman.\n:::\n", ":::tip gOOD IDEA\na WOMAN.\n:::\n"),
+        (":::note[Label]{#x}\nIn.\n:::\n", ":::note[lABEL]{#x}\niN.\n:::\n"),
+        ('::: tip "Quoted"\nIn.\n:::\n', '::: tip "qUOTED"\niN.\n:::\n'),
+        ("::: {.callout-note}\nIn.\n:::\n", "::: {.callout-note}\niN.\n:::\n"),
+        ('!!! note "A hint"\n    Two dogs.\n', '!!! note "a HINT"\n    tWO DOGS.\n'),
+        ("!!! note\n\n    - one\n    - two\n\nEnd\n", "!!! note\n\n    - ONE\n    - TWO\n\neND\n"),
+        ("??? note\n    ??? tip\n        Deep.\n", "??? note\n    ??? tip\n        dEEP.\n"),
+        ('- a\n\n    === "Tab"\n        In.\n\n    b\n', '- A\n\n    === "tAB"\n        iN.\n\n    B\n'),
+        ("!!! a\n    ```\n    code\n    ```\n    Text\n", "!!! a\n    ```\n    code\n    ```\n    tEXT\n"),
+        ("/// note | Title\nIn.\n///\n", "/// note | tITLE\niN.\n///\n"),
+        ("import A from '@a/b';\nimport 'c'\n\nText\n", "import A from '@a/b';\nimport 'c'\n\ntEXT\n"),
+        ("export const a = {\n  b: 1\n}\n\nText\n", "export const a = {\n  b: 1\n}\n\ntEXT\n"),
+        ("```\n!!! note\n:::tip A\n{% x %}\n```\n", "```\n!!! note\n:::tip A\n{% x %}\n```\n"),
+        ("Before\n\n    !!! note \"A\"\n\nAfter\n", "bEFORE\n\n    !!! note \"A\"\n\naFTER\n"),
+        ("[^1]: One\n[^a]: Two words\n\n    More here.\n", "[^1]: oNE\n[^a]: tWO WORDS\n\n    mORE HERE.\n"),
+        ('![An image](a.png "A title")\n', '![aN IMAGE](a.png "a TITLE")\n'),
+        ("See ![alt] and [b](c 'A t').\n\n[alt]: x\n", "sEE ![ALT][alt] AND [B](c 'a T').\n\n[alt]: x\n"),
+        ('Text <img alt="Alt" src="a"> end\n', 'tEXT <img alt="aLT" src="a"> END\n'),
+        ('[a]\n\n[a]: http://b.c "Title"\n', '[A][a]\n\n[a]: http://b.c "tITLE"\n'),
+    ],
+)  # fmt: skip
+def test_dialects(document, expected):
+    assert render("a.md", document.encode(), swap_case).decode() == expected
+    assert render("a.md", document.encode(), identity) == document.encode()
+
+
+def test_marks_of_dialects_are_not_shown_to_the_model():
+    assert model_texts("> [!NOTE]\n> The car.\n\n# Step {#id}\n\n!!! note\n    - one\n") == [
+        "The car.",
+        "Step",
+        "one",
+    ]
+
+
+def test_translated_titles_stay_inside_their_quotes():
+    document = b'![a](b "c")\n\n!!! note "d"\n\n:::tip[e]\n:::\n'
+    rendered = render("a.md", document, lambda inlines: [('"x" [y]',) for _ in inlines]).decode()
+    assert rendered.startswith('!["x" \\[y\\]](b "&quot;x&quot; [y]")')
+    assert '!!! note "&#34;x&#34; ' in rendered and rendered.splitlines()[4].count("]") == 1
+
+
+def test_copied_blocks_have_reasons():
+    document = '```\ncode\n```\n\n{{< figure title="A man sleeps" >}}\n\n> <div>words</div>\n\n`ls -l`\n'
+    assert reasons("a.md", document.encode()) == {
+        "code and forms": 1,
+        "in the tags of a template": 1,
+        "not found in the lines of the document": 1,
+        "only code and other untranslated words": 1,
+    }

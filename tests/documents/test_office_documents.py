@@ -2,14 +2,17 @@
 import zipfile
 
 import pytest
-from document_laws import SWAP_CASE, identity, run, swap_case, texts, with_tag_kinds
+from document_laws import SWAP_CASE, identity, reasons, run, swap_case, texts, with_tag_kinds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
-from office_samples import docx, epub, odt, pptx, read_zip, write_zip, xlsx
+from office_samples import A, W, docx, epub, odt, pptx, read_zip, write_zip, xlsx
 
 from uwaga.errors import DataError, UwagaError
-from uwaga_documents import document_job, run_document_job
+from uwaga.markup import plain_text
+from uwaga.markup.insert_tags import insert_tags
+from uwaga.markup.strip_tags import strip_tags
+from uwaga_documents import DocumentOptions, document_job, run_document_job
 
 FORMATS = ["", "<w:rPr><w:b/></w:rPr>", '<w:rPr><w:i/><w:color w:val="FF0000"/></w:rPr>']
 WORDS = st.text("abcXYZ &<é", min_size=1, max_size=10).map(
@@ -220,3 +223,222 @@ def test_damaged_archives_are_read_or_rejected(tmp_path, offset, change):
     except UwagaError:
         (tmp_path / "a.docx").unlink()
         assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "declared", ["<dc:language>en</dc:language>", '<d:language id="l">\n en-US </d:language>']
+)
+def test_language_of_a_book_becomes_the_target_language(tmp_path, declared):
+    members = read_zip(epub("<p>One</p>"))
+    members["book.opf"] = members["book.opf"].replace(b"<dc:title>", declared.encode() + b"<dc:title>")
+    members["book.opf"] = members["book.opf"].replace(b"xmlns:dc", b'xmlns:d="x" xmlns:dc')
+    options = DocumentOptions(source="en", target="de")
+    changed = read_zip(run(tmp_path, "a.epub", write_zip(members), swap_case, options))
+    expected = declared.replace("en-US", "de").replace(">en<", ">de<")
+    assert expected in changed["book.opf"].decode()
+
+
+S = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+TYPE = "application/vnd.openxmlformats-officedocument."
+
+
+def office(main, parts, types=None):
+    """Write an archive with parts whose content types are declared."""
+    declared = "".join(
+        f'<Override PartName="/{name}" ContentType="{TYPE}{kind}+xml"/>'
+        for name, kind in (types or {}).items()
+    )
+    head = '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    return write_zip({"[Content_Types].xml": f"{head}{declared}</Types>", main: "<w/>", **parts})
+
+
+def model_texts(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    return [plain_text(text) for text in texts(path)]
+
+
+def copied_reasons(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    return reasons(tmp_path / name)
+
+
+def test_parts_are_found_by_type_and_elements_by_namespace(tmp_path):
+    sheet = f'<x:worksheet xmlns:x="{S}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
+    strings = f'<x:sst xmlns:x="{S}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
+    content = office(
+        "xl/workbook.xml",
+        {"xl/worksheets/sheet.xml": sheet, "xl/strings.xml": strings},
+        {
+            "xl/worksheets/sheet.xml": "spreadsheetml.worksheet",
+            "xl/strings.xml": "spreadsheetml.sharedStrings",
+        },
+    )
+    assert model_texts(tmp_path, "a.xlsx", content) == ["A man", "Unit two"]
+    changed = read_zip(run(tmp_path, "a.xlsx", content, swap_case))
+    assert (
+        b"<x:t>a MAN</x:t>" in changed["xl/worksheets/sheet.xml"]
+        and b"</x:r><x:r><x:t" in changed["xl/strings.xml"]
+    )
+    word = W.replace("xmlns:w", "xmlns:ns0")
+    body = "<ns0:document {}><ns0:p><ns0:r><ns0:t>Some </ns0:t></ns0:r><ns0:r><ns0:rPr><ns0:b/></ns0:rPr><ns0:t>text</ns0:t></ns0:r></ns0:p></ns0:document>"
+    content = office(
+        "word/main.xml",
+        {"word/main.xml": body.format(word)},
+        {"word/main.xml": "wordprocessingml.document.main"},
+    )
+    content = write_zip({**read_zip(content), "word/document.xml": "<x/>"})
+    assert model_texts(tmp_path, "a.docx", content) == ["Some text"]
+    assert (
+        b"<ns0:b/></ns0:rPr><ns0:t xml:space"
+        in read_zip(run(tmp_path, "a.docx", content, swap_case))["word/main.xml"]
+    )
+
+
+def workbook(sheet, strings):
+    cells = "".join(f"<si><t>{words}</t></si>" for words in strings)
+    return office(
+        "xl/workbook.xml",
+        {
+            "xl/workbook.xml": f'<workbook xmlns="{S}"><sheets><sheet name="Stock" sheetId="1"/></sheets></workbook>',
+            "xl/sharedStrings.xml": f'<sst xmlns="{S}">{cells}</sst>',
+            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{S}">{sheet}</worksheet>',
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("sheet", "copied"),
+    [
+        ('<dataValidation type="list"><formula1>"Open, Closed"</formula1></dataValidation>', ["Open", "Closed"]),
+        ("<c><f>VLOOKUP(&quot;red shoes&quot;,A1:B9,2)</f></c>", ["Red shoes"]),
+        ('<c><f>COUNTIF(A:A,"&lt;&gt;Open")+COUNTIF(A:A,"*shoe*")</f></c>', ["Open", "Red shoes"]),
+        ('<filterColumn><filters><filter val="Closed"/></filters></filterColumn>', ["Closed"]),
+        ('<cfRule type="cellIs"><formula>"Open"</formula></cfRule>', ["Open"]),
+        ("<c><v>1</v></c>", []),
+    ],
+)  # fmt: skip
+def test_cells_that_formulas_compare_are_copied(tmp_path, sheet, copied):
+    strings = ["Open", "Closed", "Red shoes", "Other"]
+    content = workbook(sheet, strings)
+    assert model_texts(tmp_path, "a.xlsx", content) == [words for words in strings if words not in copied]
+    counts = copied_reasons(tmp_path, "a.xlsx", content)
+    assert counts.pop("names of sheets") == 1
+    lists = 1 if "dataValidation" in sheet else 0
+    assert counts == ({"named by a formula, list or filter": len(copied) + lists} if copied else {})
+    assert run(tmp_path, "a.xlsx", content, identity) == content
+
+
+def test_results_of_formulas_and_headers_are_counted(tmp_path):
+    sheet = '<c t="str"><f>A1</f><v>Hello</v></c><headerFooter><oddHeader>&amp;LReport &amp;P</oddHeader></headerFooter>'
+    sheet += '<dataValidation prompt="Choose one" error="Wrong"><formula1>1</formula1></dataValidation>'
+    content = workbook(sheet, ["One"])
+    assert model_texts(tmp_path, "a.xlsx", content) == ["One", "Choose one", "Wrong"]
+    assert copied_reasons(tmp_path, "a.xlsx", content) == {
+        "names of sheets": 1, "results of formulas": 1, "headers and footers of sheets": 1,
+    }  # fmt: skip
+
+
+CHART = (
+    f'<c:chartSpace {A} xmlns:c="{C}"><c:title><a:p><a:r><a:t>Sales</a:t></a:r></a:p></c:title><c:ser><c:tx><c:strRef><c:f>Sheet1!B1</c:f>'
+    "<c:strCache><c:pt><c:v>Series one</c:v></c:pt></c:strCache></c:strRef></c:tx><c:cat><c:multiLvlStrRef><c:multiLvlStrCache><c:lvl>"
+    "<c:pt><c:v>First quarter</c:v></c:pt></c:lvl></c:multiLvlStrCache></c:multiLvlStrRef></c:cat><c:val><c:numRef><c:numCache>"
+    '<c:pt><c:v>1.5E7</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser><c:externalData r:id="rId1" xmlns:r="r"/></c:chartSpace>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "main"), [("a.docx", "word/document.xml"), ("a.pptx", "ppt/presentation.xml")]
+)
+def test_categories_and_series_of_charts(tmp_path, name, main):
+    content = office(main, {f"{main.partition('/')[0]}/charts/chart1.xml": CHART})
+    assert model_texts(tmp_path, name, content) == ["Sales", "Series one", "First quarter"]
+    assert copied_reasons(tmp_path, name, content) == {"in the workbooks of charts": 1}
+    changed = read_zip(run(tmp_path, name, content, swap_case))
+    chart = next(part for part in changed if "chart1" in part)
+    assert b"<c:v>sERIES ONE</c:v>" in changed[chart] and b"<c:v>1.5E7</c:v>" in changed[chart]
+
+
+def test_content_controls_show_their_translation(tmp_path):
+    control = (
+        '<w:sdt><w:sdtPr><w:dataBinding w:xpath="{}" w:storeItemID="x"/></w:sdtPr><w:sdtContent><w:p><w:r><w:t>{}</w:t></w:r></w:p>'
+        "</w:sdtContent></w:sdt>"
+    )
+    body = control.format("/ns1:coreProperties[1]/ns0:title[1]", "My title") + control.format(
+        "/root[1]/a[1]", "Abstract"
+    )
+    core = '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>My title</dc:title><dc:creator>Ann</dc:creator></cp:coreProperties>'
+    content = docx(body, **{"docProps/core.xml": core})
+    changed = read_zip(run(tmp_path, "a.docx", content, swap_case))
+    assert (
+        changed["word/document.xml"].count(b"dataBinding") == 1
+        and b"aBSTRACT" in changed["word/document.xml"]
+    )
+    assert b"<dc:title>mY TITLE</dc:title><dc:creator>Ann<" in changed["docProps/core.xml"]
+
+
+def test_alternative_texts_and_ruby_in_word(tmp_path):
+    picture = '<w:r><w:drawing><wp:docPr xmlns:wp="p" id="1" name="Picture 1" descr="A &quot;red&quot; car" title="Car"/></w:drawing></w:r>'
+    ruby = "<w:r><w:ruby><w:rt><w:r><w:t>dry</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>driver</w:t></w:r></w:rubyBase></w:ruby></w:r>"
+    body = f"<w:p>{picture}</w:p><w:p><w:r><w:t>The </w:t></w:r>{ruby}<w:r><w:t> is here</w:t></w:r>{picture}</w:p>"
+    content = docx(body)
+    assert model_texts(tmp_path, "a.docx", content) == [
+        'A "red" car',
+        "Car",
+        "The driver is here",
+        'A "red" car',
+        "Car",
+    ]
+    document = read_zip(run(tmp_path, "a.docx", content, swap_case))["word/document.xml"]
+    assert document.count(b'descr="a &quot;RED&quot; CAR" title="cAR"') == 2 and b"<w:t>dry</w:t>" in document
+    assert b"DRIVER</w:t></w:r></w:rubyBase></w:ruby></w:r>" in document
+    assert run(tmp_path, "a.docx", content, identity) == content
+
+
+def test_subscripts_inside_words_of_word(tmp_path):
+    raised = '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>'
+    body = f"<w:p><w:r><w:t>It is H</w:t></w:r><w:r>{raised}<w:t>2</w:t></w:r><w:r><w:t>O</w:t></w:r></w:p>"
+    (tmp_path / "a.docx").write_bytes(docx(body))
+    [text] = texts(tmp_path / "a.docx")
+    translated = insert_tags(strip_tags(text), "Es ist H2O", None)
+    assert [part if isinstance(part, str) else "|" for part in translated] == ["Es ist H", "|", "2", "|", "O"]
+
+
+def test_masters_of_slides(tmp_path):
+    shape = "<p:sp>{}<p:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:txBody></p:sp>"
+    master = f'<p:sldMaster {A} xmlns:p="p">{shape.format("<p:ph/>", "Click here")}{shape.format("", "Confidential")}</p:sldMaster>'
+    content = office("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
+    assert model_texts(tmp_path, "a.pptx", content) == ["Confidential"]
+
+
+def test_cells_and_frames_of_open_document(tmp_path):
+    cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
+    body = (
+        cell.format("", "Open")
+        + cell.format(' table:formula="of:=IF([.A1]=&quot;open&quot;;1;2)"', "2")
+        + cell.format("", "Other")
+    )
+    body += "<text:p>See <draw:frame><svg:title>A car</svg:title><svg:desc>It is red</svg:desc></draw:frame></text:p>"
+    body += "<text:tracked-changes><text:p>Gone</text:p></text:tracked-changes>"
+    members = read_zip(odt(body))
+    members["content.xml"] = members["content.xml"].replace(
+        b"xmlns:fo", b'xmlns:table="x" xmlns:svg="s" xmlns:fo'
+    )
+    members["Object 1/content.xml"] = b'<o xmlns:text="t"><text:p>A category</text:p></o>'
+    members["meta.xml"] = b'<m xmlns:dc="d"><dc:title>My title</dc:title></m>'
+    content = write_zip(members, stored=("mimetype",))
+    assert model_texts(tmp_path, "a.ods", content) == [
+        "Other",
+        "See",
+        "A car",
+        "It is red",
+        "A category",
+        "My title",
+    ]
+    assert copied_reasons(tmp_path, "a.ods", content) == {
+        "named by a formula, list or filter": 1,
+        "tracked deletions": 1,
+    }
+    changed = read_zip(run(tmp_path, "a.ods", content, swap_case))
+    assert b"<svg:title>a CAR</svg:title>" in changed["content.xml"]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
+from uwaga.markup import plain_text
 
 TIME = re.compile(r"[\d:.,]+ --> [^\n]*")
 TAG = re.compile(r"</?i>|<v [^>]*>|\{\\an8\}")
@@ -111,3 +112,47 @@ def test_other_files_are_rejected():
         texts("a.srt", b"just text")
     with pytest.raises(DataError, match="begin with WEBVTT"):
         texts("a.vtt", b"just text")
+
+
+def test_blank_lines_inside_cues_are_kept():
+    document = (
+        b"1\n00:00:01,000 --> 00:00:04,000\nA man sleeps.\n\nTwo dogs run.\n\n\nMore lines here.\n\n"
+        b"2\r\n00:00:05,000 --> 00:00:07,000\n\nThe car is fast.\n\n3\n00:00:08,000 --> 00:00:09,000\n\n"
+    )
+    assert [plain_text(text) for text in texts("a.srt", document)] == [
+        "A man sleeps.",
+        "Two dogs run.",
+        "More lines here.",
+        "The car is fast.",
+    ]
+    assert render("a.srt", document, swap_case) == document.swapcase()
+    assert render("a.srt", document, identity) == document
+
+
+def test_tags_closed_at_each_line_are_one_text():
+    document = (
+        b"1\n00:00:01,000 --> 00:00:03,000\n<i>A man sleeps in the very big house</i>\n"
+        b"<i>and two dogs run around it all day.</i>\n"
+    )
+    [text] = texts("a.srt", document)
+    assert plain_text(text) == "A man sleeps in the very big house and two dogs run around it all day."
+    rendered = render("a.srt", document, swap_case)
+    assert rendered == document.swapcase().replace(b"I>", b"i>")
+
+
+def test_voices_stay_with_their_cues():
+    document = (
+        b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Roger B>We are in New York,\n\n"
+        b"00:02.500 --> 00:03.000\n<v Roger B>and it is nice\n\n"
+        b"00:03.200 --> 00:04.000\n<v.loud Neil>here too</v>\n\n"
+        b"00:04.500 --> 00:05.000\n<v Mary>Yes\n<v Neil>Oh\n"
+    )
+    assert [plain_text(text) for text in texts("a.vtt", document)] == [
+        "We are in New York, and it is nice",
+        "here too",
+        "Yes",
+        "Oh",
+    ]
+    rendered = render("a.vtt", document, swap_case).decode()
+    assert "<v Roger B>wE ARE IN nEW yORK,\n" in rendered and "<v Roger B>AND IT IS NICE\n" in rendered
+    assert "<v.loud Neil>HERE TOO</v>\n" in rendered and "<v Mary>yES\n<v Neil>oH\n" in rendered

@@ -1,11 +1,12 @@
 # ruff: noqa: E501 (documents are shown as they are)
 import pytest
-from document_laws import identity, render, swap_case, texts
+from document_laws import identity, reasons, render, swap_case, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
 from uwaga.errors import DataError
+from uwaga.markup import plain_text
 from uwaga_documents import DocumentOptions
 
 VERSION_1 = """<?xml version="1.0"?>
@@ -102,3 +103,74 @@ def test_branches_with_inline_codes_are_texts():
         '<target>{V, plural, =1 {ONE <x id="1"/> CAR} other {<g id="2">MANY</g> CARS OF <x id="3"/>}} NOW</target>'
     ) in rendered
     assert len(texts("a.xlf", document.encode())) == 3
+
+
+HEAD = (
+    '<xliff version="1.2" xmlns:sdl="s"><file original="a" source-language="en" target-language="en"><body>'
+)
+END = "</body></file></xliff>"
+
+
+def file(*units):
+    return (HEAD + "".join(units) + END).encode()
+
+
+def test_alternative_translations_are_no_targets():
+    unit = '<trans-unit id="1"><source>Up</source><note>n</note><alt-trans><source>U</source><target xml:lang="fr">H</target></alt-trans></trans-unit>'
+    rendered = render("a.xlf", file(unit), swap_case, DocumentOptions(target="de")).decode()
+    assert (
+        '<source>Up</source><target>uP</target><note>n</note><alt-trans><source>U</source><target xml:lang="fr">H</target></alt-trans>'
+        in rendered
+    )
+    assert 'target-language="de"' in rendered
+
+
+SEGMENTS = (
+    '<trans-unit id="u"><source>One. Two. 3</source><seg-source><g id="1"><mrk mtype="seg" mid="1">One.</mrk> '
+    '<mrk mtype="seg" mid="2"><mrk mtype="x-c">Two</mrk>.</mrk></g> <mrk mtype="seg" mid="3">3</mrk></seg-source>{}</trans-unit>'
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "first"),
+    [
+        ("", "oNE."),
+        ("<target/>", "oNE."),
+        ('<target><g id="1"><mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"/></g> <mrk mtype="seg" mid="3"/></target>', "oNE."),
+        ('<target><mrk mtype="seg" mid="1">Eins.</mrk></target>', "Eins."),
+        ('<target state="new"><mrk mtype="seg" mid="1">Eins.</mrk></target>', "oNE."),
+    ],
+)  # fmt: skip
+def test_segments_get_targets(target, first):
+    document = file(SEGMENTS.format(target))
+    assert [plain_text(text) for text in texts("a.sdlxliff", document)] == (
+        ["One."] if first == "oNE." else []
+    ) + ["Two."]
+    rendered = render("a.sdlxliff", document, swap_case, DocumentOptions(target="de")).decode()
+    assert (
+        f'><g id="1"><mrk mtype="seg" mid="1">{first}</mrk> <mrk mtype="seg" mid="2"><mrk mtype="x-c">tWO</mrk>.</mrk></g> <mrk mtype="seg" mid="3">3</mrk></target></trans-unit>'
+        in rendered
+    )
+    assert rendered.count("<target") == 1
+
+
+def test_locked_segments_and_units_are_left():
+    unit = SEGMENTS.format('<sdl:seg-defs><sdl:seg id="1" locked="true"/><sdl:seg id="2"/></sdl:seg-defs>')
+    locked = '<trans-unit id="m" mq:locked="locked"><source>Off</source><target></target></trans-unit>'
+    assert [plain_text(text) for text in texts("a.mqxliff", file(unit, locked))] == ["Two."]
+    assert reasons("a.mqxliff", file(unit, locked)) == {"locked": 2}
+
+
+def test_units_that_are_left_have_reasons():
+    assert reasons("a.xlf", VERSION_1.encode()) == {"marked as untranslated": 2, "already translated": 1}
+    assert reasons("a.xlf", VERSION_2.encode()) == {"already translated": 1}
+
+
+def test_target_language_of_other_translations_is_refused():
+    unit = '<trans-unit id="1"><source>Up</source><target>Haut</target></trans-unit>'
+    document = file(unit).replace(b'target-language="en"', b'target-language="fr-FR"')
+    with pytest.raises(DataError, match="'fr-FR' and has translations; name that language"):
+        render("a.xlf", document, identity, DocumentOptions(target="de"))
+    assert b'"fr-FR"' in render("a.xlf", document, identity, DocumentOptions(target="fr"))
+    rendered = render("a.xlf", document, swap_case, DocumentOptions(target="de", retranslate=True))
+    assert b'target-language="de"' in rendered and b"<target>uP</target>" in rendered

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.formats import read_fragment
 from uwaga.markup.insert_tags import insert_tags
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.results.translation import WordAlignment
@@ -257,3 +258,40 @@ def test_link_probabilities() -> None:
         ((BOLD, "the", END_BOLD, " red dog"), "<b>der</b> rote Hund"),
     ):
         assert raw_text(insert_tags(strip_tags(inline), target, alignment)) == expected
+
+
+def linked(source: str, target: str, *links: tuple[int, int]) -> WordAlignment:
+    return WordAlignment(tuple(word_spans(source)), tuple(word_spans(target)), links)
+
+
+def inserted(html: str, target: str, *links: tuple[int, int]) -> str:
+    [source] = read_fragment(html, "html").inlines
+    stripped = strip_tags(source)
+    return raw_text(insert_tags(stripped, target, linked(stripped.text, target, *links)))
+
+
+@pytest.mark.parametrize(
+    ("html", "target", "links", "expected"),
+    [
+        ("Water is H<sub>2</sub>O.", "Eau : H2O.", [(0, 0), (2, 2)], "Eau : H<sub>2</sub>O."),
+        ("Gas CO<sub>2</sub> is", "CO2 ist Gas", [(0, 2), (1, 0)], "CO<sub>2</sub> ist Gas"),
+        ("CO<sub>2</sub> taxes", "CO2-Steuer", [(0, 0), (1, 0)], "CO<sub>2</sub>-Steuer"),
+        ("CO<sub>2</sub>-free", "sans CO2", [(0, 0)], "sans CO<sub>2</sub>"),
+        ("a<i>b</i>c a<u>b</u>c", "x abc abc", [(0, 1), (1, 2)], "x a<i>b</i>c a<u>b</u>c"),
+        ("<b>x<sup>2</sup></b> grows", "croît x2", [(0, 1), (1, 0)], "croît <b>x<sup>2</sup></b>"),
+        ("is happy<sup>1</sup>.", "est heureux1.", [(0, 0), (1, 1)], "est heureux<sup>1</sup>."),
+        ("the 21<sup>st</sup> one", "der 21. da", [(0, 0), (1, 1), (2, 3)], "der 21<sup></sup>. da"),
+        ("<b>W</b>hen it", "Quand il", [(0, 0), (1, 1)], "<b>Q</b>uand il"),
+        ("very <b>un</b>happy", "très triste", [(0, 0), (1, 1)], "très <b>triste</b>"),
+    ],
+)
+def test_tags_inside_words(html, target, links, expected) -> None:
+    assert inserted(html, target, *links) == expected
+
+
+def test_tags_inside_many_words_take_linear_time() -> None:
+    html = " ".join(["H<sub>2</sub>O"] * 10_000)
+    text = "H2O " * 9_999 + "H2O"
+    start = time.process_time()
+    assert inserted(html, text) == html
+    assert time.process_time() - start < 10

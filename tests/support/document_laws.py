@@ -1,8 +1,9 @@
 """Laws of document formats: only the texts change, and they are read back as they were written."""
 
+from collections import Counter
 from pathlib import Path
 
-from uwaga.markup.units import translatable, trim, write_unit
+from uwaga.markup.units import translatable, trim, untranslated_texts, write_unit
 from uwaga_documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import DocumentSource
@@ -42,20 +43,7 @@ def run(tmp_path: Path, name: str, content: bytes, translate, options=None, form
 
 def texts(path_or_name, content: bytes | None = None, options=None, format=None):
     """Return the texts of a document in order, from a file or from ``content``."""
-    path = Path(path_or_name)
-    document_format = find_format(path, format)
-    options = options or DocumentOptions()
-    if document_format.read is not None:
-        content = path.read_bytes() if content is None else content
-        return _texts(document_format.read(DocumentSource(str(path), content, options)).pieces)
-    with open_document(path) as archive:
-        readers = document_format.members(archive)
-        return [
-            inline
-            for name in archive.members
-            if name in readers
-            for inline in _texts(readers[name](DocumentSource(str(path), archive.read(name), options)).pieces)
-        ]
+    return _texts(pieces(path_or_name, content, options, format))
 
 
 def _texts(pieces):
@@ -66,6 +54,30 @@ def _texts(pieces):
         for inline in unit.inlines
         if translatable(inline)
     ]
+
+
+def pieces(path_or_name, content: bytes | None = None, options=None, format=None):
+    """Return the pieces of a document, from a file or from ``content``."""
+    path = Path(path_or_name)
+    document_format = find_format(path, format)
+    options = options or DocumentOptions()
+    if document_format.read is not None:
+        content = path.read_bytes() if content is None else content
+        return list(document_format.read(DocumentSource(str(path), content, options)).pieces)
+    with open_document(path) as archive:
+        readers = document_format.members(archive)
+        return [
+            piece
+            for name in archive.members
+            if name in readers
+            for piece in readers[name](DocumentSource(str(path), archive.read(name), options)).pieces
+        ]
+
+
+def reasons(path_or_name, content: bytes | None = None, options=None, format=None):
+    """Return the number of texts that are copied, by reason."""
+    copied = untranslated_texts(pieces(path_or_name, content, options, format))
+    return dict(Counter(text.reason for text in copied))
 
 
 def render(name: str, content: bytes, translate, options=None, format=None) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 from xml.parsers import expat
@@ -16,7 +16,7 @@ from xml.parsers import expat
 from uwaga.data.columns import NumberedRow
 from uwaga.errors import DataError, quoted
 from uwaga.files.lines import MAX_LINE_LENGTH, damage_error, open_bytes
-from uwaga.languages.codes import same_language
+from uwaga.languages.codes import SCRIPT_LETTERS, SEPARATOR, base_language
 from uwaga.settings import CorpusSettings
 
 BLOCK_BYTES = 1 << 16  # at most the items of one block are in memory
@@ -128,9 +128,48 @@ class XmlItems(ABC, Generic[Item]):
 
 MARKUP_ELEMENTS = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
 """Elements of a segment that contain native markup of a document instead of text."""
+USUAL_SCRIPTS = {"zh": "hans", "sr": "cyrl", "uz": "latn", "az": "latn", "pa": "guru"}
+"""Scripts of languages that are written in several, if a code does not name one."""
 MAX_LISTED_LANGUAGES = 10  # languages in a message
 MAX_CODE_LENGTH = 64  # characters of a language's code
 MAX_UNIT_LENGTH = 1 << 23  # characters
+
+
+def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> list[str]:
+    """Return the texts whose language is nearest to a requested one, in order.
+
+    A variant in another script is none of that language. Variants of the requested region come before those
+    without a region, and these before those of other regions; only the best kind is returned. If no region is
+    requested, variants of all regions are equal, but those in the usual script are better.
+    """
+    ranked: list[tuple[int, str]] = []
+    script, region = _script_and_region(requested)
+    for language, text in variants:
+        if not language or base_language(language) != base_language(requested):
+            continue
+        variant_script, variant_region = _script_and_region(language)
+        if script and variant_script and script != variant_script:
+            continue
+        rank = 0 if region == variant_region else 1 if not variant_region else 2
+        if not region:
+            rank = int(
+                bool(variant_script)
+                and variant_script != (script or USUAL_SCRIPTS.get(base_language(requested), variant_script))
+            )
+        ranked.append((rank, text))
+    best = min((rank for rank, _ in ranked), default=0)
+    return [text for rank, text in ranked if rank == best]
+
+
+def _script_and_region(code: str) -> tuple[str, str]:
+    """Return the script and region of a code, each empty if unknown; that of Chinese shows its script."""
+    language, *subtags = SEPARATOR.split(code.lower())
+    script = next((subtag for subtag in subtags if len(subtag) == SCRIPT_LETTERS and subtag.isalpha()), "")
+    regions = (subtag for subtag in subtags if len(subtag) == 2 or (len(subtag) == 3 and subtag.isdigit()))
+    region = next((subtag for subtag in regions if subtag != "xx"), "")
+    if base_language(language) == "zh" and not script and region:
+        script = "hant" if region in ("tw", "hk", "mo") else "hans"
+    return script, region
 
 
 def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
@@ -218,10 +257,7 @@ class _Units(XmlItems[NumberedRow]):
 
     def _unit(self) -> None:
         self.count += 1
-        sources, targets = (
-            [text for language, text in self._variants if language and same_language(language, requested)]
-            for requested in self._languages
-        )
+        sources, targets = (nearest_variants(self._variants, requested) for requested in self._languages)
         self._variants = []
         if not sources or not targets:
             self.ready.append((self.count, "missing language"))

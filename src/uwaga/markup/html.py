@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from uwaga.markup.inline import Inline, Tag, check_tag_count, join_parts, plain_text
-from uwaga.markup.units import Fragment, Piece, make_escape, make_writer, text_unit, void_unpaired_tags
+from uwaga.markup.units import (
+    MARKUP,
+    Fragment,
+    Piece,
+    make_escape,
+    make_writer,
+    text_unit,
+    untranslated,
+    void_unpaired_tags,
+)
 from uwaga.markup.xml import ATTRIBUTE, html_attributes
 
 # ruff: noqa: SIM905 (a list of names is easier to read as one text)
@@ -37,6 +46,10 @@ RAW_ELEMENTS = frozenset("script style xmp textarea noembed noframes plaintext".
 """Elements that are never translated and whose content is not markup."""
 UNTRANSLATED_BLOCKS = RAW_ELEMENTS | frozenset("pre template listing".split())
 """Elements between texts that are never translated."""
+SCRIPTS = frozenset(("script", "style"))
+"""Elements whose content readers do not see."""
+ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
+"""Elements of ruby that annotate its base, such as with a pronunciation; they are copied."""
 TEXT_ATTRIBUTES = frozenset("title alt placeholder aria-label aria-description label summary abbr".split())
 """Attributes with text for readers."""
 TEXT_META_NAMES = frozenset(
@@ -120,11 +133,18 @@ class _HtmlReader:
     def pieces(self) -> Iterator[Piece]:
         text, position = self._text, 0
         closing_tags: dict[int, Token] | None = None
+        annotation_ends: dict[int, int] | None = None
         for token in self._tokens():
             if token.start < position:
                 continue
             self._add_words(position, token.start)
             raw, position = text[token.start : token.end], token.end
+            if token.kind == "open" and token.name in ANNOTATIONS:
+                if annotation_ends is None:
+                    annotation_ends = _annotation_ends(self._tokens(token.start))
+                position = annotation_ends.get(token.start, len(text))
+                self._parts.append(Tag("void", text[token.start : position]))
+                continue
             closing_token = token if token.kind == "raw" else None
             if token.kind == "open" and self._starts_untranslated(token):
                 if closing_tags is None:  # tags before the first such element cannot close one
@@ -138,7 +158,7 @@ class _HtmlReader:
                     self._parts.append(Tag("kept", raw, "" if "<" in content else unescape(content)))
                 else:
                     yield from self._block(token.start)
-                    yield raw
+                    yield _untranslated_element(token, raw)
                     self._block_start = position
             elif token.kind == "other" or self._is_inline(token.name):
                 self._add_tag(token, raw)
@@ -166,8 +186,7 @@ class _HtmlReader:
         if start < end:
             raw = self._text[start:end]
             self._raw_words.append(raw)
-            words = unescape(raw)
-            self._parts.append(words if self._message else WHITE_SPACE.sub(" ", words))
+            self._parts.append(unescape(raw))
 
     def _add_tag(self, token: Token, raw: str) -> None:
         check_tag_count(len(self._parts) // 2)
@@ -184,7 +203,13 @@ class _HtmlReader:
         raw = self._text[self._block_start : end]
         if raw:
             write = make_writer(make_escape("".join(self._raw_words), unescape))
-            yield text_unit(raw, match_tags(join_parts(self._parts)), write, self._attribute_pieces)
+            yield text_unit(
+                raw,
+                match_tags(join_parts(self._parts)),
+                write,
+                self._attribute_pieces,
+                None if self._message else WHITE_SPACE,
+            )
         self._parts, self._raw_words, self._attribute_pieces = [], [], {}
 
 
@@ -318,6 +343,31 @@ def _closing_tags(tokens: Iterable[Token], is_relevant: Callable[[Token], bool])
     return closing_tags
 
 
+def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
+    """Return the ends of the annotations of ruby by their starts; most of their closing tags are optional."""
+    ends: dict[int, int] = {}
+    start, name = -1, ""
+    for token in tokens:
+        if start >= 0 and token.kind == "close" and token.name in (name, "ruby", "rtc"):
+            ends[start] = token.end if token.name == name else token.start
+            start = -1
+        elif token.kind == "open" and (token.name in ANNOTATIONS or token.name == "rb"):
+            if start >= 0 and name != "rtc":
+                ends[start] = token.start
+                start = -1
+            if start < 0 and token.name != "rb":
+                start, name = token.start, token.name
+    return ends
+
+
+def _untranslated_element(token: Token, raw: str) -> str:
+    """Return an element that is never translated as a piece."""
+    if token.name in SCRIPTS:
+        return raw
+    reason = "code and forms" if token.name in UNTRANSLATED_BLOCKS else "marked as untranslated"
+    return untranslated(raw, reason, MARKUP.sub("", raw))
+
+
 def match_tags(parts: Sequence[str | Tag]) -> Inline:
     """Return the parts with opening and closing tags that do not pair by name turned into void tags.
 
@@ -352,6 +402,13 @@ def _has_untranslated_attribute(raw: str) -> bool:
     return values.get("translate", "").lower() == "no" or bool(
         UNTRANSLATED_CLASS.search(values.get("class", ""))
     )
+
+
+def tag_pieces(raw: str) -> list[Piece]:
+    """Return the pieces of a tag, none if it has no attribute with text for readers."""
+    token = next(html_tokens(raw), None)
+    pieces = [] if token is None or token.end != len(raw) else list(_tag_pieces(token, raw))
+    return [] if pieces == [raw] else pieces
 
 
 def _tag_pieces(token: Token, raw: str) -> Iterator[Piece]:

@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, join_parts
 from uwaga.markup.strip_tags import Mark, StrippedText, order_marks, tag_tree
+from uwaga.markup.word_parts import divide_words
 from uwaga.markup.word_ranges import LinkedWords, choose_ranges
 from uwaga.markup.words import is_unspaced, word_links
 from uwaga.results.translation import WordAlignment
@@ -23,8 +24,9 @@ def insert_tags(
     """Return the translation with the tags of its source.
 
     A pair of tags is placed around the words aligned with those it encloses in the source; an unpaired tag is
-    placed after the words aligned with the text before it. White space next to a tag stays on its side. Tags
-    around the complete text stay there. The text is that of the translation, except for such white space.
+    placed after the words aligned with the text before it. Tags inside a word stay inside its copy. White
+    space next to a tag stays on its side. Tags around the complete text stay there. The text is that of the
+    translation, except for such white space.
 
     Args:
         stripped: the source and its tags.
@@ -34,8 +36,9 @@ def insert_tags(
     """
     if not stripped.marks:
         return (translation,) if translation else ()
-    sources, targets = word_spans(stripped.text), word_spans(translation)
-    links = word_links(stripped.text, translation, alignment, sources, targets, copied_words)
+    words = word_spans(stripped.text), word_spans(translation)
+    links = word_links(stripped.text, translation, alignment, *words, copied_words)
+    sources, targets, links = divide_words(stripped, translation, *words, links)
     root = tag_tree(stripped.marks)
     choose_ranges(root, stripped.marks, LinkedWords.from_links(sources, links, len(targets)))
     ends = [end for _, end in sources]

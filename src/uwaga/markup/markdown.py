@@ -1,21 +1,35 @@
 """Markdown (CommonMark with tables and strikethrough): paragraphs, headings and cells as texts with tags.
 
-It is parsed with markdown-it-py. Footnotes, formulas between dollar signs and emoji names, which are text in
-CommonMark, are untranslated. Written Markdown is parsed again to verify that it has the same meaning.
+It is parsed with markdown-it-py. Footnotes, formulas between dollar signs, emoji names and the tags of
+templates, which are text in CommonMark, are untranslated; lines of dialects are read first. Written Markdown
+is parsed again to verify that it has the same meaning.
 """
 
 from __future__ import annotations
 
+import html
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from uwaga.errors import MissingExtraError
 from uwaga.markup import Inline, Tag
-from uwaga.markup.html import html_pieces
-from uwaga.markup.inline import join_parts
-from uwaga.markup.units import Fragment, Piece, balance_tags, text_unit
+from uwaga.markup.html import html_pieces, tag_pieces
+from uwaga.markup.inline import join_parts, plain_text
+from uwaga.markup.markdown_dialects import TEMPLATE, read_dialects
+from uwaga.markup.units import (
+    ENTITY,
+    MARKUP,
+    Fragment,
+    Piece,
+    Untranslated,
+    balance_tags,
+    text_unit,
+    translatable,
+    untranslated,
+)
 from uwaga.markup.wrapping import fill
 
 if TYPE_CHECKING:
@@ -54,8 +68,9 @@ class MarkdownParser:
 
     def inline(self, content: str) -> Sequence[Token]:
         """Return the tokens of a block's text."""
-        tokens = self._parser.parseInline(content, self._env)
-        return tokens[0].children or []
+        hidden = _HiddenTemplates(content)
+        tokens = self._parser.parseInline(hidden.text, self._env)
+        return hidden.restore(tokens[0].children or [])
 
     def is_paragraph(self, content: str) -> bool:
         """Return whether a text is exactly one paragraph."""
@@ -66,6 +81,46 @@ class MarkdownParser:
         finally:
             self._parser.enable("inline", True)
         return [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
+
+
+class _HiddenTemplates:
+    """Tags of templates in a text, in place of which the parser sees characters without meaning.
+
+    Otherwise a link such as ``[text]({{< ref "page" >}})`` would not be one.
+    """
+
+    def __init__(self, content: str) -> None:
+        self._templates: list[str] = []
+        can_hide = "{" in content and HIDDEN_START not in content
+        self.text = TEMPLATE.sub(self._hide, content) if can_hide else content
+
+    def _hide(self, match: re.Match[str]) -> str:
+        if len(self._templates) == MAX_HIDDEN:
+            return match[0]
+        self._templates.append(match[0])
+        return f"{HIDDEN_START}{chr(ord(HIDDEN_START) + len(self._templates))}"
+
+    def restore(self, tokens: Sequence[Token]) -> Sequence[Token]:
+        """Return the tokens with the tags of templates, which become tokens of their own in text."""
+        if not self._templates:
+            return tokens
+        restored: list[Token] = []
+        for token in tokens:
+            if token.type == "text":
+                parts = HIDDEN.split(token.content)
+                for index, part in enumerate(parts):
+                    if part:
+                        kind = "untranslated" if index % 2 else "text"
+                        restored.append(token.copy(type=kind, content=self._shown(part)))
+                continue
+            token.content = self._shown(token.content)
+            if "raw" in token.meta:
+                token.meta = {**token.meta, "raw": self._shown(token.meta["raw"])}
+            restored.append(token)
+        return restored
+
+    def _shown(self, text: str) -> str:
+        return HIDDEN.sub(lambda match: self._templates[ord(match[0][1]) - ord(HIDDEN_START) - 1], text)
 
 
 def _with_raw(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
@@ -112,18 +167,20 @@ def _untranslated_rule(state: StateInline, silent: bool) -> bool:
     return True
 
 
-BlockKind = Literal["paragraph", "heading", "cell", "html"]
+BlockKind = Literal["paragraph", "heading", "cell", "html", "title", "code", "template", "unknown"]
 
 
 class TextBlock(NamedTuple):
     """The text of a block.
 
     Attributes:
-        kind: the kind of block; ``html`` is a block of HTML.
+        kind: the kind of block; ``html`` is a block of HTML, and ``code``, ``template`` (a line of tags with
+            words) and ``unknown`` (a text that is not found in its line) are copied.
         start: start offset in the document.
         end: end offset.
         content: the text in Markdown, without prefixes of its lines such as ``> ``.
-        between: the characters between its first two lines, line break included.
+        between: the characters between its first two lines, line break included; for a title, the character
+            that ends it.
         width: the length of its longest line, 0 for a text of one line.
     """
 
@@ -148,6 +205,10 @@ def markdown_pieces(text: str) -> Iterator[Piece]:
         yield text[position : block.start]
         if block.kind == "html":
             yield from html_pieces(text[block.start : block.end])
+        elif block.kind == "unknown" and block.start == block.end:
+            yield Untranslated("", UNTRANSLATED_BLOCKS["unknown"])
+        elif block.kind in UNTRANSLATED_BLOCKS:
+            yield untranslated(text[block.start : block.end], UNTRANSLATED_BLOCKS[block.kind])
         else:
             yield _block_unit(parser, text[block.start : block.end], block)
         position = block.end
@@ -155,15 +216,78 @@ def markdown_pieces(text: str) -> Iterator[Piece]:
 
 
 def _block_unit(parser: MarkdownParser, raw: str, block: TextBlock) -> Piece:
-    return text_unit(raw, _inline(parser, block.content), lambda inline: write_block(parser, block, inline))
+    inline = _inline(parser, block.content)
+    inner = {tag.raw: pieces for tag in inline if isinstance(tag, Tag) and (pieces := _tag_pieces(tag))}
+    return text_unit(raw, inline, lambda inline: write_block(parser, block, inline), inner)
+
+
+def _tag_pieces(tag: Tag) -> list[Piece]:
+    """Return the pieces of a tag with texts: an image, a link with a title, or a tag of HTML; else none."""
+    raw = tag.raw
+    if raw.startswith("<") and "=" in raw:
+        return tag_pieces(raw)
+    if not raw.startswith(("![", "](")):
+        return []
+    pieces: list[Piece] = []
+    label, end = (tag.text, raw[2 + len(tag.text) :]) if raw.startswith("!") else ("", raw)
+    if label and LABEL_MARKUP.search(label):
+        pieces += ["![", untranslated(label, "markup in an alternative text")]
+    elif label:
+        link_end = _link_end(label, end)
+        new_end = link_end if link_end != end else ""  # of an image that is defined by its text
+        end = "" if new_end else end
+
+        def write(inline: Inline) -> str:
+            return LABEL_MARKUP.sub(r"\\\g<0>", plain_text(inline)) + new_end
+
+        pieces += ["![", text_unit(raw[2:] if new_end else label, (label,), write)]
+    elif raw.startswith("!"):
+        pieces.append("![")
+    title = LINK_TITLE.search(end)
+    if title is None:
+        return [*pieces, end] if pieces else []
+    quote, group = (title[0][1], 1) if title[1] is not None else (title[0][1], 2)
+    words = html.unescape(title[group])
+    entity = "&quot;" if quote == '"' else "&#39;"
+
+    def write_title(inline: Inline) -> str:
+        text = plain_text(inline).replace("\\", "\\\\")
+        return ENTITY.sub(lambda match: f"&amp;{match[0][1:]}", text).replace(quote, entity)
+
+    return [
+        *pieces,
+        end[: title.start(group)],
+        text_unit(title[group], (words,), write_title),
+        end[title.end(group) :],
+    ]
 
 
 def text_blocks(parser: MarkdownParser, text: str) -> Iterator[TextBlock]:
-    """Yield the texts of a document, in order, without those whose position is uncertain."""
+    """Yield the texts of a document, in order."""
     lines = LINE.findall(text)  # in Markdown, only LF, CR and CRLF end a line
     starts = [0, *accumulate(map(len, lines))]
-    kind: BlockKind = "paragraph"
+    dialects = read_dialects(lines)
+    others = [TextBlock("title", low, high, text[low:high], end, 0) for low, high, end in dialects.titles]
+    others += [TextBlock("template", low, high, "", "", 0) for low, high in dialects.copied]
+    remaining = deque(sorted(others, key=lambda block: block.start))
     position = 0
+    for block in _common_blocks(parser, "".join(dialects.lines), lines, starts):
+        while remaining and remaining[0].start < block.start:
+            other = remaining.popleft()
+            if other.start >= position:
+                yield other
+                position = other.end
+        yield block
+        position = max(position, block.end)
+    yield from (other for other in remaining if other.start >= position)
+
+
+def _common_blocks(
+    parser: MarkdownParser, text: str, lines: list[str], starts: list[int]
+) -> Iterator[TextBlock]:
+    """Yield the blocks of CommonMark, with their positions in the lines of the document."""
+    kind: BlockKind = "paragraph"
+    position = quotes = 0
     for token in parser.blocks(text):
         if token.type == "heading_open":
             kind = "heading"
@@ -171,17 +295,46 @@ def text_blocks(parser: MarkdownParser, text: str) -> Iterator[TextBlock]:
             kind = "paragraph"
         elif token.type in ("th_open", "td_open"):
             kind = "cell"
-        elif token.type == "html_block" and token.level == 0 and token.map:
+        elif token.type in ("blockquote_open", "blockquote_close"):
+            quotes += token.nesting
+        elif token.type in ("html_block", "fence", "code_block") and token.map:
             first, last = (min(number, len(lines)) for number in token.map)
-            yield TextBlock("html", starts[first], starts[last], "", "", 0)
-            position = starts[last]
+            yield _copied_block(token, max(position, starts[first]), starts[last], quotes > 0)
+            position = max(position, starts[last])
         elif token.type == "inline" and token.map and token.content:
             contents = token.content.split("\n")
-            for number, part in _definitions(contents) if kind == "paragraph" else [(0, contents)]:
+            for number, part in _parts(contents) if kind == "paragraph" else [(0, contents)]:
                 block = _locate(part, token.map[0] + number, kind, lines, starts, position)
                 if block is not None:
                     yield block
                     position = block.end
+                elif translatable((" ".join(part),)):
+                    yield TextBlock("unknown", position, position, "", "", 0)
+
+
+def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlock:
+    """Return a block of HTML, which is read again, or of code."""
+    if token.type != "html_block":
+        return TextBlock("code", min(start, end), end, "", "", 0)
+    if in_quote:  # whose lines begin with a mark
+        has_words = MARKUP.sub("", token.content).strip()
+        return TextBlock("unknown" if has_words else "code", min(start, end), end, "", "", 0)
+    return TextBlock("html", min(start, end), end, "", "", 0)
+
+
+def _parts(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the texts of a paragraph, with the numbers of their first lines.
+
+    The first line of an alert of GitHub, ``[!NOTE]``, is none; in Obsidian a title may follow it.
+    """
+    alert = ALERT.match(lines[0])
+    if alert is None:
+        yield from _definitions(lines)
+        return
+    if title := lines[0][alert.end() :]:
+        yield 0, [title]
+    if lines[1:]:
+        yield 1, lines[1:]
 
 
 def _definitions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -254,6 +407,19 @@ TAG_SPACE = "\x00"
 """Replaces a space inside a tag while lines are filled."""
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 DEFINITION = re.compile(r":[ \t]+(?=\S)")
+ALERT = re.compile(r"\[![A-Za-z]+\][-+]?[ \t]*")
+LABEL_MARKUP = re.compile(r"[\\`*_\[\]<>&~]")
+LINK_TITLE = re.compile(r"""\s(?:"([^"\\\n]*)"|'([^'\\\n]*)')[ \t]*\)\Z""")
+UNTRANSLATED_BLOCKS = {
+    "code": "code and forms",
+    "template": "in the tags of a template",
+    "unknown": "not found in the lines of the document",
+}
+"""Kinds of blocks that are copied, and the reasons."""
+HIDDEN_START = "\ue000"
+"""Precedes the character that stands for a tag of a template."""
+MAX_HIDDEN = 6000
+HIDDEN = re.compile("(\ue000[\ue001-\uf8ff])")
 UNTRANSLATED_PATTERNS = {
     "[": re.compile(r"\A\[\^[^\]\s]{1,100}\]:|\[\^[^\]\s]{1,100}\](?![(\[])"),
     "$": re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*(?<!\s)\$(?!\w)"),
@@ -284,8 +450,10 @@ def _token_part(token: Token) -> str | Tag:
     if token.type == "hardbreak":
         return Tag("void", "\\\n", "\n")
     if token.type == "untranslated":
-        definition = token.content.endswith("]:")
-        return Tag("void", token.content) if definition else Tag("kept", token.content, token.content)
+        is_void = token.content.endswith("]:") or (
+            token.content.startswith("{") and not token.content.startswith("{{ ")
+        )
+        return Tag("void", token.content) if is_void else Tag("kept", token.content, token.content)
     if token.type in ("code_inline", "image"):
         return Tag("kept" if token.type == "code_inline" else "void", token.meta["raw"], token.content)
     if token.type == "html_inline":
@@ -323,6 +491,8 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
             break
     if block.kind == "cell":
         text = re.sub(r"(?<!\\)\|", r"\\|", text)
+    if block.kind == "title" and block.between:
+        return text.replace(block.between, f"&#{ord(block.between)};")
     return text.replace("\n", block.between) if block.between else text
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from uwaga.markup.inline import Inline, Tag, join_parts, paired_tags
+from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, paired_tags
 
 Write = Callable[[Sequence[Inline]], str]
 """Writes the translations of a unit's texts, in order, in the document's format."""
@@ -21,8 +22,36 @@ ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,3
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
+KEPT = "only code and other untranslated words"
+"""The reason why a text of untranslated pieces alone is copied."""
+MARKUP = re.compile(r"<[^<>]*>")
+"""A tag, as far as the words between tags are concerned."""
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that are invalid in XML and HTML."""
+
+
+class Untranslated(str):
+    """A stretch of a document that is copied although readers see its words, with the reason."""
+
+    __slots__ = ("reason",)
+    reason: str
+
+    def __new__(cls, raw: str, reason: str) -> Self:
+        """Build it from the text as it appears in the document."""
+        text = super().__new__(cls, raw)
+        text.reason = reason
+        return text
+
+
+def untranslated(raw: str, reason: str, words: str | None = None) -> str:
+    """Return a copied text, as :class:`Untranslated` if it has a letter.
+
+    Args:
+        raw: the text as it appears in the document.
+        reason: why it is copied.
+        words: the part of it that readers see; None for all.
+    """
+    return Untranslated(raw, reason) if any(map(str.isalpha, raw if words is None else words)) else raw
 
 
 @dataclass(frozen=True)
@@ -34,11 +63,13 @@ class Unit:
         write: returns the replacement for the translated texts.
         raw: the original text, which is copied if no translation differs from its text; None if the
             translation is next to its source, and always written.
+        untranslated: the texts inside it that are copied.
     """
 
     inlines: tuple[Inline, ...]
     write: Write
     raw: str | None = None
+    untranslated: tuple[Untranslated, ...] = ()
 
 
 Piece = str | Unit
@@ -64,6 +95,15 @@ class Fragment:
     def write(self, inlines: Sequence[Inline]) -> str:
         """Return the string with other texts in place of :attr:`inlines`."""
         return "".join(write_pieces(self.pieces, inlines))
+
+
+def untranslated_texts(pieces: Iterable[Piece]) -> Iterator[Untranslated]:
+    """Yield the texts among pieces that are copied."""
+    for piece in pieces:
+        if isinstance(piece, Untranslated):
+            yield piece
+        elif isinstance(piece, Unit):
+            yield from piece.untranslated
 
 
 def write_unit(unit: Unit, inlines: Sequence[Inline]) -> str:
@@ -157,6 +197,7 @@ def text_unit(
     inline: Inline,
     write: Callable[[Inline], str],
     inner: Mapping[str, Sequence[Piece]] | None = None,
+    collapse: re.Pattern[str] | None = None,
 ) -> Piece:
     r"""Build the unit of a text; a text without letters is copied.
 
@@ -169,13 +210,23 @@ def text_unit(
         inline: the text.
         write: writes an inline in the document's format.
         inner: the pieces of tags that contain texts, such as the title of a link, by the raw tag.
+        collapse: white space that counts as one space inside a text.
     """
     layout, lines = _split_lines(inline)
+    if collapse is not None:
+        lines = [
+            tuple(collapse.sub(" ", part) if isinstance(part, str) else part for part in line)
+            for line in lines
+        ]
     inner = inner or {}
     units = [piece for pieces in inner.values() for piece in pieces if isinstance(piece, Unit)]
+    copied = tuple(untranslated_texts(piece for pieces in inner.values() for piece in pieces))
     inlines = (*lines, *(text for unit in units for text in unit.inlines))
     if not inlines:
-        return raw
+        kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
+        return untranslated(raw, KEPT, kept)
+    structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
+    copied += tuple(untranslated_texts(untranslated(part, KEPT, MARKUP.sub("", part)) for part in structures))
 
     def write_lines(translations: Sequence[Inline]) -> str:
         inner_translations = iter(translations[len(lines) :])
@@ -190,7 +241,7 @@ def text_unit(
             )
         )
 
-    return Unit(inlines, write_lines, raw)
+    return Unit(inlines, write_lines, raw, copied)
 
 
 def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from html.entities import name2codepoint
 from typing import Literal, NamedTuple
 
-from uwaga.markup.inline import Inline, Tag, check_tag_count, join_parts
-from uwaga.markup.units import FORBIDDEN, Piece, make_writer
+from uwaga.markup.inline import Inline, Tag, check_tag_count, join_parts, plain_text
+from uwaga.markup.units import FORBIDDEN, Piece, make_writer, text_unit, untranslated
 
 ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
 """The name of an attribute, and its value in double quotes, in single quotes or without quotes."""
@@ -62,6 +62,48 @@ def attributes(tag: str) -> dict[str, str]:
     for name, double, single, bare in ATTRIBUTE.findall(tag):
         values.setdefault(name, double or single or bare)
     return values
+
+
+def with_attribute(tag: str, name: str, value: str) -> str:
+    """Return a tag with another value of an attribute that it has, in double quotes."""
+    for match in ATTRIBUTE.finditer(tag):
+        if match[1] == name and match.lastindex in (2, 3):
+            start, end = match.span(match.lastindex)
+            return f'{tag[: start - 1]}"{escape_attribute(value)}"{tag[end + 1 :]}'
+    return tag
+
+
+def attribute_pieces(tag: str, names: Collection[str], reason: str | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a tag, in which the values of some attributes are texts.
+
+    Args:
+        tag: the raw tag.
+        names: names of the attributes, without prefixes.
+        reason: why they are copied; None if they are translated.
+    """
+    position = 0
+    for match in ATTRIBUTE.finditer(tag):
+        group = match.lastindex
+        if match[1].rpartition(":")[2] not in names or group not in (2, 3):
+            continue
+        value, quote = match[group], '"' if group == 2 else "'"
+        yield tag[position : match.start(group)]
+        if reason is None:
+            yield text_unit(value, (unescape(value),), _AttributeWriter(quote))
+        else:
+            yield untranslated(value, reason, unescape(value))
+        position = match.end(group)
+    yield tag[position:]
+
+
+class _AttributeWriter:
+    """Writes the value of an attribute in these quotes."""
+
+    def __init__(self, quote: str) -> None:
+        self._quote = quote
+
+    def __call__(self, inline: Inline) -> str:
+        return escape_attribute(plain_text(inline), self._quote)
 
 
 def html_attributes(tag: str) -> dict[str, str]:
@@ -132,9 +174,35 @@ def content_pieces(
     yield text[position : len(text) if end is None else end]
 
 
+def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
+    """Yield the pieces of a document in which elements of these names hold text alone."""
+
+    def read(element: Element) -> Iterator[Piece]:
+        raw = element.content(text)
+        yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
+
+    return content_pieces(text, names, read)
+
+
 def find_child(text: str, parent: Element, *names: str) -> Element | None:
     """Return the first outermost element of these names inside a parent, or None."""
     return next(elements(text, names, parent.inner, parent.inner_end), None)
+
+
+def children(text: str, parent: Element) -> Iterator[Element]:
+    """Yield the elements directly inside a parent, in order."""
+    depth = 0
+    first: Token | None = None
+    for token in xml_tokens(text, parent.inner, parent.inner_end):
+        if token.kind == "empty" and not depth:
+            yield Element(token.name, token.start, token.end, token.end, token.end)
+        elif token.kind == "open":
+            first = first if depth else token
+            depth += 1
+        elif token.kind == "close":
+            depth -= 1
+            if not depth and first is not None:
+                yield Element(first.name, first.start, first.end, token.start, token.end)
 
 
 def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Treatment]) -> Inline:

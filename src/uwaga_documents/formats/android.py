@@ -8,7 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
-from uwaga.markup.units import Escape, Fragment, Piece, Unit, make_escape, make_writer, write_pieces
+from uwaga.markup.units import (
+    MARKUP,
+    Escape,
+    Fragment,
+    Piece,
+    Unit,
+    make_escape,
+    make_writer,
+    untranslated,
+    write_pieces,
+)
 from uwaga.markup.xml import (
     Element,
     Token,
@@ -50,7 +60,8 @@ def read(source: DocumentSource) -> Reading:
 def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece]:
     """Return the pieces of a string, an array or a plural."""
     if attributes(element.tag(text)).get("translatable") == "false":
-        return [element.content(text)]
+        raw = element.content(text)
+        return [untranslated(raw, "marked as untranslated", MARKUP.sub("", raw))]
     if element.name == "string":
         return [_string(text, element)]
     if element.name == "plurals" and target is not None:
@@ -64,7 +75,7 @@ def _string(text: str, element: Element) -> Piece:
     raw = element.content(text)
     content = raw.strip()
     if content.startswith(("@", "?")) and " " not in content:
-        return raw  # a reference to another resource
+        return untranslated(raw, "references to other resources")
     start = len(raw) - len(raw.lstrip())
     inline, tags = _read_quoting(_inline(text, element))
     is_data = content.startswith(CDATA) and content.endswith(CDATA_END) and content.count(CDATA) == 1

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from uwaga.errors import DataError, SettingsError, quoted
-from uwaga.markup.units import Piece
+from uwaga.markup.units import Piece, untranslated
 from uwaga_documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.messages import APPLICATION_SYNTAX, message_unit
@@ -40,11 +40,13 @@ def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece
             line = text.count("\n", 0, row[0][0]) + 1
             raise DataError(f"{source.name}: line {line} has {len(row)} cells, the first line {len(names)}")
         for column, (start, end) in enumerate(row):
-            if column in columns:
-                yield text[position:start]
-                raw = text[start:end]
+            raw = text[start:end]
+            yield text[position:start]
+            if column not in columns:
+                yield untranslated(raw, "in other columns")
+            else:
                 yield message_unit(raw, _value(raw), _CellWriter(raw, separator), APPLICATION_SYNTAX)
-                position = end
+            position = end
     yield text[position:]
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup.html import html_pieces
-from uwaga.markup.units import Piece, text_unit
-from uwaga.markup.xml import Element, content_pieces, unescape, write_xml
+from uwaga.markup.xml import text_elements
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reader, Reading
 from uwaga_documents.encodings import html_text, xml_reader
 from uwaga_documents.language import html_in_target
@@ -41,9 +40,9 @@ def members(archive: Archive) -> Mapping[str, Reader]:
         if name.lower().endswith(PAGE_SUFFIXES):
             readers[name] = _page
         elif name.lower().endswith(".ncx"):
-            readers[name] = xml_reader(lambda text: _elements(text, ("text",)))
+            readers[name] = xml_reader(lambda text: text_elements(text, ("text",)))
         elif name.lower().endswith(".opf"):
-            readers[name] = xml_reader(lambda text: _elements(text, ("dc:title", "dc:description")))
+            readers[name] = xml_reader(lambda text: text_elements(text, ("dc:title", "dc:description")))
     return readers
 
 
@@ -53,14 +52,6 @@ def _page(source: DocumentSource) -> Reading:
             f"{source.name}: declares entities, which are never followed; write the text itself instead"
         )
     return read_html(source)
-
-
-def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
-    def read(element: Element) -> Iterator[Piece]:
-        raw = element.content(text)
-        yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
-
-    return content_pieces(text, names, read)
 
 
 EPUB = DocumentFormat("epub", (".epub",), members=members)

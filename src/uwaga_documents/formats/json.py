@@ -12,13 +12,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from uwaga.errors import DataError
-from uwaga.markup.units import Piece
+from uwaga.markup.units import Piece, untranslated
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
     APPLICATION_SYNTAX,
     COMMON_SYNTAX,
+    OTHER_KEYS,
     PLURAL_CATEGORIES,
     KeyChoice,
     KeyPath,
@@ -73,10 +74,11 @@ def read_json(source: DocumentSource) -> Reading:
     described = None if source.options.keys else described
     syntax = DESCRIBED_KEYS[described] if described else APPLICATION_SYNTAX
 
-    def is_translated(value: JsonText) -> bool:
-        return value.selected and (described is None or (value.depth, value.key) == (2, described))
+    def choose(value: JsonText) -> JsonText:
+        is_text = described is None or (value.depth, value.key) == (2, described)
+        return value if is_text else value._replace(selected=False)
 
-    pieces = _pieces(text, source, is_translated, source.options.target, syntax)
+    pieces = _pieces(text, source, choose, source.options.target, syntax)
     return Reading(_root_in_target(text, pieces, source), encoding, mark=mark)
 
 
@@ -99,7 +101,7 @@ def read_arb(source: DocumentSource) -> Reading:
     if source.options.target:
         text = _with_locale(text, source.options.target)
     pieces = _pieces(
-        text, source, lambda value: value.selected and not value.top.startswith("@"), None, COMMON_SYNTAX
+        text, source, lambda value: None if value.top.startswith("@") else value, None, COMMON_SYNTAX
     )
     return Reading(pieces, encoding, mark=mark)
 
@@ -189,16 +191,24 @@ class _Container:
 def _pieces(
     text: str,
     source: DocumentSource,
-    is_translated: Callable[[JsonText], bool],
+    choose: Callable[[JsonText], JsonText | None],
     target: str | None,
     syntax: MessageSyntax,
 ) -> Iterator[Piece]:
-    """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None."""
-    values = ((_stem(value), value) for value in json_texts(text, KeyChoice(source.options.keys).root))
+    """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None.
+
+    Args:
+        text: the document.
+        source: its file.
+        choose: returns a value, selected or not, or None to copy it as what is no text.
+        target: the target language.
+        syntax: the syntax of its messages.
+    """
+    values = map(choose, json_texts(text, KeyChoice(source.options.keys).root))
     groups = (
         (stem is not None, [_member(text, value, category, syntax) for (_, category), value in group])
         for stem, group in groupby(
-            ((stem, value) for stem, value in values if is_translated(value)), lambda pair: pair[0][0]
+            ((_stem(value), value) for value in values if value is not None), lambda pair: pair[0][0]
         )
     )
     yield from member_pieces(text, groups, target)
@@ -206,12 +216,15 @@ def _pieces(
 
 def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
     """Return the common part of the keys of a plural, and the category; (None, "") for other keys."""
-    match = PLURAL.fullmatch(value.key)
+    match = PLURAL.fullmatch(value.key) if value.selected else None
     return (None, "") if match is None else ((value.parent, match[1]), match[2])
 
 
 def _member(text: str, value: JsonText, category: str, syntax: MessageSyntax) -> PluralMember:
     raw = text[value.start : value.end]
+    if not value.selected:
+        copied = untranslated(raw, OTHER_KEYS, str(json.loads(raw)))
+        return PluralMember(category, value.key_start, value.start, value.end, copied)
     ascii_only = raw.isascii() and "\\u" in raw
     piece = message_unit(
         raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only), syntax

@@ -52,4 +52,4 @@ def _pieces(text: str, keys: Sequence[str]) -> Iterator[Piece]:
     yield from markdown_pieces(body)
 
 
-FORMAT = DocumentFormat("markdown", (".md", ".markdown", ".mdown", ".mkd"), read)
+FORMAT = DocumentFormat("markdown", (".md", ".markdown", ".mdown", ".mkd", ".mdx"), read)

@@ -9,8 +9,18 @@ from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
-from uwaga.markup.units import Piece, balance_tags, text_unit
-from uwaga.markup.xml import Element, Token, Treatment, content_pieces, write_xml, xml_inline
+from uwaga.markup.units import MARKUP, Piece, balance_tags, text_unit, untranslated
+from uwaga.markup.xml import (
+    Element,
+    Token,
+    Treatment,
+    content_pieces,
+    text_elements,
+    unescape,
+    write_xml,
+    xml_inline,
+)
+from uwaga_documents.compared import COMPARED, ComparedTexts
 from uwaga_documents.document import DocumentFormat, Reader
 from uwaga_documents.encodings import xml_reader
 from uwaga_documents.runs import MAX_PARAGRAPH_DEPTH
@@ -20,7 +30,14 @@ COPIED = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "o
 PAIRED = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
 BREAK = re.compile(r"<text:(?:line-break|tab)(?![\w-])")
 WHITE_SPACE = re.compile(r"[ \t\r\n]+")
-MEMBERS = ("content.xml", "styles.xml")
+MEMBER = re.compile(r"(?:[^/]+/)?(?:content|styles)\.xml")
+"""The content and styles of the document, and of the charts and formulas in it."""
+DESCRIPTIONS = ("svg:title", "svg:desc")
+"""Alternative texts of frames."""
+INNER_TEXT = re.compile(r"<(?:text:[ph]|svg:title|svg:desc)[\s>]")
+PROPERTIES = ("dc:title", "dc:subject", "dc:description", "meta:keyword")
+FORMULA = re.compile(r"""\stable:(?:formula|condition)="([^"<>]*)\"""")
+FORMULA_STRING = "&quot;"
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
@@ -31,20 +48,39 @@ def members(archive: Archive) -> Mapping[str, Reader]:
         )
     if b"encryption-data" in archive.read("META-INF/manifest.xml"):
         raise DataError(f"{archive.path}: is encrypted; remove the password")
-    return {name: xml_reader(_pieces) for name in MEMBERS if name in archive}
+    readers = {name: xml_reader(_document_pieces) for name in archive.names if MEMBER.fullmatch(name)}
+    if "meta.xml" in archive:
+        readers["meta.xml"] = xml_reader(lambda text: text_elements(text, PROPERTIES))
+    return readers
 
 
-def _pieces(text: str, depth: int = 1) -> Iterator[Piece]:
+def _document_pieces(text: str) -> Iterator[Piece]:
+    formulas = FORMULA.findall(text) if FORMULA_STRING in text else []
+    return _pieces(text, ComparedTexts.of(unescape(value) for value in formulas if FORMULA_STRING in value))
+
+
+def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piece]:
     if depth > MAX_PARAGRAPH_DEPTH:
         raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} paragraphs are inside each other")
 
     def read(element: Element) -> Iterator[Piece]:
-        yield element.content(text) if element.name in COPIED else _block(text, element, depth)
+        raw = element.content(text)
+        if element.name == "text:tracked-changes":
+            yield untranslated(raw, "tracked deletions", MARKUP.sub("", raw))
+        elif element.name in COPIED:
+            yield raw
+        elif element.name in DESCRIPTIONS:
+            yield text_unit(raw, (unescape(raw),), write_xml)
+        else:
+            yield _block(text, element, compared, depth)
 
-    return content_pieces(text, (*BLOCKS, *COPIED), read)
+    return content_pieces(text, (*BLOCKS, *DESCRIPTIONS, *COPIED), read)
 
 
-def _block(text: str, element: Element, depth: int) -> Piece:
+def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> Piece:
+    if compared and compared.holds(unescape(MARKUP.sub("", element.content(text)))):
+        return untranslated(element.content(text), COMPARED)
+
     def treat(token: Token, raw: str) -> Treatment:
         return "pair" if token.name in PAIRED and token.kind == "open" else "void"
 
@@ -55,9 +91,9 @@ def _block(text: str, element: Element, depth: int) -> Piece:
         for part in xml_inline(text, element.inner, element.inner_end, treat)
     )
     inner = {
-        part.raw: list(_pieces(part.raw, depth + 1))
+        part.raw: list(_pieces(part.raw, compared, depth + 1))
         for part in inline
-        if isinstance(part, Tag) and part.kind == "void" and ("<text:p" in part.raw or "<text:h" in part.raw)
+        if isinstance(part, Tag) and part.kind == "void" and INNER_TEXT.search(part.raw)
     }
     return text_unit(element.content(text), balance_tags(inline), write_xml, inner)
 

@@ -1,39 +1,106 @@
-"""Office Open XML: Word (.docx), PowerPoint (.pptx) and Excel (.xlsx)."""
+"""Office Open XML: Word (.docx), PowerPoint (.pptx) and Excel (.xlsx).
+
+Parts are found by the content types that the archive declares, or else by their usual names, and elements by
+their namespaces, whatever prefixes they have.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
-from uwaga.markup.units import Piece, text_unit
-from uwaga.markup.xml import attributes, elements, find_child, unescape, write_xml
+from uwaga.markup.units import MARKUP, Piece, text_unit, untranslated
+from uwaga.markup.xml import (
+    Element,
+    attribute_pieces,
+    attributes,
+    content_pieces,
+    elements,
+    find_child,
+    text_elements,
+    unescape,
+    write_xml,
+)
+from uwaga_documents.compared import COMPARED, ComparedTexts
 from uwaga_documents.document import DocumentFormat, Reader
 from uwaga_documents.encodings import xml_reader
-from uwaga_documents.runs import DRAWING, SHEET, WORD, paragraph, paragraphs
+from uwaga_documents.runs import DRAWING, SHEET, WORD, described_pieces, paragraph, paragraphs
 
 CONTENT_TYPES = "[Content_Types].xml"
 RELATIONS = "_rels/.rels"
+TYPE_TAG = re.compile(r"<(?:\w+:)?(?:Override|Default)\s[^<>]*>")
+NAMESPACE = re.compile(r"""\sxmlns(?::([\w.-]+))?\s*=\s*["']([^"'<>]*)["']""")
+NAMESPACES = {
+    "word": ("wordprocessingml/2006/main", "ooxml/wordprocessingml/main"),
+    "drawing": ("drawingml/2006/main", "ooxml/drawingml/main"),
+    "chart": ("drawingml/2006/chart", "ooxml/drawingml/chart"),
+    "sheet": ("spreadsheetml/2006/main", "ooxml/spreadsheetml/main"),
+    "slide": ("presentationml/2006/main", "ooxml/presentationml/main"),
+    "dc": ("purl.org/dc/elements/1.1/",),
+    "core": ("metadata/core-properties",),
+}
+"""The ends of the addresses of namespaces, in the transitional and the strict form."""
+
+PieceReader = Callable[[str], Iterator[Piece]]
+PartKind = tuple[re.Pattern[str], re.Pattern[str], PieceReader]
+"""The pattern of the content types of parts, that of their usual names, and how to read them."""
 
 
-def find_parts(archive: Archive, pattern: re.Pattern[str], main: str, format_name: str) -> list[str]:
-    """Return the names of the parts with text.
+def _prefix(text: str, namespace: str, default: str) -> str:
+    """Return the prefix of a namespace in a part, with its colon."""
+    for prefix, address in NAMESPACE.findall(text):
+        if address.endswith(NAMESPACES[namespace]):
+            return f"{prefix}:" if prefix else ""
+    return default
+
+
+def find_parts(
+    archive: Archive, kinds: Sequence[PartKind], main: str, format_name: str
+) -> dict[str, PieceReader]:
+    """Return the names of the parts with text, and how to read them.
 
     Args:
         archive: the document.
-        pattern: the pattern of their names.
+        kinds: the kinds of parts.
         main: the prefix of the name of the main part.
         format_name: the format, for messages.
     """
-    names = [name for name in archive.names if pattern.fullmatch(name)]
-    declared = _declared_main(archive)
+    declared_main = _declared_main(archive)
     has_main = any(name.startswith(main) for name in archive.names)
-    if CONTENT_TYPES not in archive or not (has_main or declared.startswith(f"{main.partition('/')[0]}/")):
+    if CONTENT_TYPES not in archive or not (
+        has_main or declared_main.startswith(f"{main.partition('/')[0]}/")
+    ):
         raise DataError(f"{archive.path}: not a {format_name}: the archive lacks {CONTENT_TYPES} or {main}")
-    if declared in archive and declared not in names and pattern.fullmatch(f"{main}.xml"):
-        names.append(declared)
-    return names
+    types = _content_types(archive)
+    parts: dict[str, PieceReader] = {}
+    for name in archive.names:
+        for type_pattern, name_pattern, read in kinds:
+            if type_pattern.search(types.get(name, "")) or name_pattern.fullmatch(name):
+                parts[name] = read
+                break
+    if declared_main in archive and kinds[0][1].fullmatch(f"{main}.xml"):
+        parts.setdefault(declared_main, kinds[0][2])
+    return parts
+
+
+def _content_types(archive: Archive) -> dict[str, str]:
+    """Return the declared content types of the parts."""
+    text = archive.read(CONTENT_TYPES).decode("utf-8", "replace")
+    defaults: dict[str, str] = {}
+    types: dict[str, str] = {}
+    for tag in TYPE_TAG.findall(text):
+        values = attributes(tag)
+        content_type = values.get("ContentType", "")
+        if "PartName" in values:
+            types[values["PartName"].lstrip("/")] = content_type
+        else:
+            defaults[values.get("Extension", "").lower()] = content_type
+    return {
+        name: types.get(name) or defaults.get(name.rpartition(".")[2].lower(), "") for name in archive.names
+    }
 
 
 def _declared_main(archive: Archive) -> str:
@@ -48,97 +115,322 @@ def _declared_main(archive: Archive) -> str:
     return ""
 
 
-WORD_PARTS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
-WORD_DRAWINGS = re.compile(r"word/(?:charts/chart\d+|diagrams/data\d+|diagrams/drawing\d+)\.xml")
+NO_TYPE = re.compile(r"(?!)")
 
 
 def _word_pieces(text: str) -> Iterator[Piece]:
-    return paragraphs(text, WORD)
+    prefix = _prefix(text, "word", "w:")
+    binding = f"<{prefix}dataBinding"
+    if binding in text:
+        text = _without_bindings(text, prefix)
+    return paragraphs(text, WORD if prefix == "w:" else WORD.with_prefix(prefix))
+
+
+def _without_bindings(text: str, prefix: str) -> str:
+    """Return the text without the bindings of content controls to data of the document, which is copied.
+
+    Word would show that data instead of the translation. Properties of the document are translated.
+    """
+    parts: list[str] = []
+    position = 0
+    for element in elements(text, (f"{prefix}dataBinding",)):
+        path = attributes(element.tag(text)).get(f"{prefix}xpath", "")
+        if "coreProperties" not in path and "/ns0:Properties" not in path:
+            parts.append(text[position : element.start])
+            position = element.end
+    return "".join([*parts, text[position:]])
 
 
 def _drawing_pieces(text: str) -> Iterator[Piece]:
-    return paragraphs(text, DRAWING)
+    prefix = _prefix(text, "drawing", "a:")
+    names = DRAWING if prefix == "a:" else DRAWING.with_prefix(prefix)
+    comment = f"{_prefix(text, 'slide', 'p:')}text"
+    if f"<{comment}>" in text:
+        return text_elements(text, (comment,))
+    return paragraphs(text, names)
+
+
+def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a chart: its titles, and the stored names of its categories and series."""
+    drawing, prefix = _prefix(text, "drawing", "a:"), _prefix(text, "chart", "c:")
+    names = DRAWING if drawing == "a:" else DRAWING.with_prefix(drawing)
+    value = f"{prefix}v"
+
+    def read(element: Element) -> Iterator[Piece]:
+        name, raw = element.name, element.content(text)
+        if name == names.paragraph:
+            yield paragraph(text, element, names)
+        elif name == value:
+            words = unescape(raw)
+            if compared is not None and compared.holds(words):
+                yield untranslated(raw, COMPARED)
+            else:
+                yield text_unit(raw, (words,), write_xml)
+        elif name == f"{prefix}externalData":
+            yield untranslated(raw, "in the workbooks of charts", element.tag(text))
+        elif name.startswith(f"{prefix}num"):
+            yield raw
+        else:
+            yield from content_pieces(text, (value,), read, element.inner, element.inner_end)
+
+    held = ("strCache", "multiLvlStrCache", "strLit", "numCache", "numLit", "externalData", "v")
+    chart_names = (names.paragraph, *(f"{prefix}{name}" for name in held))
+    return described_pieces(content_pieces(text, chart_names, read))
+
+
+def _property_pieces(text: str) -> Iterator[Piece]:
+    """Yield the pieces of the properties of a document, such as its title."""
+    dc, core = _prefix(text, "dc", "dc:"), _prefix(text, "core", "cp:")
+    names = [f"{dc}{name}" for name in ("title", "subject", "description")]
+    return text_elements(text, (*names, *(f"{core}{name}" for name in ("keywords", "category"))))
+
+
+def _copied(text: str) -> Iterator[Piece]:
+    """Yield a part without text; its declared languages become the target language."""
+    yield text
+
+
+PROPERTIES: PartKind = (
+    re.compile(r"core-properties\+xml\Z"),
+    re.compile(r"docProps/core\.xml"),
+    _property_pieces,
+)
+WORD_PARTS: Sequence[PartKind] = (
+    (
+        re.compile(
+            r"wordprocessingml\.(?:(?:document|template)\.main|header|footer|footnotes|endnotes|comments)\+xml|"
+            r"ms-word\.(?:document|template)\.macroEnabled"
+        ),
+        re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|comments)\.xml"),
+        _word_pieces,
+    ),
+    (re.compile(r"drawingml\.chart\+xml"), re.compile(r"word/charts/chart\d+\.xml"), _chart_pieces),
+    (
+        re.compile(r"drawingml\.(?:chartshapes|diagramData|diagramDrawing)\+xml"),
+        re.compile(r"word/diagrams/(?:data|drawing)\d+\.xml"),
+        _drawing_pieces,
+    ),
+    (NO_TYPE, re.compile(r"word/styles\.xml"), _copied),
+    PROPERTIES,
+)
 
 
 def word_members(archive: Archive) -> Mapping[str, Reader]:
     """Return the parts of a document that hold text."""
-    readers = dict.fromkeys(
-        find_parts(archive, WORD_PARTS, "word/document", "Word document"), xml_reader(_word_pieces)
-    )
-    if "word/styles.xml" in archive:  # has the language of the text
-        readers["word/styles.xml"] = xml_reader(lambda text: iter([text]))
-    return {
-        **readers,
-        **{name: xml_reader(_drawing_pieces) for name in archive.names if WORD_DRAWINGS.fullmatch(name)},
-    }
+    return _readers(find_parts(archive, WORD_PARTS, "word/document", "Word document"))
+
+
+def _readers(parts: Mapping[str, PieceReader]) -> dict[str, Reader]:
+    return {name: xml_reader(read) for name, read in parts.items()}
 
 
 DOCX = DocumentFormat("docx", (".docx", ".docm", ".dotx"), members=word_members)
 
 
-SLIDE_PARTS = re.compile(
-    r"ppt/(?:slides/slide\d+|notesSlides/notesSlide\d+|charts/chart\d+|diagrams/data\d+|diagrams/drawing\d+)\.xml"
+def _master_pieces(text: str) -> Iterator[Piece]:
+    """Yield the pieces of a master or layout of slides, whose placeholders readers do not see."""
+    shape, placeholder = (f"{_prefix(text, 'slide', 'p:')}{name}" for name in ("sp", "ph"))
+
+    def read(element: Element) -> Iterator[Piece]:
+        content = element.content(text)
+        return iter([content]) if f"<{placeholder}" in content else _drawing_pieces_in(text, content)
+
+    return content_pieces(text, (shape,), read)
+
+
+def _drawing_pieces_in(text: str, content: str) -> Iterator[Piece]:
+    return paragraphs(content, DRAWING.with_prefix(_prefix(text, "drawing", "a:")))
+
+
+SLIDE_PARTS: Sequence[PartKind] = (
+    (
+        re.compile(
+            r"presentationml\.(?:slide|notesSlide|comments)\+xml|ms-powerpoint\.comments\+xml|"
+            r"drawingml\.(?:chartshapes|diagramData|diagramDrawing)\+xml"
+        ),
+        re.compile(
+            r"ppt/(?:slides/slide\d+|notesSlides/notesSlide\d+|comments/\w+|diagrams/(?:data|drawing)\d+)\.xml"
+        ),
+        _drawing_pieces,
+    ),
+    (re.compile(r"drawingml\.chart\+xml"), re.compile(r"ppt/charts/chart\d+\.xml"), _chart_pieces),
+    (
+        re.compile(r"presentationml\.slide(?:Master|Layout)\+xml"),
+        re.compile(r"ppt/slide(?:Masters|Layouts)/\w+\.xml"),
+        _master_pieces,
+    ),
+    PROPERTIES,
 )
 
 
 def presentation_members(archive: Archive) -> Mapping[str, Reader]:
     """Return the parts of a presentation that hold text."""
-    return dict.fromkeys(
-        find_parts(archive, SLIDE_PARTS, "ppt/presentation", "presentation"), xml_reader(_drawing_pieces)
-    )
+    return _readers(find_parts(archive, SLIDE_PARTS, "ppt/presentation", "presentation"))
 
 
 PPTX = DocumentFormat("pptx", (".pptx", ".pptm", ".ppsx"), members=presentation_members)
 
 
-SHEET_PARTS = re.compile(r"xl/sharedStrings\.xml|xl/worksheets/sheet\d+\.xml|xl/comments/?\w*\.xml")
-SHEET_DRAWINGS = re.compile(r"xl/(?:drawings/drawing\d+|charts/chart\d+|diagrams/data\d+)\.xml")
-TABLES = re.compile(r"xl/(?:tables/table\d+|pivotCache/pivotCacheDefinition\d+)\.xml")
-COLUMN_NAME = re.compile(r"""<(?:tableColumn|cacheField)\b[^<>]*?\sname=(?:"([^"<]*)"|'([^'<]*)')""")
-TEXT_HOLDERS = ("si", "is", "text")
+WORKSHEET = re.compile(r"spreadsheetml\.worksheet\+xml"), re.compile(r"xl/worksheets/sheet\d*\.xml")
+STRINGS = (
+    re.compile(r"spreadsheetml\.(?:sharedStrings|comments)\+xml|ms-excel\.threadedcomments\+xml"),
+    re.compile(r"xl/sharedStrings\.xml|xl/comments/?\w*\.xml|xl/threadedComments/\w+\.xml"),
+)
+WORKBOOK = (
+    re.compile(r"spreadsheetml\.(?:sheet|template)\.main\+xml|ms-excel\.(?:sheet|template)\.macroEnabled"),
+    re.compile(r"xl/workbook\.xml"),
+)
+TABLE = (
+    re.compile(r"spreadsheetml\.(?:table|pivotCacheDefinition)\+xml"),
+    re.compile(r"xl/(?:tables/table\d+|pivotCache/pivotCacheDefinition\d+)\.xml"),
+)
+SHEET_DRAWING = (
+    re.compile(r"openxmlformats-officedocument\.drawing\+xml|drawingml\.(?:chartshapes|diagramData)\+xml"),
+    re.compile(r"xl/(?:drawings/drawing\d+|diagrams/data\d+)\.xml"),
+)
+SHEET_CHART = re.compile(r"drawingml\.chart\+xml"), re.compile(r"xl/charts/chart\d+\.xml")
+COLUMN_NAME = re.compile(r"""<(?:\w+:)?(?:tableColumn|cacheField)\b[^<>]*?\sname=(?:"([^"<]*)"|'([^'<]*)')""")
+FORMULA = re.compile(r"<(?:\w+:)?(formula1|formula2|formula|f|definedName)(?:\s[^<>]*)?>([^<]*)<")
+FILTER = re.compile(r"""<(?:\w+:)?(?:filter|customFilter)\s[^<>]*?\bval=(?:"([^"<]*)"|'([^'<]*)')""")
+SHEET_TAG = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
+VALIDATION = re.compile(r"<(?:\w+:)?(?:dataValidation|hyperlink)\s[^<>]*>")
+VALIDATION_TEXTS = frozenset(("promptTitle", "prompt", "errorTitle", "error", "tooltip"))
 
 
 def workbook_members(archive: Archive) -> Mapping[str, Reader]:
     """Return the parts of a workbook with text: cells, comments and drawings.
 
     Names that formulas and tables refer to are copied: those of sheets, and the header cells of tables and
-    pivot tables, which Excel requires to equal the column names.
+    pivot tables, which Excel requires to equal the column names; so are texts that formulas, lists of
+    validations and filters compare with cells.
     """
-    names = find_parts(archive, SHEET_PARTS, "xl/workbook", "workbook")
-    column_names = frozenset(
-        unescape(double or single)
-        for name in archive.names
-        if TABLES.fullmatch(name)
-        for double, single in COLUMN_NAME.findall(archive.read(name).decode("utf-8", "replace"))
-    )
-    strings = xml_reader(lambda text: _strings(text, column_names))
-    read_drawing = xml_reader(_drawing_pieces)
-    drawings = {name: read_drawing for name in archive.names if SHEET_DRAWINGS.fullmatch(name)}
-    return {**dict.fromkeys(names, strings), **drawings}
+    compared = ComparedTexts()
+
+    def read_chart(text: str) -> Iterator[Piece]:
+        return _chart_pieces(text, compared)
+
+    kinds: list[PartKind] = [
+        (*WORKSHEET, partial(_worksheet, compared)),
+        (*STRINGS, partial(_strings, compared)),
+        (*WORKBOOK, _sheet_names),
+        (*TABLE, _copied),
+        (*SHEET_DRAWING, _drawing_pieces),
+        (*SHEET_CHART, read_chart),
+        PROPERTIES,
+    ]
+    parts = find_parts(archive, kinds, "xl/workbook", "workbook")
+    for name, read in list(parts.items()):
+        if read is _copied:
+            del parts[name]
+            for double, single in COLUMN_NAME.findall(archive.read(name).decode("utf-8", "replace")):
+                compared.names.add(unescape(double or single))
+        elif read in (kinds[0][2], _sheet_names):
+            _add_compared(compared, archive.read(name))
+    return _readers(parts)
 
 
-def _strings(text: str, column_names: frozenset[str]) -> Iterator[Piece]:
+def _add_compared(compared: ComparedTexts, content: bytes) -> None:
+    """Add the texts that the formulas, lists and filters of a sheet compare with its cells."""
+    if b"<f" not in content and b":f" not in content and b"ormula" not in content:
+        return
+    text = content.decode("utf-8", "replace")
+    for kind, formula in FORMULA.findall(text):
+        if '"' in formula or "&" in formula:
+            compared.add_formula(unescape(formula), kind == "formula1")
+    for double, single in FILTER.findall(text):
+        compared.add(unescape(double or single))
+
+
+def _sheet_names(text: str) -> Iterator[Piece]:
     position = 0
-    if "<si" not in text and "<is" not in text and "<text" not in text:
+    for match in SHEET_TAG.finditer(text):
+        yield text[position : match.start()]
+        yield from attribute_pieces(match[0], ("name",), "names of sheets")
+        position = match.end()
+    yield text[position:]
+
+
+def _worksheet(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+    """Yield the pieces of a sheet: texts of cells, and what its validations say."""
+    for piece in _cells(compared, text):
+        position = 0
+        if type(piece) is str and ("rompt" in piece or "rror" in piece or "tooltip" in piece):
+            for match in VALIDATION.finditer(piece):
+                yield piece[position : match.start()]
+                yield from attribute_pieces(match[0], VALIDATION_TEXTS)
+                position = match.end()
+            yield piece[position:]
+        else:
+            yield piece
+
+
+def _cells(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+    """Yield the pieces of a sheet, in which the results of formulas, headers and footers are copied."""
+    prefix = _prefix(text, "sheet", "")
+    results = 't="str"' in text
+    has_heads = f"<{prefix}headerFooter" in text
+    if not results and not has_heads and f"<{prefix}is" not in text and "formula1" not in text:
         yield text
         return
-    for element in elements(text, TEXT_HOLDERS):
-        text_element = find_child(text, element, "t")
-        if text_element is None or (
-            unescape(text_element.content(text)) in column_names and "<r>" not in element.content(text)
-        ):
-            continue
-        is_plain = "<r>" not in element.content(text) and "<r " not in element.content(text)
-        start, end = (
-            (text_element.inner, text_element.inner_end) if is_plain else (element.inner, element.inner_end)
-        )
-        yield text[position:start]
-        if is_plain:
-            yield text_unit(text_element.content(text), (unescape(text_element.content(text)),), write_xml)
+    names = [f"{prefix}{name}" for name in ("is", "headerFooter", "formula1", *(("c",) if results else ()))]
+
+    def read(element: Element) -> Iterator[Piece]:
+        content = element.content(text)
+        name = element.name.removeprefix(prefix)
+        if name == "is":
+            yield from _cell_text(compared, text, element, prefix)
+        elif name == "c" and f"<{prefix}is" in content:
+            yield from content_pieces(text, (f"{prefix}is",), read, element.inner, element.inner_end)
+        elif name == "c" and 't="str"' not in element.tag(text):
+            yield content
+        elif name == "c":
+            value = find_child(text, element, f"{prefix}v")
+            yield untranslated(content, "results of formulas", value.content(text) if value else "")
+        elif name == "headerFooter":
+            yield untranslated(content, "headers and footers of sheets", _head_words(content))
         else:
-            yield paragraph(text, element, SHEET)
-        position = end
-    yield text[position:]
+            yield untranslated(content, COMPARED, content if content.startswith(('"', "&quot;")) else "")
+
+    yield from content_pieces(text, names, read)
+
+
+def _head_words(content: str) -> str:
+    """Return the words of headers and footers, without their codes such as ``&amp;P``."""
+    return re.sub(r"&amp;(?:\"[^\"&]*\"|&quot;[^&]*&quot;|[A-Za-z])", "", MARKUP.sub(" ", content))
+
+
+def _strings(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+    """Yield the pieces of a list of strings, or of comments."""
+    prefix = _prefix(text, "sheet", "")
+
+    def read(element: Element) -> Iterator[Piece]:
+        return _cell_text(compared, text, element, prefix)
+
+    yield from content_pieces(text, (f"{prefix}si", f"{prefix}text"), read)
+
+
+def _cell_text(compared: ComparedTexts, text: str, element: Element, prefix: str) -> Iterator[Piece]:
+    raw = element.content(text)
+    names = SHEET.with_prefix(prefix) if prefix else SHEET
+    first = find_child(text, element, names.text)
+    if first is None:
+        yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
+        return
+    is_plain = f"<{names.run}>" not in raw and f"<{names.run} " not in raw
+    words = unescape(first.content(text))
+    if not is_plain:
+        texts = elements(text, (names.text,), element.inner, element.inner_end)
+        words = "".join(unescape(run.content(text)) for run in texts)
+    if words in compared.names:
+        yield untranslated(raw, "names of columns", words)
+    elif compared.holds(words):
+        yield untranslated(raw, COMPARED, words)
+    elif is_plain:
+        yield text[element.inner : first.inner]
+        yield text_unit(first.content(text), (words,), write_xml)
+        yield text[first.inner_end : element.inner_end]
+    else:
+        yield paragraph(text, element._replace(name=names.paragraph), names)
 
 
 XLSX = DocumentFormat("xlsx", (".xlsx", ".xlsm", ".xltx"), members=workbook_members)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
-from uwaga.markup.units import Fragment, Piece, Unit, write_pieces
+from uwaga.markup.units import Fragment, Piece, Unit, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
 from uwaga_documents.language import written_code
@@ -235,7 +235,7 @@ def _unescape(raw: str) -> str:
 def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     raw = entry.raw()
     if entry.is_translated and not retranslate:
-        return raw
+        return untranslated(raw, "already translated", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
     pieces = [message_unit(entry.texts[name], entry.texts[name], str, entry.syntax) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,6 +31,10 @@ VTT_TIMES = re.compile(
     r"[ \t]*(?:(\d{1,9}):)?(\d{2}):(\d{2})\.(\d{3})[ \t]+-->[ \t]+(?:(\d{1,9}):)?(\d{2}):(\d{2})\.(\d{3})"
 )
 TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
+VOICE = re.compile(r"<v(?:[.\s]([^<>\r\n]*))?>|</v>")
+"""The tag of who speaks, which usually has no closing tag."""
+REOPENED = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
+"""A tag that is closed at the end of a line and opened again in the next."""
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 SENTENCE_END = frozenset(".!?…:;♪♫。！？」])")
 CLOSING_PUNCTUATION = "\"'”’»)]"
@@ -45,12 +49,13 @@ AFTER_CLAUSE = re.compile(r"[,;:.!?…][\"'”’»)]*+(?= )")
 
 
 class Cue(NamedTuple):
-    """A cue: the span of its text, and its times in milliseconds."""
+    """A cue, or a part of one: the span of its text, its times in milliseconds, and who speaks in WebVTT."""
 
     start: int
     end: int
     begins: int
     ends: int
+    voice: str = ""
 
 
 def read_srt(source: DocumentSource) -> Reading:
@@ -67,36 +72,51 @@ def read_vtt(source: DocumentSource) -> Reading:
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     if not text.startswith("WEBVTT"):
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
-    cues = _cues(text, VTT_TIMES, numbered=False)
+    cues = _voices(text, _cues(text, VTT_TIMES, numbered=False))
     return Reading(_pieces(text, _with_text(text, cues), escaped=True), encoding, mark=mark)
 
 
 def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]:
-    """Yield the cues of a file; the text of one ends at a blank line, or before the next cue.
+    """Yield the cues of a file.
+
+    In WebVTT the text of a cue ends at a blank line. In SubRip it ends before the next cue; each of its
+    paragraphs is yielded as a cue.
 
     Args:
         text: the file.
         times: the pattern of a line with times.
-        numbered: whether a line with a number precedes that line.
+        numbered: whether a line with a number precedes that line, as in SubRip.
     """
     times_of_cue: tuple[int, int] | None = None
-    start = end = previous_end = 0  # of the text; where it ends without its last line
-    last_is_number = False  # whether its last line is a number
+    lines: list[tuple[int, int]] = []  # of the paragraph
     for line in LINE.finditer(text):
         match = times.match(line[1])
-        if times_of_cue is not None and (match or not line[1].strip(" \t")):
-            yield Cue(start, previous_end if match and numbered and last_is_number else end, *times_of_cue)
-            times_of_cue = None
+        is_blank = not line[1].strip(" \t")
+        if match and numbered and lines and text[slice(*lines[-1])].strip(" \t").isdecimal():
+            lines.pop()
+        if times_of_cue is not None and lines and (match or is_blank):
+            yield Cue(lines[0][0], lines[-1][1], *times_of_cue)
+        if match or is_blank:
+            lines = []
         if match:
             parts = [int(part or 0) for part in match.groups()]
             times_of_cue = _milliseconds(parts[:4]), _milliseconds(parts[4:])
-            start = end = previous_end = line.end()
-            last_is_number = False
-        elif times_of_cue is not None:
-            previous_end, end = end, line.end(1)
-            last_is_number = line[1].strip(" \t").isdecimal()
-    if times_of_cue is not None:
-        yield Cue(start, end, *times_of_cue)
+        elif is_blank and not numbered:
+            times_of_cue = None
+        elif not is_blank and times_of_cue is not None:
+            lines.append(line.span(1))
+    if times_of_cue is not None and lines:
+        yield Cue(lines[0][0], lines[-1][1], *times_of_cue)
+
+
+def _voices(text: str, cues: Iterable[Cue]) -> Iterator[Cue]:
+    """Yield the parts of cues between the tags that name who speaks."""
+    for cue in cues:
+        start, voice = cue.start, ""
+        for tag in VOICE.finditer(text, cue.start, cue.end):
+            yield cue._replace(start=start, end=tag.start(), voice=voice)
+            start, voice = tag.end(), tag[1] or ""
+        yield cue._replace(start=start, voice=voice)
 
 
 def _milliseconds(parts: list[int]) -> int:
@@ -104,8 +124,15 @@ def _milliseconds(parts: list[int]) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
 
 
-def _with_text(text: str, cues: Iterator[Cue] | Sequence[Cue]) -> list[Cue]:
-    return [cue for cue in cues if text[cue.start : cue.end].strip()]
+def _with_text(text: str, cues: Iterable[Cue]) -> list[Cue]:
+    """Return the cues with text, without white space around it."""
+    trimmed: list[Cue] = []
+    for cue in cues:
+        words = text[cue.start : cue.end]
+        if words.strip():
+            start = cue.start + len(words) - len(words.lstrip())
+            trimmed.append(cue._replace(start=start, end=start + len(words.strip())))
+    return trimmed
 
 
 def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
@@ -133,7 +160,10 @@ def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
         words = text[cue.start : cue.end]
         has_speaker = bool(SPEAKER.match(words))
         if group and (
-            has_speaker or len(group) >= MAX_SENTENCE_CUES or cue.begins - group[-1].ends > MAX_GAP
+            has_speaker
+            or len(group) >= MAX_SENTENCE_CUES
+            or cue.begins - group[-1].ends > MAX_GAP
+            or cue.voice != group[-1].voice
         ):
             yield group
             group = []
@@ -169,7 +199,9 @@ def _speaker_pieces(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
 
 def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
     raw = text[group[0].start : group[-1].end]
-    inlines = [_read(text[cue.start : cue.end], escaped) for cue in group]
+    raws = [text[cue.start : cue.end] for cue in group]
+    reopens = any(map(REOPENED.search, raws))
+    inlines = [_read(REOPENED.sub(r"\2", raw_cue), escaped) for raw_cue in raws]
     inline = balance_tags(_join_cues(inlines))
     _, core, _ = trim(inline)
     if not translatable(core):
@@ -183,7 +215,7 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
     def write(translated: Sequence[Inline]) -> str:
         parts = _divide(translated[0], shares)
         written = [
-            _write_lines(part, len(cue_ends) + 1, line_end, escaped)
+            _write_lines(part, len(cue_ends) + 1, line_end, escaped, reopens)
             for part, cue_ends in zip(parts, line_ends, strict=True)
         ]
         return "".join(cue_text + gap for cue_text, gap in zip(written, [*between, ""], strict=True))
@@ -294,8 +326,16 @@ def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
     return [trim(join_parts(part))[1] for part in parts]
 
 
-def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool) -> str:
-    """Write the text of a cue in lines of about equal length."""
+def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reopens: bool) -> str:
+    """Write the text of a cue in lines of about equal length.
+
+    Args:
+        inline: the text.
+        count: the number of lines.
+        line_end: the end of a line.
+        escaped: whether ``&amp;`` stands for ``&``.
+        reopens: whether tags are closed at the end of each line.
+    """
     text = "".join(part for part in inline if isinstance(part, str))
     rows = max(count, min(2, -(-len(text) // LINE_WIDTH)))
     lines = balance(text, rows) if len(text) > LINE_WIDTH / 2 or count > 1 else [text]
@@ -305,13 +345,22 @@ def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool) -> st
         position = text.find(row, position) + len(row)
         cuts.add(position)
     written: list[str] = []
+    pairs = paired_tags(inline)
+    open_tags: list[tuple[str, str]] = []
     position = 0
-    for part in inline:
+    for number, part in enumerate(inline):
         if isinstance(part, Tag):
+            if number in pairs:
+                end = inline[pairs[number]]
+                open_tags.append((part.raw, end.raw if isinstance(end, Tag) else ""))
+            elif part.kind == "close" and open_tags:
+                open_tags.pop()
             written.append(part.raw)
             continue
         for index, character in enumerate(part, start=position):
-            written.append(line_end if index in cuts else "")
+            if index in cuts:
+                tags = open_tags if reopens else []
+                written += [*(end for _, end in reversed(tags)), line_end, *(start for start, _ in tags)]
             if index not in cuts or character != " ":
                 written.append(_write((character,), escaped))
         position += len(part)

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from uwaga.errors import DataError
+from uwaga.errors import DataError, quoted
+from uwaga.languages.codes import base_language
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.icu import find_messages
 from uwaga.markup.inline import join_parts
-from uwaga.markup.units import Piece, Unit, peel, translatable
+from uwaga.markup.units import (
+    KEPT,
+    MARKUP,
+    Piece,
+    Unit,
+    Untranslated,
+    peel,
+    text_unit,
+    translatable,
+    untranslated,
+)
 from uwaga.markup.xml import (
     Element,
     Token,
     Treatment,
     attributes,
+    children,
     elements,
     escape_attribute,
-    find_child,
+    with_attribute,
     write_xml,
     xml_inline,
     xml_tokens,
 )
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
+from uwaga_documents.language import written_code
 from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
-PAIRED = frozenset(("g", "mrk", "pc"))
 SYNTAX = MessageSyntax(accelerators=True)
+PAIRED = frozenset(("g", "mrk", "pc"))
+LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
+"""An attribute of Trados or memoQ that locks a segment."""
+SEGMENT_TAG = re.compile(r"<sdl:seg\s[^<>]*>")
 UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
 """States of targets that are not yet translated."""
 
@@ -50,6 +67,7 @@ class _XliffUnits:
         self._text, self._prefix, self._is_version_2 = text, prefix, is_version_2
         self._options = source.options
         self._unit = f"{prefix}{'unit' if is_version_2 else 'trans-unit'}"
+        self._other_language = ""
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the file, in order."""
@@ -58,119 +76,212 @@ class _XliffUnits:
             self._unit,
             *(f"{self._prefix}{name}" for name in ("xliff", "file", "group", "body", "unit")),
         }
-        untranslated: list[str] = []
+        untranslated_elements: list[str] = []
         skip_to = 0
         for token in xml_tokens(text):
             if token.start < skip_to or token.name not in names:
                 continue
             if token.kind == "close":
-                untranslated = (
-                    untranslated[:-1] if untranslated and untranslated[-1] == token.name else untranslated
-                )
+                if untranslated_elements and untranslated_elements[-1] == token.name:
+                    untranslated_elements.pop()
                 continue
             tag = text[token.start : token.end]
             is_untranslated = attributes(tag).get("translate") == "no"
             if token.name == self._unit and token.kind == "open":
                 unit = next(elements(text, (self._unit,), token.start))
                 skip_to = unit.end
-                if not is_untranslated and not untranslated:
-                    yield text[position : unit.inner]
-                    yield from self._unit_pieces(unit)
-                    position = unit.inner_end
+                yield text[position : unit.inner]
+                yield from self._unit_pieces(unit, is_untranslated or bool(untranslated_elements))
+                position = unit.inner_end
             elif token.kind == "open":
-                if untranslated or is_untranslated:
-                    untranslated.append(token.name)
+                if untranslated_elements or is_untranslated:
+                    untranslated_elements.append(token.name)
                 yield text[position : token.start]
                 yield self._with_language(token, tag)
                 position = token.end
         yield text[position:]
 
     def _with_language(self, token: Token, tag: str) -> str:
-        """Add the target language to the tag that declares the languages, if it lacks one."""
-        name = "trgLang" if self._is_version_2 else "target-language"
+        """Write the target language in the tag that declares the languages."""
+        name, source_name = (
+            ("trgLang", "srcLang") if self._is_version_2 else ("target-language", "source-language")
+        )
         declares_languages = token.name == f"{self._prefix}{'xliff' if self._is_version_2 else 'file'}"
-        if not declares_languages or self._options.target is None or name in attributes(tag):
+        target = self._options.target
+        if not declares_languages or target is None:
             return tag
-        return f'{tag[:-1]} {name}="{escape_attribute(self._options.target)}">'
+        declared = attributes(tag)
+        self._other_language = ""
+        written = written_code(target, "-")
+        if name not in declared:
+            return f'{tag[:-1]} {name}="{escape_attribute(written)}">'
+        if base_language(declared[name]) == base_language(target):
+            return tag
+        if base_language(declared[name]) != base_language(declared.get(source_name, "")):
+            self._other_language = declared[name]
+        return with_attribute(tag, name, written)
 
-    def _unit_pieces(self, unit: Element) -> Iterator[Piece]:
+    def _unit_pieces(self, unit: Element, is_untranslated: bool) -> Iterator[Piece]:
         """Yield the pieces of a unit, in version 2 those of its segments."""
         text = self._text
         if not self._is_version_2:
-            yield from self._segment_pieces(unit, unit.tag(text))
+            yield from self._segment_pieces(unit, unit.tag(text), is_untranslated)
             return
         position = unit.inner
-        for segment in elements(text, (f"{self._prefix}segment",), unit.inner, unit.inner_end):
-            yield text[position : segment.start]
-            yield from self._segment_pieces(segment, segment.tag(text), with_tag=True)
-            position = segment.inner_end
+        for segment in children(text, unit):
+            if segment.name == f"{self._prefix}segment":
+                yield text[position : segment.start]
+                tag = segment.tag(text)
+                yield _translated_state(tag) if self._reason(segment, tag, is_untranslated) is None else tag
+                yield from self._segment_pieces(segment, tag, is_untranslated)
+                position = segment.inner_end
         yield text[position : unit.inner_end]
 
-    def _segment_pieces(self, segment: Element, tag: str, with_tag: bool = False) -> Iterator[Piece]:
-        text, prefix = self._text, self._prefix
-        raw = text[segment.start if with_tag else segment.inner : segment.inner_end]
-        source = find_child(text, segment, f"{prefix}source")
-        target = find_child(text, segment, f"{prefix}target")
-        state = attributes(target.tag(text) if target and not with_tag else tag).get("state", "")
-        is_translated = (
-            target is not None and target.content(text).strip() and state not in UNTRANSLATED_STATES - {""}
-        )
-        if source is None or (is_translated and not self._options.retranslate):
+    def _child(self, parent: Element, name: str) -> Element | None:
+        named = (child for child in children(self._text, parent) if child.name == f"{self._prefix}{name}")
+        return next(named, None)
+
+    def _reason(self, segment: Element, tag: str, is_untranslated: bool) -> str | None:
+        """Return why a segment is not translated, None if it is."""
+        text, target = self._text, self._child(segment, "target")
+        if is_untranslated:
+            return "marked as untranslated"
+        if LOCKED.search(tag):
+            return "locked"
+        if target is None or not _has_words(target.content(text)) or self._options.retranslate:
+            return None
+        state = attributes(tag if self._is_version_2 else target.tag(text)).get("state", "")
+        return None if state in UNTRANSLATED_STATES - {""} else "already translated"
+
+    def _segment_pieces(self, segment: Element, tag: str, is_untranslated: bool) -> Iterator[Piece]:
+        """Yield the pieces of the content of a segment of version 2, or of a unit of version 1."""
+        text, raw = self._text, self._text[segment.inner : segment.inner_end]
+        source, target = self._child(segment, "source"), self._child(segment, "target")
+        seg_source = None if self._is_version_2 else self._child(segment, "seg-source")
+        parts = list(_segments(text, seg_source, self._prefix)) if seg_source is not None else []
+        if source is None:
             yield raw
             return
-        before, core, after = peel(_inline(text, source, prefix))
-        if not translatable(core):
-            yield raw
+        reason = self._reason(segment, tag, is_untranslated)
+        old_parts = list(_segments(text, target, self._prefix)) if target is not None else []
+        if reason is not None and not (reason == "already translated" and parts and old_parts):
+            if reason == "already translated":
+                self._check_language()
+            yield untranslated(raw, reason, MARKUP.sub("", source.content(text)))
             return
-        write = _TargetWriter(text, prefix, segment, source, target, with_tag, before, after)
-        if any(isinstance(part, Tag) for part in core) and not any(find_messages(plain_text(core))):
-            yield Unit((core,), lambda translations: write(translations[0]))
-            return
-        message = inline_message_unit(raw, core, write, SYNTAX)
-        yield message if isinstance(message, str) else Unit(message.inlines, message.write)
-
-
-class _TargetWriter:
-    """Writes a segment with its target."""
-
-    def __init__(
-        self,
-        text: str,
-        prefix: str,
-        segment: Element,
-        source: Element,
-        target: Element | None,
-        with_tag: bool,
-        before: Inline,
-        after: Inline,
-    ) -> None:
-        self._text, self._prefix, self._segment = text, prefix, segment
-        self._source, self._target, self._with_tag = source, target, with_tag
-        self._outer_parts = before, after
-
-    def __call__(self, inline: Inline) -> str:
-        text, segment, source, target = self._text, self._segment, self._source, self._target
-        body = write_xml(join_parts((*self._outer_parts[0], *inline, *self._outer_parts[1])))
-        prefix = _translated_state(segment.tag(text)) if self._with_tag else ""
         name = f"{self._prefix}target"
         if target is not None:
-            tag = _translated_state(target.tag(text)).removesuffix("/>").removesuffix(">").rstrip() + ">"
-            return (
-                prefix
-                + text[segment.inner : target.start]
-                + f"{tag}{body}</{name}>"
-                + text[target.end : segment.inner_end]
+            start = text[segment.inner : target.start] + _open_tag(_translated_state(target.tag(text)))
+            end = f"</{name}>{text[target.end : segment.inner_end]}"
+        else:
+            last = seg_source.end if seg_source is not None else source.end
+            space = text[segment.inner : source.start]
+            start = f"{text[segment.inner : last]}{space[len(space.rstrip()) :]}<{name}>"
+            end = f"</{name}>{text[last : segment.inner_end]}"
+        if seg_source is None or not parts:
+            piece = self._text_piece(source)
+            if isinstance(piece, str):
+                yield untranslated(raw, KEPT) if isinstance(piece, Untranslated) else raw
+            else:
+                yield Unit(piece.inlines, lambda inlines: f"{start}{piece.write(inlines)}{end}")
+            return
+        if not any(_has_words(part.content(text)) for part in parts):
+            yield raw
+            return
+        yield start
+        yield from self._part_pieces(segment, seg_source, parts, target, old_parts, reason)
+        yield end
+
+    def _part_pieces(
+        self,
+        unit: Element,
+        seg_source: Element,
+        parts: Sequence[Element],
+        target: Element | None,
+        old_parts: Sequence[Element],
+        reason: str | None,
+    ) -> Iterator[Piece]:
+        """Yield the content of a target in segments, which are ``mrk`` elements with the same ``mid``."""
+        text = self._text
+        sources = {_mid(text, part): part for part in parts}
+        old = {_mid(text, part): part for part in old_parts}
+        tags = SEGMENT_TAG.findall(unit.content(text))
+        locked = {attributes(tag).get("id", "") for tag in tags if LOCKED.search(tag)}
+        outer, template = seg_source, parts
+        if target is not None and old.keys() == sources.keys():
+            outer, template = target, old_parts
+        position = outer.inner
+        for part in template:
+            mid = _mid(text, part)
+            yield text[position : part.start] + _open_tag(part.tag(text))
+            content = old[mid].content(text) if mid in old else ""
+            words = MARKUP.sub("", sources[mid].content(text))
+            if mid in locked:
+                yield untranslated(content, "locked", words)
+            elif reason is not None and _has_words(content):
+                self._check_language()
+                yield untranslated(content, reason, words)
+            else:
+                yield self._text_piece(sources[mid])
+            yield f"</{part.name}>"
+            position = part.end
+        yield text[position : outer.inner_end]
+
+    def _check_language(self) -> None:
+        if self._other_language:
+            raise DataError(
+                f"declares the target language {quoted(self._other_language)} and has translations; name "
+                "that language with --to, or replace all translations with --retranslate"
             )
-        seg_source = find_child(text, segment, f"{self._prefix}seg-source")
-        end = seg_source.end if seg_source is not None else source.end
-        space = text[segment.inner : source.start]
-        space = space[len(space.rstrip()) :]
-        return (
-            prefix
-            + text[segment.inner : end]
-            + f"{space}<{name}>{body}</{name}>"
-            + text[end : segment.inner_end]
-        )
+
+    def _text_piece(self, source: Element) -> Piece:
+        """Return the content of a target as a piece, from that of its source."""
+        raw = source.content(self._text)
+        before, core, after = peel(_inline(self._text, source, self._prefix))
+        if not translatable(core):
+            return text_unit(raw, core, write_xml)
+
+        def write(inline: Inline) -> str:
+            return write_xml(join_parts((*before, *inline, *after)))
+
+        if any(isinstance(part, Tag) for part in core) and not any(find_messages(plain_text(core))):
+            return Unit((core,), lambda inlines: write(inlines[0]))
+        message = inline_message_unit(raw, core, write, SYNTAX)
+        return message if isinstance(message, str) else replace(message, raw=None)
+
+
+def _has_words(content: str) -> bool:
+    return bool(MARKUP.sub("", content).strip())
+
+
+def _mid(text: str, part: Element) -> str:
+    return attributes(part.tag(text)).get("mid", "")
+
+
+def _open_tag(tag: str) -> str:
+    """Return the tag of an element that may have been empty."""
+    return tag.removesuffix("/>").removesuffix(">").rstrip() + ">"
+
+
+def _segments(text: str, element: Element, prefix: str) -> Iterator[Element]:
+    """Yield the segments of a source or target: its outermost ``mrk`` elements with the type ``seg``."""
+    depth = 0
+    first: Token | None = None
+    for token in xml_tokens(text, element.inner, element.inner_end):
+        if token.name != f"{prefix}mrk":
+            continue
+        if first is None:
+            if attributes(text[token.start : token.end]).get("mtype") != "seg":
+                continue
+            if token.kind == "empty":
+                yield Element(token.name, token.start, token.end, token.end, token.end)
+            elif token.kind == "open":
+                first, depth = token, 1
+        elif token.kind in ("open", "close"):
+            depth += 1 if token.kind == "open" else -1
+            if not depth:
+                yield Element(first.name, first.start, first.end, token.start, token.end)
+                first = None
 
 
 def _translated_state(tag: str) -> str:

@@ -13,12 +13,13 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from uwaga.errors import DataError, reason
-from uwaga.markup.units import Piece
+from uwaga.markup.units import Piece, untranslated
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
     APPLICATION_SYNTAX,
+    OTHER_KEYS,
     PLURAL_CATEGORIES,
     KeyChoice,
     KeyPath,
@@ -61,6 +62,7 @@ class _Scalar(NamedTuple):
         key: its key, if it is in a mapping.
         key_start: start of the key.
         mapping: the number of its mapping, 0 for none.
+        selected: whether its key is among those to translate.
     """
 
     start: int
@@ -71,6 +73,7 @@ class _Scalar(NamedTuple):
     key: str = ""
     key_start: int = 0
     mapping: int = 0
+    selected: bool = True
 
 
 class _Collection:
@@ -153,6 +156,12 @@ class _YamlReader:
 
     def _member(self, scalar: _Scalar) -> PluralMember:
         raw = self._text[scalar.start : scalar.end]
+        if not scalar.selected:
+            copied = untranslated(raw, OTHER_KEYS, scalar.value)
+            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
+        if SYMBOL.fullmatch(scalar.value):
+            copied = untranslated(raw, "identifiers")
+            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
         piece = message_unit(raw, scalar.value, _writer(scalar, raw), APPLICATION_SYNTAX)
         return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, piece)
 
@@ -196,13 +205,15 @@ class _YamlReader:
     def _read_value(self, event: yaml.ScalarEvent, parent: _Collection | None) -> Iterator[_Scalar]:
         path = self._keys.root if parent is None else parent.path.child(parent.key)
         tag = event.tag or self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
-        if tag == STRING_TAG and path.selected and not SYMBOL.fullmatch(event.value):
+        if tag == STRING_TAG and path.selected:
             scalar = _scalar(self._text, event)
             if parent is not None and parent.number:
                 scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)
             yield scalar
         elif parent is not None:
             self._no_plurals.add(parent.number)
+        if tag == STRING_TAG and not path.selected:
+            yield _scalar(self._text, event)._replace(selected=False)
         if parent is not None:
             parent.advance()
 

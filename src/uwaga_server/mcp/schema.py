@@ -122,6 +122,7 @@ class FileResult(BaseModel):
     resumed: int = Field(0, description="How many of them an earlier, interrupted call translated.")
     doubtful: int = Field(0, description="Number of translations that may be wrong.")
     doubts: list[DoubtfulText] = Field([], description="The first of them.")
+    untranslated: dict[str, int] = Field({}, description="Number of texts left as they are, by reason.")
 
 
 class LanguagesArguments(BaseModel):

@@ -176,6 +176,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
             schema.DoubtfulText(number=doubt.number, text=shorten(doubt.text), reasons=list(doubt.reasons))
             for doubt in report.doubtful[:MAX_DOUBTS]
         ],
+        untranslated=dict(report.untranslated),
     )
 
 

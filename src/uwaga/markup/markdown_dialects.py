@@ -1,0 +1,126 @@
+"""Lines of Markdown's dialects that CommonMark reads as text: admonitions, tags of templates, MDX imports.
+
+They are hidden from the parser: a line without text becomes a blank line, and the indented content of an
+admonition is moved to the left. The lines keep their numbers, so that texts are found in the document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}|\{(?=[:#.]|[\w-]+=)[^{}\n]*\}|\{/\*[^{}\n]*\}")
+"""A tag of Liquid, Jinja or Hugo, attributes of kramdown or Pandoc (``{#id .class}``), a comment of MDX."""
+QUOTED = re.compile(r"\"([^\"\n]*)\"")
+ADMONITION = re.compile(
+    r"(?:!!!|\?\?\?\+?)[ \t][\w \t-]*+(?:\"(?P<title>[^\"\n]*)\"[ \t]*+)?|"
+    r"===[!+]?[ \t]++\"(?P<tab>[^\"\n]*)\"[ \t]*+"
+)
+"""An admonition, its details or a tab of Python-Markdown, whose content is indented."""
+CONTAINER = re.compile(
+    r"\A:{3,}[ \t]*+(?:\{[^{}\n]*\}|[\w.-]++)?(?:\[(?P<label>[^\]\n]*)\]|[ \t]++(?P<title>[^\s{][^\n{]*+))?"
+    r"(?:\{[^{}\n]*\})?[ \t]*+|\A/{3,}[ \t]*+(?:[\w-]++[ \t]*+)?(?:\|[ \t]*+(?P<block>[^\n]*))?"
+)
+"""The first or last line of a container of Docusaurus, VuePress, Pandoc or MyST, or of a block of PyMdown."""
+IMPORT = re.compile(r"import[ \t](?:[\w*{}$, \t]*from[ \t]*)?[\"'][^\"'\n]*[\"'];?[ \t]*")
+STATEMENT = re.compile(r"import[ \t]*\{[ \t]*|export[ \t]+(?:default|const|let|var|function)\b.*")
+"""The first line of a statement of MDX, which ends at a blank line."""
+COPIED = re.compile(r"\[\[?_?(?:toc|TOC)_?\]\]?|--8<--.*")
+FENCE = re.compile(r"(?:[-*+]|\d{1,9}[.)])?[ \t]*(`{3,}|~{3,})")
+ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
+FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,100}\]:[ \t]*")
+DEFINITION = re.compile(
+    r"\[(?!\^)[^\]\n]+\]:[ \t]*[^\s\"']+[ \t]+(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')[ \t]*"
+)
+"""The definition of a link with a title."""
+WIDTH = 4
+"""Spaces by which the content of an admonition is indented, and those that make a code block."""
+
+
+@dataclass
+class DialectLines:
+    """The lines of a document as CommonMark.
+
+    Attributes:
+        lines: the lines, each with its end.
+        titles: the spans of titles in the document, in order, each with the character that ends it.
+        copied: the start and end of lines with words in the tags of templates, in order.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    titles: list[tuple[int, int, str]] = field(default_factory=list)
+    copied: list[tuple[int, int]] = field(default_factory=list)
+
+
+def read_dialects(lines: Sequence[str]) -> DialectLines:
+    """Read the lines of a document, each with its end."""
+    result = DialectLines()
+    contents: list[int] = []  # the indentation of the content of each open admonition
+    fence = ""
+    in_list = in_statement = after_blank = False
+    start = 0
+    for raw in lines:
+        line = raw.rstrip("\r\n")
+        end = raw[len(line) :]
+        words = line.strip()
+        indentation = len(line) - len(line.lstrip())
+        while words and contents and indentation < contents[-1] and "\t" not in line[:1]:
+            contents.pop()
+            fence = ""
+        moved = line.replace("\t", " " * WIDTH, 1)[WIDTH * len(contents) :] if contents else line
+        depth = len(moved) - len(moved.lstrip())
+        is_code = depth >= WIDTH and not in_list
+        in_statement = in_statement and bool(words)
+        mark = FENCE.match(words)
+        hidden = False
+        if fence:
+            fence = "" if mark and words.startswith(fence) and not words.strip(fence[0]) else fence
+        elif mark and not is_code:
+            fence = mark[1]
+        elif words and not is_code:
+            hidden = in_statement or _is_hidden(line, words, start, result)
+            in_statement = in_statement or (indentation == 0 and STATEMENT.fullmatch(words) is not None)
+            hidden = hidden or in_statement
+            if hidden and (words.startswith(("!!!", "???")) or words.startswith("===")):
+                contents.append(indentation + WIDTH)
+            footnote = FOOTNOTE.match(words)
+            if footnote is not None:  # an item, so that the next footnote is another
+                moved = f"- {words[footnote.end() :]}"
+                contents.append(indentation + WIDTH)
+            if ITEM.match(words):
+                in_list = True
+            elif depth == 0 and after_blank and not hidden:
+                in_list = False
+        after_blank = not words
+        result.lines.append(end if hidden else moved + end)
+        start += len(raw)
+    return result
+
+
+def _is_hidden(line: str, words: str, start: int, result: DialectLines) -> bool:
+    """Return whether a line is hidden from the parser; add its title or words to the result."""
+    offset = start + len(line) - len(line.lstrip())
+    if "{" in words and not TEMPLATE.sub("", words).strip():
+        if any(" " in value and any(map(str.isalpha, value)) for value in QUOTED.findall(words)):
+            result.copied.append((offset, offset + len(words)))
+        return True
+    for pattern in (ADMONITION, CONTAINER):
+        match = pattern.fullmatch(words)
+        if match is not None:
+            group = match.lastgroup
+            title = match[group].rstrip() if group is not None else ""
+            if group is not None and title:
+                low = offset + match.start(group)
+                quoted = len(title) > 2 and title[0] == title[-1] == '"'
+                in_quotes = quoted or pattern is ADMONITION
+                end_mark = '"' if in_quotes else "]" if group == "label" else ""
+                result.titles.append((low + quoted, low + len(title) - quoted, end_mark))
+            return True
+    definition = DEFINITION.fullmatch(words) if words.startswith("[") else None
+    if definition is not None and definition.lastgroup is not None:
+        low, high = definition.span(definition.lastgroup)
+        if low < high:
+            quote = '"' if definition.lastgroup == "double" else "'"
+            result.titles.append((offset + low, offset + high, quote))
+    return IMPORT.fullmatch(words) is not None or COPIED.fullmatch(words) is not None

@@ -1,0 +1,79 @@
+"""Texts of a spreadsheet that its formulas, lists and filters name; translated, they would match nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+STRING = re.compile(r"\"((?>(?:[^\"]++|\"\")*))\"")
+COMPARED = "named by a formula, list or filter"
+"""The reason why such a text is copied."""
+MAX_PATTERNS = 1000
+"""Maximum strings with wildcards; cells are compared with each."""
+
+
+class ComparedTexts:
+    """The strings in formulas: a cell with one of these texts is copied.
+
+    Attributes:
+        names: the names of columns of tables, which their header cells repeat exactly.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self._texts: set[str] = set()
+        self._patterns: dict[tuple[str, ...], None] = {}
+
+    def add_formula(self, formula: str, is_list: bool = False) -> None:
+        """Add the strings of a formula.
+
+        Args:
+            formula: the formula, unescaped.
+            is_list: whether it is the list of a validation, whose entries are separated by commas.
+        """
+        for string in STRING.findall(formula):
+            self.add(string.replace('""', '"'))
+            if is_list:
+                for entry in string.split(","):
+                    self.add(entry)
+
+    def add(self, string: str) -> None:
+        """Add a string; ``*`` and ``?`` in it stand for other characters, and comparisons may precede it."""
+        words = string.lstrip("<>=").strip().casefold()
+        if not any(map(str.isalpha, words)):
+            return
+        self._texts.add(words)
+        parts = tuple(re.split(r"[*?]+", words))
+        if len(parts) > 1 and len(self._patterns) < MAX_PATTERNS:
+            self._patterns[parts] = None
+
+    def __bool__(self) -> bool:
+        """Return whether there is any string."""
+        return bool(self._texts)
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text is one of the strings."""
+        words = text.strip().casefold()
+        return words in self._texts or any(_matches(words, parts) for parts in self._patterns)
+
+    @classmethod
+    def of(cls, formulas: Iterable[str]) -> ComparedTexts:
+        """Build the texts of formulas."""
+        compared = cls()
+        for formula in formulas:
+            compared.add_formula(formula)
+        return compared
+
+
+def _matches(text: str, parts: tuple[str, ...]) -> bool:
+    """Return whether a text begins with the first part, ends with the last, and has the others in between."""
+    first, *middle, last = parts
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for part in middle:
+        position = text.find(part, position, end)
+        if position < 0:
+            return False
+        position += len(part)
+    return True
