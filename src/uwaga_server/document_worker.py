@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from uwaga.engine import trim_heap
-from uwaga_documents import DocumentOptions, document_job, job_texts
+from uwaga_documents import DocumentOptions, DocumentReport, document_job, job_texts
 from uwaga_server.api_errors import ApiError, StorageError, api_error, in_thread
 from uwaga_server.service import Service
 from uwaga_server.store import Stores
@@ -91,7 +91,7 @@ class DocumentWorker:
         try:
             if claimed.characters is None:
                 await self._charge(claimed)
-            await self._translate_or_restart(claimed)
+            report = await self._translate_or_restart(claimed)
         except asyncio.CancelledError:
             await in_thread(claimed.release)
             raise
@@ -112,7 +112,7 @@ class DocumentWorker:
             else:
                 LOG.info("document refused", extra={**extra, "code": refusal.code})
         else:
-            await in_thread(claimed.finish)
+            await in_thread(claimed.finish, report.untranslated)
             LOG.info("document done", extra=extra)
 
     async def _charge(self, claimed: ClaimedDocument) -> None:
@@ -121,18 +121,18 @@ class DocumentWorker:
         await in_thread(claimed.count, characters)
         await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
-    async def _translate_or_restart(self, claimed: ClaimedDocument) -> None:
+    async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
         """Resume where an earlier worker stopped; restart if its journal no longer matches."""
         resumed = claimed.resumed
         try:
-            await self._translate(claimed)
+            return await self._translate(claimed)
         except Exception as error:
             if not resumed or _caused_by_stop(error) or api_error(error).status >= 500:
                 raise
             await in_thread(claimed.restart)
-            await self._translate(claimed)
+            return await self._translate(claimed)
 
-    async def _translate(self, claimed: ClaimedDocument) -> None:
+    async def _translate(self, claimed: ClaimedDocument) -> DocumentReport:
         spec = claimed.spec
         source = spec.source or await self._detect(claimed)
         terms = None
@@ -140,7 +140,7 @@ class DocumentWorker:
             terms = await in_thread(
                 self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
             )
-        await self._service.run_document(
+        return await self._service.run_document(
             claimed.document,
             claimed.output,
             source=source,

@@ -89,3 +89,15 @@ def test_doubtful_texts_are_reported(tmp_path, capsys):
     assert run("translate-file", source, target, "--force", "--no-coverage") == 0
     report = capsys.readouterr().err
     assert "2 of 4" in report and "'39'" in report and "text 3" not in report
+
+
+def test_texts_that_are_left_are_reported(tmp_path, capsys):
+    source = tmp_path / "a.html"
+    source.write_text("<p>Two men run.</p><pre>code</pre><pre>more code</pre><p translate=no>Acme</p>")
+    assert run("translate-file", source, tmp_path / "b.html") == 0
+    expected = "3 texts left as in the document: 2 code and forms, 1 marked as untranslated"
+    assert expected in capsys.readouterr().err
+    source.write_text("<pre>code</pre>")
+    assert run("translate-file", source, tmp_path / "c.html") == 0
+    error = capsys.readouterr().err
+    assert "there is no text to translate" in error and "1 text left as in the document" in error

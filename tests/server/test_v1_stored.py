@@ -106,6 +106,13 @@ def wait_until_ended(client: httpx.Client, path: str) -> dict[str, object]:
     raise AssertionError("the document was not done in time")
 
 
+def test_copied_texts_are_counted(clients: list[httpx.Client]):
+    files = {"file": ("a.html", "<p>Two men are running.</p><pre>code here</pre>")}
+    created = clients[0].post("/v1/documents", data={"source": "en", "target": "de"}, files=files)
+    status = wait_until_ended(clients[0], f"/v1/documents/{created.json()['id']}")
+    assert (status["of"], status["untranslated"]) == (1, {"code and forms": 1})
+
+
 def test_document_lifecycle(clients: list[httpx.Client]):
     ann, bob, _ = clients
     glossary = ann.post("/v1/glossaries", json=WORDS).json()["id"]
@@ -120,6 +127,7 @@ def test_document_lifecycle(clients: list[httpx.Client]):
         3,
         sum(map(len, LINES)),
     )
+    assert status["untranslated"] == {}
     result = ann.get(f"{path}/result")
     expected = uwaga.Translator.load(threads=1).translate(LINES, glossary={"car": "Karosse"})
     assert result.text == "\n\n".join(translation.text for translation in expected)

@@ -191,6 +191,8 @@ def document_response(status: DocumentStatus) -> dict[str, object]:
     }
     if status.characters is not None:
         content["characters"] = status.characters
+    if status.state == "done":
+        content["untranslated"] = dict(status.untranslated)
     if status.state == "failed":
         content["error"] = {"code": status.code, "message": status.error}
     return content

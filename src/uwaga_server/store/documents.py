@@ -18,8 +18,9 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -32,7 +33,7 @@ from uwaga_server.api_errors import NotReadyError, NotStoredError, QuotaError, S
 from uwaga_server.store.database import DOCUMENTS, make_folder, owner_key, storage_errors
 from uwaga_server.store.glossary import CONTROL_CHARACTERS
 
-DOCUMENT, OUTPUT, LOCK = "document", "output", "lock"
+DOCUMENT, OUTPUT, LOCK, UNTRANSLATED = "document", "output", "lock", "untranslated"
 DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 NO_DOCUMENT = "no such document"
 MAX_NAME_LENGTH = 200
@@ -109,6 +110,7 @@ class DocumentStatus:
         error: message if it failed.
         code: error code if it failed.
         started: time at which a worker claimed it, in seconds since 1970.
+        untranslated: the number of texts that were copied, by reason, once it is done.
     """
 
     id: str
@@ -120,6 +122,7 @@ class DocumentStatus:
     error: str = ""
     code: str = ""
     started: float = 0.0
+    untranslated: Mapping[str, int] = field(default_factory=dict)
 
 
 class DocumentStopped(Exception):  # noqa: N818 (not an error: another worker resumes, or the owner deleted it)
@@ -181,7 +184,11 @@ class DocumentStore:
         """
         row, spec = self._find(owner, document_id, key)
         progress = row.state, row.done, row.total, row.characters, row.error, row.code, row.started
-        return DocumentStatus(document_id.lower(), spec, *progress)
+        untranslated: dict[str, int] = {}
+        if row.state == "done":
+            with contextlib.suppress(OSError, ValueError):
+                untranslated = json.loads((self._folder / row.id / UNTRANSLATED).read_text("utf-8"))
+        return DocumentStatus(document_id.lower(), spec, *progress, untranslated)
 
     def result(self, owner: str | None, document_id: str, key: str | None = None) -> Path:
         """Return the file of a translated document and mark it as downloaded."""
@@ -397,9 +404,16 @@ class ClaimedDocument:
         """Discard the work of earlier workers."""
         journal_path(self.output).unlink(missing_ok=True)
 
-    def finish(self) -> None:
-        """End with the translation in :attr:`output`."""
+    def finish(self, untranslated: Mapping[str, int] | None = None) -> None:
+        """End with the translation in :attr:`output`.
+
+        Args:
+            untranslated: the number of texts that were copied, by reason.
+        """
         make_private(self.output)
+        if untranslated:
+            (self._folder / UNTRANSLATED).write_text(json.dumps(untranslated), "utf-8")
+            make_private(self._folder / UNTRANSLATED)
         translated, total = self._progress
         self._end(state="done", done=max(translated, total), total=total)
 
