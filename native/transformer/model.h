@@ -9,7 +9,7 @@
 #include "runtime/pages.h"
 #include "runtime/workers.h"
 #include "runtime/workspace.h"
-#include "transformer/beginnings.h"
+#include "transformer/prompt_cache.h"
 #include "transformer/edits.h"
 #include "transformer/matrix.h"
 

@@ -1,4 +1,4 @@
-#include "transformer/beginnings.h"
+#include "transformer/prompt_cache.h"
 
 #include <algorithm>
 #include <utility>
