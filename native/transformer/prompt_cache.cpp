@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "transformer/state.h"
+#include "network/state.h"
 
 namespace uwaga {
 
