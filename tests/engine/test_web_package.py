@@ -26,7 +26,8 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
 from uwaga.search import search
-from uwaga.translator.attention import with_attentions
+from uwaga.translator.attention import add_attentions
+from uwaga.translator.text import Sentence
 
 LIB = ROOT / "web" / "lib"
 TEXTS = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
@@ -368,9 +369,12 @@ def test_500_sentences_in_a_page(portable, site):
             for beam in (1, 5):
                 digests = page.evaluate(DIGESTS, [dtype, texts, beam])
                 results = search(translator.decoder, inputs(sources), replace(translator.decoding, beam=beam))
-                for (hypothesis,), expected in zip(
-                    with_attentions(translator.decoder, sources, results), digests, strict=True
-                ):
+                sentences = [
+                    Sentence(source, hypotheses=nbest) for source, nbest in zip(sources, results, strict=True)
+                ]
+                add_attentions(translator.decoder, sentences)
+                for sentence, expected in zip(sentences, digests, strict=True):
+                    [hypothesis] = sentence.hypotheses
                     tables = (
                         hypothesis.attentions.encoder,
                         hypothesis.attentions.decoder,

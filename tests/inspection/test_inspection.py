@@ -38,6 +38,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, search
 from uwaga.translator import Model, Translator
 from uwaga.translator.score import force
+from uwaga.translator.text import TokenPair
 
 JOINT = tiny.tokeniser()
 TEXT = "The dog sees the cat."
@@ -95,7 +96,7 @@ def test_forced_decoding_has_the_attention_of_search(translators, name):
     decoder = translators[name].decoder
     source = tuple(JOINT.add_special_tokens(JOINT.encode(TEXT)))
     [[hypothesis]] = search(decoder, inputs([source]), SearchOptions(beam=1, max_length=9, attention=True))
-    forced = force(decoder, source, [*hypothesis.tokens, JOINT.symbols.end])
+    forced = force(decoder, TokenPair(source, [*hypothesis.tokens, JOINT.symbols.end]))
     shared = len(hypothesis.token_scores)
     np.testing.assert_allclose(
         forced.attention[:shared], hypothesis.attention, **tolerance(hypothesis.attention)

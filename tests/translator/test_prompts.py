@@ -149,8 +149,8 @@ def test_alignment_by_attention_to_the_prompt(chat_model, translator):
     [links] = translator.align([pair])
     assert links.source and links.target and len(links.target) > 2
     reference = uwaga.Translator.load(chat_model[0], device="cpu", engine="torch", source="en", target="de")
-    sources, targets = translator.model.pair_ids([pair])
-    inputs = [[translator.decoder.symbols.start, *row[:-1]] for row in targets]
+    [(source, target)] = translator.model.pair_ids([pair])
+    sources, inputs = [source], [[translator.decoder.symbols.start, *target[:-1]]]
     actual, expected = (
         model.decoder.cross_attentions(sources, inputs)[0] for model in (translator, reference)
     )

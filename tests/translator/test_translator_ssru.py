@@ -17,6 +17,7 @@ from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.translator.score import in_batches, parallel_scorer, step_scorer
+from uwaga.translator.text import TokenPair
 
 pytestmark = pytest.mark.numerical
 
@@ -62,8 +63,9 @@ def test_M26_M35_parallel_scores_equal_stepwise_scores(folder):
     model = uwaga.load(folder, engine="torch", device="cpu").decoder
     sources = [JOINT.add_special_tokens(JOINT.encode(text)) for text in TEXTS]
     targets = [JOINT.add_special_tokens(JOINT.encode(text)) for text in tiny.GERMAN[: len(TEXTS)]]
-    parallel = in_batches(parallel_scorer(model), sources, targets, 200)
-    stepped = in_batches(step_scorer(model), sources, targets, 200)
+    pairs = list(map(TokenPair, sources, targets))
+    parallel = in_batches(parallel_scorer(model), pairs, 200)
+    stepped = in_batches(step_scorer(model), pairs, 200)
     for actual, expected in zip(parallel, stepped, strict=True):
         np.testing.assert_allclose(actual, expected, **tolerance(expected))
 

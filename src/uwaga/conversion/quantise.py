@@ -28,6 +28,7 @@ from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.score import in_batches, step_scorer
+from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
 """Number of random sources if there are no sentences, and their lengths in tokens."""
@@ -77,11 +78,14 @@ def measure_agreement(
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
     agreeing = sum(_common_prefix(left, right) for left, right in pairs)
-    targets = [
-        hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, exact.symbols.end)
-        for hypothesis in results[0]
+    scored = [
+        TokenPair(
+            source,
+            hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, exact.symbols.end),
+        )
+        for source, hypothesis in zip(sources, results[0], strict=True)
     ]
-    scores = [in_batches(step_scorer(model), sources, targets, BATCH_TOKENS) for model in (exact, rounded)]
+    scores = [in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
     differences = [
         np.asarray(left) - np.asarray(right) for left, right in zip(scores[0], scores[1], strict=True)
     ]

@@ -20,6 +20,7 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
 from uwaga.translator.model import summary
 from uwaga.translator.stream import grow
+from uwaga.translator.text import TokenPair
 
 if TYPE_CHECKING:
     from uwaga.translator.call_options import GenerateOptions, GeneratorFields
@@ -282,10 +283,10 @@ class TextGenerator:
         """
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
-        inputs = [[self.decoder.symbols.start]] * len(ids)
+        pairs = [TokenPair(row, [self.decoder.symbols.start]) for row in ids]
         attended = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
-            for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, ids, inputs), strict=True)
+            for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, pairs), strict=True)
         ]
         return attended[0] if isinstance(text, str) else attended
 

@@ -71,27 +71,27 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
     return [text.result for text in texts]
 
 
-def translate_inlines(plan: Plan, inlines: Sequence[Inline], names: Sequence[str]) -> list[TranslatedInline]:
+def translate_inlines(plan: Plan, inlines: Sequence[Inline]) -> list[TranslatedInline]:
     """Translate texts with tags, all together; every tag comes back exactly once.
 
     Args:
         plan: the plan of the call.
         inlines: the texts.
-        names: their names, for messages.
     """
     from uwaga.translator.layers.placeholders import with_placeholders
 
-    prefix, texts = plan.request.prefix, list[Text]()
-    for inline, name in zip(inlines, names, strict=True):
-        texts.append(Text(with_placeholders(inline, plan.placeholders, prefix), name, prefix))
-    Failures(inline_pipeline(plan), plan.request.on_error).translate(texts)
-    return [_translated(inline, text) for inline, text in zip(inlines, texts, strict=True)]
+    prefix, texts = plan.request.prefix, dict[Text, Inline]()
+    for number, inline in enumerate(inlines, start=1):
+        content = with_placeholders(inline, plan.placeholders, prefix)
+        texts[Text(content, f"text {number}", prefix)] = inline
+    Failures(inline_pipeline(plan), plan.request.on_error).translate(list(texts))
+    return [_translated(inline, text) for text, inline in texts.items()]
 
 
 def _translated(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
         first, *alternatives = text.written()
-        return TranslatedInline(first, translation, tuple(alternatives))
+        return TranslatedInline(first.inline, translation, tuple(inline for _, inline in alternatives))
     copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
     return TranslatedInline(copy, translation)

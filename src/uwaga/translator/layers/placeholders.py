@@ -149,25 +149,23 @@ def _finish(text: Text, attempt: Text) -> None:
         _copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols
-    hypotheses = attempt.hypotheses
+    first, *alternatives = attempt.tagged
     complete = [
-        index
-        for index, hypothesis in enumerate(hypotheses)
-        if index == 0 or not missing_symbols(symbols, hypothesis.text)
+        first,
+        *(each for each in alternatives if not missing_symbols(symbols, each.translation.text)),
     ]
-    text.inlines = [replace_symbols(attempt.tagged[index], symbols) for index in complete]
     source, dropped = plain_text(text.content), _dropped(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
         f"no symbol for {quoted(piece)} came through the model: it stands where the words around it suggest"
         for piece in dropped
     ]
-    if len(complete) < len(hypotheses):
-        warnings.append(f"{len(hypotheses) - len(complete)} alternatives lost a placeholder")
-    results = []
-    for index, inline in zip(complete, text.inlines, strict=True):
-        hypothesis, words = hypotheses[index], plain_text(inline)
-        alignment = hypothesis.alignment
+    if lost := len(alternatives) + 1 - len(complete):
+        warnings.append(f"{lost} alternatives lost a placeholder")
+    results, text.inlines = [], []
+    for hypothesis, inline in complete:
+        text.inlines.append(replace_symbols(inline, symbols))
+        words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
         results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
