@@ -305,7 +305,7 @@ def test_table_as_json_and_tsv():
         ({"systems": {"one": ["x"]}}, "one: 1 lines for 2 sources"),
         ({"references": [("x",)]}, "references: 1 lines for 2"),
         ({"buckets": 0}, "buckets must be 1 or more"),
-        ({"edges": [5, 5]}, "edges 5, 5: each must be greater"),
+        ({"buckets": [5, 5]}, "edges 5, 5: each must be greater"),
         ({"samples": -1}, "samples must be 0 or more"),
         ({"tokenize": "13b"}, "unknown tokeniser '13b'"),
     ],

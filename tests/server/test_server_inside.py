@@ -221,9 +221,9 @@ def test_overflow_is_not_a_server_error(server):
 
 def test_torch_and_matplotlib_are_not_imported():
     program = (
-        "import sys, uwaga; from uwaga.inspection import trace;"
+        "import sys, uwaga; from uwaga.inspection import TraceParts, trace;"
         "import uwaga_server.dialects.v1_inside;"
-        "trace(uwaga.load(threads=1), 'A dog runs.', tree=True, candidates=3, attention=True, names=[]);"
+        "trace(uwaga.load(threads=1), 'A dog runs.', parts=TraceParts(True, [], True, 3));"
         "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -145,10 +145,10 @@ def contributions(
     check_choice("attribution", method, METHODS)
     attribution = attribute(translator, source, target, method)
     translation, (rows, columns) = attribution.translation, attribution.values.shape
-    labels = pad_with_end(translation.tokens, rows), pad_with_end(translation.source_tokens, columns)
+    labels = pad_with_end(translation.source_tokens, columns), pad_with_end(translation.tokens, rows)
     prefix = f"{title}: " if title else ""
     name = {"gradient_input": "gradient × input", "integrated": "integrated gradients"}[method]
     return [
         align(translation, words=words, title=f"{prefix}attention"),
-        label(attribution.values, *labels, words=words, title=f"{prefix}{name}, nats", kind="attribution"),
+        label(Alignment(*labels, attribution.values, f"{prefix}{name}, nats", "attribution"), words),
     ]
