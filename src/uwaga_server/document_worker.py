@@ -143,10 +143,7 @@ class DocumentWorker:
         await self._service.run_document(
             claimed.document,
             claimed.output,
-            source=source,
-            target=spec.target,
-            format=spec.format,
-            options=DocumentOptions(largest=MAX_MEMBER_BYTES),
+            DocumentOptions(source=source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES),
             glossary=terms,
             client=spec.owner,
             progress=claimed.progress,
@@ -174,8 +171,10 @@ def detection_sample(document: Iterable[str]) -> str:
 
 def _texts(claimed: ClaimedDocument) -> Iterator[str]:
     spec = claimed.spec
-    options = DocumentOptions(source=spec.source, target=spec.target, largest=MAX_MEMBER_BYTES)
-    return job_texts(document_job(claimed.document, claimed.output, spec.format, options))
+    options = DocumentOptions(
+        source=spec.source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES
+    )
+    return job_texts(document_job(claimed.document, claimed.output, options))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -21,7 +21,7 @@ from uwaga.translator import Request, Translator
 from uwaga.translator.layers.failures import failed
 from uwaga.translator.layers.untranslated import ALREADY
 from uwaga_documents.document import DocumentOptions
-from uwaga_documents.job import BATCH_TEXTS, DEFAULT_OPTIONS, DocumentReport
+from uwaga_documents.job import BATCH_TEXTS, DocumentReport
 from uwaga_documents.translating import translate_file
 from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
 from uwaga_server.models import ModelPool
@@ -233,15 +233,11 @@ class Service:
         self,
         document: Path,
         output: Path,
+        options: DocumentOptions,
         *,
-        source: str | None,
-        target: str,
-        format: str | None = None,  # noqa: A002 (as in the library)
-        options: DocumentOptions = DEFAULT_OPTIONS,
         glossary: Terms | None = None,
         batch: int = BATCH_TEXTS,
         client: str = "",
-        deadline: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> DocumentReport:
         """Translate a document into a file, atomically; see :func:`uwaga_documents.translate_file`.
@@ -249,18 +245,14 @@ class Service:
         Args:
             document: file of the document.
             output: file of the translation; an interrupted translation is resumed.
-            source: public code of the document's language.
-            target: public code of the translation's language.
-            format: name of the document's format; None to infer it from the file name.
-            options: how to read the document; its languages are replaced.
+            options: how to read the document, with the public codes of both languages.
             glossary: required translations of terms.
             batch: number of texts to translate together, after which ``progress`` is called.
             client: name of the client, for fairness.
-            deadline: the time limit in seconds.
             progress: called from another thread with the number of translated segments and the total.
         """
-        target_code = self.language(target, "target")
-        route = self.route(self.language(source or "", "source"), target_code)
+        target = self.language(options.target or "", "target")
+        route = self.route(self.language(options.source or "", "source"), target)
         languages = _model_languages(route)
         options = replace(options, source=route[0].source, target=route[-1].target)
 
@@ -271,7 +263,6 @@ class Service:
                 pair_translator,
                 document,
                 output,
-                format=format,
                 options=options,
                 request=terms,
                 batch=batch,
@@ -280,7 +271,7 @@ class Service:
 
         async with self.pool.translator(route) as translator:
             with as_api_error():
-                return await translator.call(work, client=client, deadline=deadline)
+                return await translator.call(work, client=client)
 
     def language(self, code: str, parameter: str) -> str:
         """Return the public code of a language of a request."""

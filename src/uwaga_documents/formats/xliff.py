@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
@@ -128,29 +129,24 @@ class _XliffUnits:
         yield message if isinstance(message, str) else Unit(message.inlines, message.write)
 
 
+@dataclass(frozen=True)
 class _TargetWriter:
-    """Writes a segment with its target."""
+    """Writes a segment with its target, between the parts around its words."""
 
-    def __init__(
-        self,
-        text: str,
-        prefix: str,
-        segment: Element,
-        source: Element,
-        target: Element | None,
-        with_tag: bool,
-        before: Inline,
-        after: Inline,
-    ) -> None:
-        self._text, self._prefix, self._segment = text, prefix, segment
-        self._source, self._target, self._with_tag = source, target, with_tag
-        self._outer_parts = before, after
+    text: str
+    prefix: str
+    segment: Element
+    source: Element
+    target: Element | None
+    with_tag: bool
+    before: Inline
+    after: Inline
 
     def __call__(self, inline: Inline) -> str:
-        text, segment, source, target = self._text, self._segment, self._source, self._target
-        body = write_xml(join_parts((*self._outer_parts[0], *inline, *self._outer_parts[1])))
-        prefix = _translated_state(segment.tag(text)) if self._with_tag else ""
-        name = f"{self._prefix}target"
+        text, segment, source, target = self.text, self.segment, self.source, self.target
+        body = write_xml(join_parts((*self.before, *inline, *self.after)))
+        prefix = _translated_state(segment.tag(text)) if self.with_tag else ""
+        name = f"{self.prefix}target"
         if target is not None:
             tag = _translated_state(target.tag(text)).removesuffix("/>").removesuffix(">").rstrip() + ">"
             return (
@@ -159,7 +155,7 @@ class _TargetWriter:
                 + f"{tag}{body}</{name}>"
                 + text[target.end : segment.inner_end]
             )
-        seg_source = find_child(text, segment, f"{self._prefix}seg-source")
+        seg_source = find_child(text, segment, f"{self.prefix}seg-source")
         end = seg_source.end if seg_source is not None else source.end
         space = text[segment.inner : source.start]
         space = space[len(space.rstrip()) :]
