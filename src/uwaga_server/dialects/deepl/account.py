@@ -15,7 +15,7 @@ from uwaga.languages.names import language_name
 from uwaga_server.api_errors import in_thread
 from uwaga_server.context import DEEPL, ServerContext
 from uwaga_server.http import Names, Parameters, json_response, read_fields
-from uwaga_server.routing import Routes
+from uwaga_server.routing import Body, Routes
 from uwaga_server.service import Service
 
 VARIANTS = {
@@ -105,7 +105,7 @@ class ResourceParameters(Parameters):
 def add_account(routes: Routes, context: ServerContext) -> None:
     """Add the routes of languages and usage."""
 
-    @routes.add("GET", "/v2/languages", "Languages of one side", body=LanguagesParameters, kind="query")
+    @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))
     async def languages(request: Request) -> Response:
         """List the source or the target languages."""
         DEEPL.client(context, request)
@@ -117,7 +117,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
             [{"language": language.code, "name": language.name, **extra} for language in listed]
         )
 
-    @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
+    @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
     async def resource_languages(request: Request) -> Response:
         """List the languages of a resource, with their features."""
         DEEPL.client(context, request)

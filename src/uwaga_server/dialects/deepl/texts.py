@@ -23,7 +23,7 @@ from uwaga_server.context import DEEPL, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
 from uwaga_server.dialects.v1_schema import DEFAULT_BEAM
 from uwaga_server.http import Flag, Names, Parameters, TextList, json_response, read_fields, while_connected
-from uwaga_server.routing import Routes
+from uwaga_server.routing import Body, Routes
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 END_PUNCTUATION = ".!?…:;,。！？：；，"
@@ -106,7 +106,7 @@ class TranslateParameters(Parameters):
 def add_translate(routes: Routes, context: ServerContext) -> None:
     """Add the route of texts."""
 
-    @routes.add("POST", "/v2/translate", "Translate texts", body=TranslateParameters, kind="json or form")
+    @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
     async def translate(request: Request) -> Response:
         """Translate texts."""
         client = DEEPL.client(context, request)
