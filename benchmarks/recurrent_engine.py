@@ -44,7 +44,7 @@ def systems(name: str) -> dict[str, Decoder]:
     models: dict[str, Decoder] = {"torch": model}
     for precision in ("float32", "int8"):
         packed = pack(settings, VOCABULARY, VOCABULARY, state.__getitem__, precision)
-        models[precision] = NativeModel(settings, SYMBOLS, VOCABULARY, VOCABULARY, packed)
+        models[precision] = NativeModel(settings, SYMBOLS, (VOCABULARY, VOCABULARY), packed)
     return models
 
 

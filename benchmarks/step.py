@@ -65,7 +65,7 @@ def tiny_model() -> Any:
         lambda name: rng.normal(0, 0.3, shapes[name]).astype(np.float32),
         "int8",
     )
-    return NativeModel(shape, Symbols(0, 1, 2, 3), VOCABULARY, VOCABULARY, packed)
+    return NativeModel(shape, Symbols(0, 1, 2, 3), (VOCABULARY, VOCABULARY), packed)
 
 
 class Instant:

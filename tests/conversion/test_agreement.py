@@ -85,16 +85,7 @@ def test_export_equals_write_hugging_face(tmp_path):
     assert get_args(ExportChoice) == get_args(ExportFormat)
     notes = export(NUMBERS, tmp_path / "a", "pegasus")
     loaded = load_model(NUMBERS, LoadOptions("cpu", "float32", engine="torch"))
-    expected = write_hugging_face(
-        tmp_path / "b",
-        "pegasus",
-        loaded.decoder,
-        loaded.source,
-        loaded.target,
-        loaded.decoding,
-        loaded.text,
-        loaded.languages,
-    )
+    expected = write_hugging_face(tmp_path / "b", "pegasus", loaded)
     assert notes == expected
     assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == {
         path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()

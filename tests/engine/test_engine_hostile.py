@@ -166,7 +166,7 @@ symbols = Symbols(start=2, end=3, pad=0, unknown=1)
 sources = [rng.integers(4, 90, 30).tolist() for _ in range(40)]
 
 def found(threads, width, beams):
-    model = NativeModel(shape, symbols, 90, 90, packed, threads, shared_width=width)
+    model = NativeModel(shape, symbols, (90, 90), packed, threads, shared_width=width)
     state = model.start(model.encode(sources), beams)
     return model.step(np.full(40 * beams, 2), state, Choice(5)).log_probs
 

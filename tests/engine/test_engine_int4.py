@@ -68,7 +68,7 @@ def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
     packed = pack(model.settings, *sizes, state.__getitem__, "int4", keep)
     int8_matrices = {name: as_int8(matrix) for name, matrix in packed.matrices.items()}
     int8 = replace(packed, matrices=int8_matrices, precision="int8")
-    return [NativeModel(model.settings, SYMBOLS, *sizes, weights, threads, isa) for weights in (packed, int8)]
+    return [NativeModel(model.settings, SYMBOLS, sizes, weights, threads, isa) for weights in (packed, int8)]
 
 
 @pytest.mark.parametrize("isa", available_isas())

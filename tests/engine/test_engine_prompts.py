@@ -124,7 +124,7 @@ def unspread(model):
         weight = np.concatenate([state[weight_name(part)] for part in product.parts])
         arrays = _core.pack_int8(weight, 127)
         matrices[product.name] = replace(matrices[product.name], arrays=arrays, spread=False)
-    return NativeModel(model.settings, SYMBOLS, *sizes, replace(packed, matrices=matrices))
+    return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))
 
 
 def test_int8_with_a_few_large_inputs():

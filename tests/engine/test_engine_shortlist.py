@@ -50,7 +50,7 @@ def engine(precision="float32", threads=1, isa=None, shape=SHAPE):
         return (rng.normal(0, spread, shapes[name]) + ("norm.weight" in name)).astype(np.float32)
 
     packed = pack(shape, VOCABULARY, VOCABULARY, read, precision)
-    return NativeModel(shape, SYMBOLS, VOCABULARY, VOCABULARY, packed, threads, isa)
+    return NativeModel(shape, SYMBOLS, (VOCABULARY, VOCABULARY), packed, threads, isa)
 
 
 def sources(count, seed=1, longest=9):

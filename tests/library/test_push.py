@@ -6,6 +6,7 @@ import base64
 import http.server
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,12 +153,7 @@ def test_save_int8_and_hugging_face_folders(tmp_path, trained):
     write_hugging_face(
         tmp_path / "marian",
         "marian" if tiny.TINY.norm == "post" else "pegasus",
-        Translator.load(tmp_path / "trained", engine="torch").decoder,
-        trained.source,
-        trained.target,
-        trained.decoding,
-        trained.model.text,
-        ("en", "de"),
+        replace(Translator.load(tmp_path / "trained", engine="torch").model, languages=("en", "de")),
     )
     for name in ("int8", "marian"):
         model = Translator.load(tmp_path / name)

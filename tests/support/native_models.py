@@ -130,7 +130,7 @@ def native_model(model, precision="float32", threads=1, isa=None, levels=127, ke
     source = model.source_embedding.num_embeddings
     packed = pack(model.settings, source, model.vocabulary, state.__getitem__, precision, keep, levels)
     return NativeModel(
-        model.settings, model.symbols, source, model.vocabulary, packed, threads, isa, shared_width
+        model.settings, model.symbols, (source, model.vocabulary), packed, threads, isa, shared_width
     )
 
 

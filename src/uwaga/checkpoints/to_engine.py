@@ -44,7 +44,7 @@ def to_engine(
     packed = packed or pack_weights(checkpoint, precision or checkpoint.precision or "float32")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        return NativeModel(settings, checkpoint.symbols, *sizes, packed, threads)
+        return NativeModel(settings, checkpoint.symbols, sizes, packed, threads)
     except ModelError as error:
         raise ModelError(f"{checkpoint.path}: {error}") from None
 
