@@ -60,8 +60,7 @@ def tiny_model() -> Any:
     rng, shapes = np.random.default_rng(0), stored_shapes(shape, VOCABULARY, VOCABULARY)
     packed = pack(
         shape,
-        VOCABULARY,
-        VOCABULARY,
+        (VOCABULARY, VOCABULARY),
         lambda name: rng.normal(0, 0.3, shapes[name]).astype(np.float32),
         "int8",
     )

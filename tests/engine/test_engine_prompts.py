@@ -118,7 +118,7 @@ def unspread(model):
     """Return the engine in int8 without spread inputs."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
-    packed = pack(model.settings, *sizes, state.__getitem__, "int8")
+    packed = pack(model.settings, sizes, state.__getitem__, "int8")
     matrices = dict(packed.matrices)
     for product in products(model.settings, *sizes):
         weight = np.concatenate([state[weight_name(part)] for part in product.parts])

@@ -91,7 +91,7 @@ def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), sha
     """Return a native model with the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
-    packed = pack(model.settings, *sizes, state.__getitem__, precision, keep)
+    packed = pack(model.settings, sizes, state.__getitem__, precision, keep)
     return NativeModel(model.settings, model.symbols, sizes, packed, threads, isa, shared_width)
 
 
