@@ -12,7 +12,7 @@ from recurrent_variants import VARIANTS
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
 from uwaga.cli.options import labelled
 from uwaga.errors import SettingsError
@@ -31,7 +31,11 @@ def folders(tmp_path_factory):
     for name in ("bahdanau", "luong", "cho"):
         model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
         languages, decoding = ("en", "de"), tiny.DECODING
-        save_model(folder / name / "model", model, VARIANTS[name], decoding, JOINT, JOINT, languages, "card")
+        save_model(
+            folder / name / "model",
+            model,
+            FolderContents(VARIANTS[name], decoding, JOINT, JOINT, languages, "card"),
+        )
     return folder
 
 

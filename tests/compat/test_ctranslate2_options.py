@@ -248,14 +248,16 @@ def test_attention_of_recurrent_models(tmp_path, name, attends):
     import torch
     from recurrent_variants import VARIANTS
 
-    from uwaga.checkpoints.formats.uwaga.folder import save_model
+    from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
     from uwaga.models.build import build_model
 
     words = tiny.tokeniser()
     torch.manual_seed(3)
     shape = VARIANTS[name].model_copy(update={"max_length": 40})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(tmp_path / name, model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    save_model(
+        tmp_path / name, model, FolderContents(shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    )
     translator = ct2.Translator(tmp_path / name)
     source = words.pieces(words.encode("the dog sees the cat"))
     options = {"max_decoding_length": 9, "return_attention": True}

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from search_inputs import inputs
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
@@ -99,7 +99,9 @@ def test_int4_folder(portable, tmp_path):
     tokeniser = tiny.tokeniser()
     model = build_model(tiny.TINY, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
     save_model(
-        tmp_path / "m", model, tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"
+        tmp_path / "m",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
     )
     quantise(tmp_path / "m", tmp_path / "int4", precision="int4")
     web_model = WebModel(tmp_path / "int4")
@@ -148,7 +150,11 @@ def test_recurrent_models_with_attention(portable, name, tmp_path):
 def check_recurrent_model(name, tmp_path, texts):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
-    save_model(tmp_path / "m", model, shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n")
+    save_model(
+        tmp_path / "m",
+        model,
+        FolderContents(shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
+    )
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
     for folder in (tmp_path / "m", tmp_path / "int8"):
         check_translations(folder, texts, {"beam": 3, "max_length": 30})

@@ -12,7 +12,7 @@ from precision import tolerance
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
@@ -31,7 +31,7 @@ def folder(request, tmp_path_factory) -> Path:
     shape = tiny.TINY.model_copy(update={"self_attention": request.param})
     model = tiny.transformer(shape, JOINT, JOINT)
     path = tmp_path_factory.mktemp(request.param) / "model"
-    save_model(path, model, shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    save_model(path, model, FolderContents(shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"))
     return path
 
 
@@ -88,7 +88,11 @@ def test_M26_M35_cross_attention(folder, tmp_path):
 
 def test_M26_M35_mixed_ensembles(folder, tmp_path):
     model = tiny.transformer(tiny.TINY, JOINT, JOINT, seed=3)
-    save_model(tmp_path / "other", model, tiny.TINY, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    save_model(
+        tmp_path / "other",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"),
+    )
     mixed = uwaga.load([folder, tmp_path / "other"], engine="torch", device="cpu")
     for text, translation in zip(TEXTS, mixed.translate(TEXTS, beam=2), strict=True):
         assert mixed.translate(text, beam=2).tokens == translation.tokens
