@@ -21,8 +21,8 @@ from uwaga.library import hub
 from uwaga.search import SearchOptions
 from uwaga.translator import Model, Request, Translator
 from uwaga.translator.checks import is_copied
-from uwaga.translator.split import LINE_BREAK
 
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
 MODEL = tiny.transformer(SHAPE, JOINT, JOINT)
