@@ -72,6 +72,14 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
+def is_sign(text: str) -> bool:
+    """Return True for an untranslated piece without letters or digits, such as an emoji.
+
+    It needs no symbol: it stands where the words around it suggest.
+    """
+    return not any(character.isalnum() or character in "{}%$" for character in text)
+
+
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     """Choose a symbol for each untranslated piece, all distinct and not in the text; None if none is left.
 
@@ -94,6 +102,9 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     other_words = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
     for part in inline:
         if is_kept(part):
+            if is_sign(part.text):
+                choices.append(None)
+                continue
             is_unique = tag_texts[part.text] == 1 and part.text not in other_words
             if attempt == 0 and is_unique and is_quantity(part.text):
                 choices.append(part.text)

@@ -21,7 +21,8 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 
     Args:
         plan: the plan of the call.
-        has_markup: whether the texts have a format or placeholders; plain texts need no other layers.
+        has_markup: whether the texts have a format, placeholders or characters that the model does not know;
+            plain texts need no other layers.
     """
     layer: Layer = Chain(plan.stages)
     if has_markup:
@@ -41,6 +42,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the layers for texts with tags."""
+    from uwaga.translator.layers.characters import Characters
     from uwaga.translator.layers.messages import Messages
     from uwaga.translator.layers.placeholders import Placeholders
     from uwaga.translator.layers.tags import Tags
@@ -48,6 +50,7 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
+    layer = Characters(layer, plan.characters, plan.stages[-1].model.languages[1])
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     return layer

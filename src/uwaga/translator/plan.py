@@ -13,6 +13,7 @@ from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
+from uwaga.tokenizers.characters import Characters
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
 from uwaga.translator.split import Segmenter
@@ -155,13 +156,18 @@ class Plan:
     request: Request
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
+    characters: Characters
     untranslated: frozenset[str] = frozenset()
 
     def has_markup(self, text: object) -> bool:
-        """Return True if a text has a format, or placeholders."""
+        """Return True if a text has a format, placeholders, or characters that the model does not know."""
         if self.request.format != "text":
             return True
-        if self.placeholders is None or not isinstance(text, str):
+        if not isinstance(text, str):
+            return False
+        if self.characters.unknown(text):
+            return True
+        if self.placeholders is None:
             return False
         return not all(isinstance(part, str) for part in self.placeholders.split(text))
 
@@ -213,7 +219,8 @@ def make_plan(
             raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
-    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), untranslated)
+    characters = Characters(models[0].source, knows_bytes=not models[0].aligns)
+    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), characters, untranslated)
 
 
 def search_options(

@@ -20,6 +20,7 @@ from uwaga.markup.symbols import (
     choose_symbols,
     find_symbols,
     insert_symbols,
+    is_sign,
     missing_symbols,
     realign,
     replace_symbols,
@@ -159,6 +160,7 @@ def _finish(text: Text, attempt: Text) -> None:
     warnings = [
         f"no symbol for {quoted(piece)} came through the model: it stands where the words around it suggest"
         for piece in dropped
+        if not is_sign(piece)
     ]
     if lost := len(alternatives) + 1 - len(complete):
         warnings.append(f"{lost} alternatives lost a placeholder")
