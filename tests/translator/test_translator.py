@@ -31,7 +31,7 @@ TEXTS = [
     "Hi",
     "?",
     "the the the the the the the",
-    "Ünïcödé 你好",
+    "the Ünïcödé 你好 dog",
     "",
     "a b",
     "A small river.",

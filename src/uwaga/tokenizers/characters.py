@@ -41,6 +41,8 @@ class Characters:
             return True  # white space, controls, joiners and marks: normalisation removes or combines them
         if "\uff00" < character < "\uffef":
             return True  # full-width forms, which normalisation makes ordinary characters
+        if character in "-'":
+            return True  # a word would be cut at it
         ids = self._tokeniser.encode(character)
         if self._tokeniser.symbols.unknown in ids:
             return False

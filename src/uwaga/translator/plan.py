@@ -165,7 +165,7 @@ class Plan:
             return True
         if not isinstance(text, str):
             return False
-        if self.characters.unknown(text):
+        if self.characters.unknown(text) and any(map(str.isalpha, text)):
             return True
         if self.placeholders is None:
             return False

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from uwaga.markup.inline import Tag, join_parts, plain_text
+from uwaga.markup.inline import Inline, Tag, join_parts, lines, plain_text
 from uwaga.markup.typography import (
     TWINS,
     Edit,
@@ -22,6 +22,7 @@ from uwaga.markup.typography import (
     typographic,
     visible_text,
 )
+from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
 from uwaga.tokenizers.characters import Characters as KnownCharacters
 from uwaga.translator.text import Layer, Text
@@ -43,7 +44,7 @@ class Characters:
         self._layer, self._known, self._language = layer, known, language
 
     def translate(self, texts: Sequence[Text]) -> None:
-        edits = {text: self._twins(text) for text in texts if self._known.unknown(text.words)}
+        edits = {text: self._twins(text) for text in texts if self._is_concerned(text)}
         readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
         enclosed = {text: self._enclosed(copy) for text, copy in readable.items() if _lost_quotations(copy)}
@@ -52,15 +53,29 @@ class Characters:
         for text, copy in readable.items():
             self._finish(text, enclosed.get(text, copy), edits[text])
 
+    def _is_concerned(self, text: Text) -> bool:
+        """Return True for a text with unknown characters; without letters, a text is copied anyway."""
+        return bool(self._known.unknown(text.words)) and translatable(text.content)
+
     def _twins(self, text: Text) -> list[Edit]:
         return plain_twins(visible_text(text.content), self._known.unknown)
 
     def _readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with twins, and other unknown characters as untranslated pieces."""
+        content = apply_edits(text.content, edits)
+        if not text.prefix:  # which no piece may precede
+            parts: list[str | Tag] = []
+            for line in lines(content):
+                parts += self._with_pieces(line) if translatable(line) else line
+            content = join_parts(parts)
+        return Text(content, text.name, text.prefix, parent=text, is_aligned=text.is_aligned)
+
+    def _with_pieces(self, line: Inline) -> list[str | Tag]:
         parts: list[str | Tag] = []
-        for part in apply_edits(text.content, edits):
-            parts += (part,) if isinstance(part, Tag) else kept_characters(part, self._known.unknown(part))
-        return Text(join_parts(parts), text.name, text.prefix, parent=text, is_aligned=text.is_aligned)
+        for part in line:
+            is_tag = isinstance(part, Tag)
+            parts += (part,) if is_tag else kept_characters(part, self._known.unknown(part))
+        return parts
 
     def _enclosed(self, copy: Text) -> Text:
         """Return the text with tags around its quotations in place of their marks."""
