@@ -1,5 +1,6 @@
 """Translator: properties that hold for any model, tested on a random one."""
 
+import re
 import subprocess
 import sys
 import threading

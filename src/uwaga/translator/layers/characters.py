@@ -73,8 +73,10 @@ class Characters:
     def _with_pieces(self, line: Inline) -> list[str | Tag]:
         parts: list[str | Tag] = []
         for part in line:
-            is_tag = isinstance(part, Tag)
-            parts += (part,) if is_tag else kept_characters(part, self._known.unknown(part))
+            if isinstance(part, Tag):
+                parts.append(part)
+            else:
+                parts += kept_characters(part, self._known.unknown(part))
         return parts
 
     def _enclosed(self, copy: Text) -> Text:
@@ -87,7 +89,7 @@ class Characters:
         source, results = plain_text(text.content), list[Translation]()
         given = {id(part) for part in text.content}
         quotations = {id(part) for part in copy.content if isinstance(part, Tag) and not part.text} - given
-        for hypothesis, inline in zip(copy.hypotheses, copy.tagged, strict=True):
+        for hypothesis, inline in copy.tagged:
             edits = typographic(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
             alignment = hypothesis.alignment
@@ -120,5 +122,5 @@ class Characters:
 
 def _lost_quotations(copy: Text) -> bool:
     """Return True if a translation has more or fewer quotation marks than its text."""
-    expected, actual = map(count_quotation_marks, (visible_text(copy.content), visible_text(copy.tagged[0])))
-    return expected > 0 and expected != actual
+    expected = count_quotation_marks(visible_text(copy.content))
+    return expected > 0 and expected != count_quotation_marks(visible_text(copy.tagged[0].inline))
