@@ -94,10 +94,10 @@ class Registry(Mapping[str, T]):
         if name in self:
             return
         matches = difflib.get_close_matches(name[:80], list(self), n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(sorted(self))}."
+        hint = f"did you mean {matches[0]!r}? " if matches else ""
         raise SettingsError(
-            f"no {self.kind} is named {quoted(name)}; {hint} If a plugin adds it, name the plugin "
-            f"with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings file"
+            f"no {self.kind} is named {quoted(name)}; {hint}there are: {', '.join(sorted(self))}. If a plugin adds "
+            f"it, name the plugin with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings file"
         )
 
     def _entry_points(self) -> Mapping[str, str]:

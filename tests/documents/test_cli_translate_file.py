@@ -63,7 +63,7 @@ def test_source_language_is_detected(tmp_path, capsys):
         ("a.csv", "a,b\n", (), "--columns"),
         ("a.json", "{", (), "line 1, column 2"),
         ("a.docx", "x", (), "zip archive"),
-        ("a.txt", "x", ("--format", "doc"), "unknown document format"),
+        ("a.txt", "x", ("--format", "doc"), "no document format is named"),
         ("a.txt", "x", ("--encoding", "klingon"), "encoding"),
     ],
 )

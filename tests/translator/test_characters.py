@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import uwaga
 from uwaga.markup.inline import Tag
 from uwaga.results.translation import Translation
-from uwaga.tokenizers.characters import Characters as KnownCharacters
 from uwaga.translator.layers.characters import Characters
+from uwaga.translator.plan import KnownCharacters
 from uwaga.translator.text import Text
 
 SIGNS = "₽→≥≤×±§•★♪½¼²©™日本Łéñ😀👋🏽"

@@ -24,7 +24,7 @@ from uwaga.markup.typography import (
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
-from uwaga.tokenizers.characters import Characters as KnownCharacters
+from uwaga.translator.plan import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
 MAX_SHOWN = 8
