@@ -60,7 +60,9 @@ class MultilingualParameters(Parameters):
     """A glossary of several pairs."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
-    dictionaries: list[DictionaryParameters] = Field(min_length=1, max_length=200)
+    dictionaries: list[DictionaryParameters] = Field(
+        [], max_length=200, description="May be empty: they can be added later."
+    )
 
 
 class ChangeParameters(Parameters):
@@ -239,7 +241,7 @@ def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Diction
 
 def _check_one_pair(glossary: GlossarySummary) -> GlossarySummary:
     if len(glossary.dictionaries) != 1:
-        raise ApiError(404, "not_found", "the glossary has several language pairs: use /v3/glossaries")
+        raise ApiError(404, "not_found", "the glossary is not of one language pair: use /v3/glossaries")
     return glossary
 
 
