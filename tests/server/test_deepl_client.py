@@ -125,6 +125,19 @@ def test_xml_ignore_and_non_splitting_tags(client, translator):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<p>Two dogs run.<i>A man sleeps.</i></p>", "<p>Zwei Hunde laufen.<i>Ein Mann schläft.</i></p>"),
+        ("<p>Two dogs run. <i>A man sleeps.</i></p>", "<p>Zwei Hunde laufen. <i>Ein Mann schläft.</i></p>"),
+        ("<b>Two dogs run.</b><i>A man sleeps.</i>", "<b>Zwei Hunde laufen.</b><i>Ein Mann schläft.</i>"),
+    ],
+)  # fmt: skip
+def test_tags_between_sentences(client, text: str, expected: str):
+    options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
+    assert client.translate_text(text, **options).text == expected
+
+
 def test_tag_handling(client):
     page = "\n<!DOCTYPE html>\n<html><body><p>A man sleeps.</p></body></html>\n"
     for kind in ("xml", "html"):
@@ -177,7 +190,7 @@ def test_options_without_effect(client, translator, options):
 
 def test_short_texts_are_detected_among_served_languages(client):
     results = client.translate_text(["proton beam", "Protonenstrahl", "12:30"], target_lang="DE")
-    assert [result.detected_source_lang for result in results] == ["EN", "DE", "DE"]
+    assert [result.detected_source_lang for result in results] == ["EN", "DE", "EN"]
     assert [result.text for result in results][1:] == ["Protonenstrahl", "12:30"]
 
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -24,7 +25,7 @@ from uwaga import __version__
 from uwaga.files.handles import BINARY
 from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
-from uwaga.markup.formats import Format
+from uwaga.markup.formats import Format, text_format
 from uwaga.search import SearchOverrides
 from uwaga.translator.request import build_requests
 from uwaga_server.api_errors import ApiError, in_thread
@@ -282,7 +283,10 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
             if any(re.search(WEBLATE_PLACEHOLDER, text) for text in texts)
             else {}
         )
-        requests = build_requests(texts, {**languages, **placeholders, "format": kind, **options})
+        requests = [
+            replace(request, format=text_format(request.text)) if kind == "text" else request
+            for request in build_requests(texts, {**languages, **placeholders, "format": kind, **options})
+        ]
         answer = await context.translate(request, client, requests, "q")
         return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 

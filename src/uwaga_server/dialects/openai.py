@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_code
+from uwaga.markup.formats import text_format
 from uwaga.translator.request import Request as TextRequest
 from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client
@@ -310,18 +311,20 @@ def _text_request(
             message,
             source=_language(options.source_lang),
             target=_language(options.target_lang),
+            format=text_format(message),
             glossary={term.source: term.target for term in options.terms} or None,
         )
     prompt = read_prompt(message, system)
     if prompt is not None:
-        return TextRequest(prompt.text, source=prompt.source or pair[0] or AUTO, target=prompt.target)
+        source = prompt.source or pair[0] or AUTO
+        return TextRequest(prompt.text, source=source, target=prompt.target, format=text_format(prompt.text))
     if pair[1] is None:
         message = (
             "No request for a translation is recognised. Write 'Translate to German:' before the text, name "
             "the language in the system prompt, or name a pair of languages such as 'en-de' as the model"
         )
         raise ApiError(400, "no_translation_request", message, "messages")
-    return TextRequest(message, source=pair[0] or AUTO, target=pair[1])
+    return TextRequest(message, source=pair[0] or AUTO, target=pair[1], format=text_format(message))
 
 
 def _language(name: str) -> str:

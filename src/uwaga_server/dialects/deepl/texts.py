@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.markup.formats import text_format
 from uwaga.markup.xml_text import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
@@ -145,7 +146,6 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         "",
         target=fields.target_lang,
         source=fields.source_lang,
-        format=tags or "text",
         search=options,
         glossary=glossary,
         ignore_tags=fields.ignore_tags if tags else (),
@@ -153,7 +153,10 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         split=split,
     )
     texts = fields.text if newlines or tags else [join_lines(text) for text in fields.text]
-    return [replace(common, text=text, name=f"text {number}") for number, text in enumerate(texts, start=1)]
+    return [
+        replace(common, text=text, name=f"text {number}", format=tags or text_format(text))
+        for number, text in enumerate(texts, start=1)
+    ]
 
 
 def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) -> None:
