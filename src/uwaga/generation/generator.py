@@ -177,7 +177,7 @@ class TextGenerator:
                 - ``beam``: width of the beam, 1 for greedy.
                 - ``nbest``: how many continuations of a prompt; the others are its ``alternatives``.
                 - ``length_penalty``: exponent of the length that scores are divided by.
-                - ``no_repeat_ngram``: no n-gram of this size twice in the new text, 0 for off.
+                - ``no_repeat_ngram``: no n-gram of this size twice in prompt and new text, 0 for off.
                 - ``sample``: draw ``nbest`` continuations at random instead of searching for the best.
                 - ``temperature``: of the distribution drawn from.
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
@@ -232,7 +232,7 @@ class TextGenerator:
         lists: list[list[Hypothesis]] = [[] for _ in started]
         for decoder in dict.fromkeys(start.decoder for start in started):  # that of texts, or of chats
             indices = [index for index, start in enumerate(started) if start.decoder is decoder]
-            sentences = [SearchInput(started[index].ids) for index in indices]
+            sentences = [SearchInput(started[index].ids, history=started[index].ids) for index in indices]
             results = search(decoder, sentences, options, drafter=self.drafter)
             for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
@@ -311,7 +311,9 @@ class TextGenerator:
         options.check_streams()
         _check_prompted(options)
         start = self._begin(prompt, name)
-        return grow(start.decoder, SearchInput(start.ids), options, start.new_text, self.drafter)
+        return grow(
+            start.decoder, SearchInput(start.ids, history=start.ids), options, start.new_text, self.drafter
+        )
 
     def _begin(self, prompt: str | Chat, name: str) -> _Prompt:
         if not _is_chat(prompt):
