@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -250,3 +253,11 @@ def test_attend_selects_matrices(tmp_path):
 def test_attend_refuses_missing_matrices(arguments, words):
     result = attend(*arguments, code=1)
     assert words in result.stderr and "Traceback" not in result.stderr
+
+
+def test_heat_map_in_the_c_locale():
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "uwaga", "attend", "The doors are open."]
+    finished = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert "██" in finished.stdout.decode("utf-8")
+    assert finished.stderr == b""

@@ -24,6 +24,7 @@ from uwaga.markup.symbols import (
     missing_symbols,
     realign,
     replace_symbols,
+    written_pieces,
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation, WordAlignment
@@ -170,7 +171,14 @@ def _finish(text: Text, attempt: Text) -> None:
         words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
-        results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
+        hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)
+        if hypothesis.attention is not None:
+            hypothesis = replace(
+                hypothesis,
+                tokens=written_pieces(hypothesis.tokens, symbols),
+                source_tokens=written_pieces(hypothesis.source_tokens, symbols),
+            )
+        results.append(hypothesis)
     combined, coverage = [*translation.warnings, *warnings], translation.coverage
     if coverage is not None:
         combined = [warning for warning in combined if warning not in coverage.warnings]
