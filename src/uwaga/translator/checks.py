@@ -103,7 +103,10 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
     """
     warnings, best = [], [sentence.hypotheses[0] for sentence in sentences]
     if any(loops(sentence.hypotheses[0].tokens) and not loops(sentence.ids) for sentence in sentences):
-        warnings.append("the translation repeats itself again and again; no_repeat_ngram 3 would forbid it")
+        warnings.append(
+            "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
+            "forbid it"
+        )
     means = [mean_score(hypothesis) for hypothesis in best if hypothesis.token_scores]
     if stats is not None and means and min(means) < stats.low:
         warnings.append(
