@@ -97,8 +97,8 @@ class Registry(Mapping[str, T]):
         hint = f"did you mean {matches[0]!r}? " if matches else ""
         names = ", ".join(sorted(self))
         raise SettingsError(
-            f"no {self.kind} is named {quoted(name)}; {hint}there are: {names}. If a plugin adds it, name the "
-            f"plugin with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings"
+            f"no {self.kind} is named {quoted(name)}; {hint}there are: {names}. If a plugin adds it, name "
+            f"the plugin with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings"
         )
 
     def _entry_points(self) -> Mapping[str, str]:
