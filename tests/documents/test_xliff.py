@@ -89,3 +89,16 @@ HOSTILE_DOCUMENTS = [
 def test_hostile_xml_is_rejected(text, message):
     with pytest.raises(DataError, match=message):
         texts("a.xlf", text.encode())
+
+
+def test_branches_with_inline_codes_are_texts():
+    document = (
+        '<xliff version="1.2"><file source-language="en"><body><trans-unit id="1"><source>{V, plural, '
+        '=1 {one <x id="1"/> car} other {<g id="2">many</g> cars of <x id="3"/>}} now</source></trans-unit>'
+        "</body></file></xliff>"
+    )
+    rendered = render("a.xlf", document.encode(), swap_case).decode()
+    assert (
+        '<target>{V, plural, =1 {ONE <x id="1"/> CAR} other {<g id="2">MANY</g> CARS OF <x id="3"/>}} NOW</target>'
+    ) in rendered
+    assert len(texts("a.xlf", document.encode())) == 3

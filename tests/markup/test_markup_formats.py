@@ -96,9 +96,7 @@ def test_text_with_tags_is_a_message(text: str) -> None:
     assert text_format(text) == "message"
 
 
-@pytest.mark.parametrize(
-    "text", ["a < b > c", "if (a<b && c>d)", "<", "<>", "R&amp;D", "<a b", "<a <b"]
-)
+@pytest.mark.parametrize("text", ["a < b > c", "if (a<b && c>d)", "<", "<>", "R&amp;D", "<a b", "<a <b"])
 def test_text_without_tags_is_plain(text: str) -> None:
     assert text_format(text) == "text"
 

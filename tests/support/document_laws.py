@@ -7,11 +7,17 @@ from uwaga.markup.units import translatable, trim, write_unit
 from uwaga_documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import DocumentSource
+from uwaga_documents.messages import APPLICATION_SYNTAX
 
 SWAP_CASE = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 )
+
+
+def has_no_placeholders(text):
+    """Return whether a text of a JSON or YAML file has nothing that is kept."""
+    return APPLICATION_SYNTAX.placeholders.split(text) in ((), (text,))
 
 
 def identity(inlines):

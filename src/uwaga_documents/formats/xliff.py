@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from uwaga.errors import DataError
-from uwaga.markup import Inline, Tag
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.icu import find_messages
 from uwaga.markup.inline import join_parts
 from uwaga.markup.units import Piece, Unit, peel, translatable
 from uwaga.markup.xml import (
@@ -24,9 +25,10 @@ from uwaga.markup.xml import (
 )
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
-from uwaga_documents.messages import message_unit
+from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
 PAIRED = frozenset(("g", "mrk", "pc"))
+SYNTAX = MessageSyntax(accelerators=True)
 UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
 """States of targets that are not yet translated."""
 
@@ -122,10 +124,10 @@ class _XliffUnits:
             yield raw
             return
         write = _TargetWriter(text, prefix, segment, source, target, with_tag, before, after)
-        if len(core) > 1 or isinstance(core[0], Tag):
+        if any(isinstance(part, Tag) for part in core) and not any(find_messages(plain_text(core))):
             yield Unit((core,), lambda translations: write(translations[0]))
             return
-        message = message_unit(raw, core[0], lambda text_: write((text_,)), accelerators=True)
+        message = inline_message_unit(raw, core, write, SYNTAX)
         yield message if isinstance(message, str) else Unit(message.inlines, message.write)
 
 

@@ -14,6 +14,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.errors import quoted
 from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
 from uwaga.markup.placeholders import Placeholders as Patterns
+from uwaga.markup.placeholders import keep_order
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.markup.symbols import (
     MAX_ATTEMPTS,
@@ -167,8 +168,10 @@ def _finish(text: Text, attempt: Text) -> None:
         warnings.append(f"{lost} alternatives lost a placeholder")
     results, text.inlines = [], []
     for hypothesis, inline in complete:
-        text.inlines.append(replace_symbols(inline, symbols))
-        words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
+        placed = replace_symbols(inline, symbols)
+        text.inlines.append(keep_order(text.content, placed))
+        words = plain_text(text.inlines[-1])
+        alignment = hypothesis.alignment if words == plain_text(placed) else None
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
         hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)
