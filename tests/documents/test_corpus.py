@@ -10,6 +10,11 @@ from office_samples import docx, epub, odt, pptx, read_zip
 import uwaga
 from uwaga_documents import DocumentOptions, translate_file
 
+PO_HEADER = (
+    'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Language: de\\n"\n'
+    '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
+)
+
 CASES = {
     "an empty cue": (
         "a.srt",
@@ -59,10 +64,12 @@ CASES = {
     ),
     "tags and accelerators in PO": (
         "a.po",
-        "".join(
+        PO_HEADER
+        + "".join(
             f'msgid "{text}"\nmsgstr ""\n\n' for text in ("<b>Bold</b> text", "&File", "E_xit", "_Cut", "R&D")
         ),
-        "".join(
+        PO_HEADER
+        + "".join(
             f'msgid "{text}"\nmsgstr "{translated}"\n\n'
             for text, translated in (
                 ("<b>Bold</b> text", "<b>bOLD</b> TEXT"),

@@ -101,7 +101,7 @@ def test_incomplete_plurals_are_unchanged():
     assert rendered == {"a_zero": "none", "a_other": "some"}
 
 
-def kept(inlines):
+def tag_texts(inlines):
     """Return the placeholders and the stand-ins in texts."""
     return [part.text for inline in inlines for part in inline if not isinstance(part, str)]
 
@@ -132,7 +132,7 @@ def test_only_messages_of_chrome_are_translated():
 def test_placeholders_of_applications_are_tags():
     text = b'{"a": "Welcome :name at @:menu.home, :smile:", "b": "At 10:30", "c": ":name", "d": "%B %d, %Y"}'
     first, second = texts("a.json", text)
-    assert kept([first]) == [":name", "@:menu.home", ":smile:"] and kept([second]) == []
+    assert tag_texts([first]) == [":name", "@:menu.home", ":smile:"] and tag_texts([second]) == []
     rendered = json.loads(render("a.json", text, swap_case))
     assert rendered["a"] == "wELCOME :name AT @:menu.home, :smile:"
     assert (rendered["c"], rendered["d"]) == (":name", "%B %d, %Y")

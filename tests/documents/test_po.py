@@ -105,7 +105,7 @@ def test_invalid_line_is_reported(line):
 PLURAL_ENTRY = 'msgid "%d car"\nmsgid_plural "%d cars"\nmsgstr[0] ""\nmsgstr[1] ""\n'
 
 
-def translated(header, target, entries=PLURAL_ENTRY, **options):
+def render_catalogue(header, target, entries=PLURAL_ENTRY, **options):
     content = f'msgid ""\nmsgstr ""\n{header}\n{entries}' if header else entries
     options = DocumentOptions(target=target, **options)
     return render("a.po", content.encode(), identity, options).decode()
@@ -124,18 +124,18 @@ def translated(header, target, entries=PLURAL_ENTRY, **options):
 )
 @pytest.mark.parametrize(("target", "forms"), [("ja", 1), ("pt", 2), ("pl", 3), ("sr_Latn", 3)])
 def test_header_is_completed(header, target, forms):
-    catalogue = parse_catalogue(translated(header, target).encode())
+    catalogue = parse_catalogue(render_catalogue(header, target).encode())
     assert str(catalogue.locale) == target and catalogue.num_plurals == forms
     assert catalogue.charset.lower() == "utf-8"
     assert all(len(entry.string) == forms for entry in catalogue if entry.id)
-    again = translated(header, target).encode()
+    again = render_catalogue(header, target).encode()
     assert render("a.po", again, swap_case, DocumentOptions(target=target)) == again
 
 
 def test_stated_language_and_plural_forms_are_kept():
     header = '"Language: pt_BR\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     header += '"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n ? 1 : 2);\\n"\n'
-    rendered = translated(header, "pt")
+    rendered = render_catalogue(header, "pt")
     assert header in rendered and rendered.count("msgstr[") == 3
 
 
@@ -143,8 +143,8 @@ def test_catalogue_in_another_language():
     header = '"Language: de\\n"\n'
     german = PLURAL_ENTRY + '\nmsgid "Open"\nmsgstr "\u00d6ffnen"\n'
     with pytest.raises(DataError, match="Language: de"):
-        translated(header, "pt", german)
-    assert '"Language: pt\\n"' in translated(header, "pt", german, retranslate=True)
+        render_catalogue(header, "pt", german)
+    assert '"Language: pt\\n"' in render_catalogue(header, "pt", german, retranslate=True)
     copied = PLURAL_ENTRY + '\nmsgid "Open"\nmsgstr "Open"\n'
     content = f'msgid ""\nmsgstr ""\n"Language: en\\n"\n\n{copied}'
     assert (

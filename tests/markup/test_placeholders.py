@@ -87,7 +87,7 @@ def test_common_placeholders(text: str, expected: list[str]) -> None:
         ("vue", "@:menu.file @.lower:x @:{'a b'} @:(y)", ["@:menu.file", "@.lower:x", "@:{'a b'}", "@:(y)"]),
         ("i18next", "Go to $t(menu.open)", ["$t(menu.open)"]),
         ("chrome", "$USER$ pays $$5 or $1", ["$USER$", "$$5", "$1"]),
-        ("drupal", "!user of @site-name, %x-y or :url", ["!user", "@site-name", "%x-y", ":url"]),
+        ("drupal", "!user of @site-name, %xy-z or :url", ["!user", "@site-name", "%xy-z", ":url"]),
     ],
 )
 def test_syntaxes(syntax: str, text: str, expected: list[str]) -> None:
