@@ -104,7 +104,7 @@ def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
     torch_model = DecoderOnly(shape, Symbols(0, 1, 2, 3), 500).eval()
     state = {name: tensor.detach().numpy() for name, tensor in torch_model.state_dict().items()}
     native = NativeModel(
-        shape, Symbols(0, 1, 2, 3), 500, 500, pack(shape, 500, 500, state.__getitem__, "float32")
+        shape, Symbols(0, 1, 2, 3), (500, 500), pack(shape, (500, 500), state.__getitem__, "float32")
     )
     start = np.zeros(len(texts), dtype=np.int64)
     for name, model in (("native float32", native), ("torch", torch_model)):

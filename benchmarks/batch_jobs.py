@@ -277,12 +277,16 @@ def tiny_model(folder: Path) -> Path:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
     from tiny_models import TINY, tokeniser, transformer
 
-    from uwaga.checkpoints.formats.uwaga.folder import save_model
+    from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
     from uwaga.settings import DecodingSettings
 
     shared, short = tokeniser(), DecodingSettings(beam=1, max_length=4)
     model = transformer(TINY, shared, shared)
-    save_model(folder / "tiny", model, TINY, short, shared, shared, ("qaa", "qab"), "made for a measurement")
+    save_model(
+        folder / "tiny",
+        model,
+        FolderContents(TINY, short, shared, shared, ("qaa", "qab"), "made for a measurement"),
+    )
     return folder / "tiny"
 
 

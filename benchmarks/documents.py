@@ -33,6 +33,7 @@ import time
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from uwaga.errors import UwagaError
@@ -310,7 +311,7 @@ def examine(path: Path, scratch: Path) -> str:
             return f"WRONG: {problem}"
         run_document_job(document_job(path, target, options=options), swapped)
         repeated = scratch / f"again{path.name}"
-        run_document_job(document_job(target, repeated, options=options, format=report.format), same)
+        run_document_job(document_job(target, repeated, replace(options, format=report.format)), same)
         if report.format not in BILINGUAL and differs(target, repeated):
             return "WRONG: what was written is not read again"
     except UwagaError as error:

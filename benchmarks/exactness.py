@@ -115,6 +115,7 @@ def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     from uwaga.decoder import Choice
     from uwaga.search import SearchInput, SearchOptions, search
     from uwaga.translator.score import in_batches, step_scorer
+    from uwaga.translator.text import TokenPair
 
     path = paths.ours_int8 if precision == "int8" else paths.ours
     engine_precision: Any = precision
@@ -125,8 +126,11 @@ def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     sentences = list(map(SearchInput, sources))
     greedy = [list(hypothesis.tokens) for [hypothesis] in search(model, sentences, options)]
     targets = job["targets"] or greedy
-    full_targets = [[*target, model.symbols.end] for target in targets]
-    scores = in_batches(step_scorer(model), sources, full_targets, 1 << 11)
+    pairs = [
+        TokenPair(source, [*target, model.symbols.end])
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    scores = in_batches(step_scorer(model), pairs, 1 << 11)
     logits = []
     for first in range(0, len(sources), BATCH):
         batch = sources[first : first + BATCH]

@@ -19,7 +19,7 @@ from typing import Literal
 
 import uwaga
 from uwaga.results.translation import Coverage, Hypothesis, Translation
-from uwaga.translator.align import with_alignments
+from uwaga.translator.align import add_alignments
 from uwaga.translator.layers.assemble import assemble
 from uwaga.translator.layers.coverage import add_coverage
 from uwaga.translator.plan import make_plan
@@ -40,13 +40,11 @@ def check(
     plan = make_plan(translator.models, translator.languages, request, ())
     [stage], model = plan.stages, translator.model
     passages = []
-    sources, targets = model.pair_ids([(source, target) for source, target, _ in pairs])
-    for (source, _, _), ids, tokens in zip(pairs, sources, targets, strict=True):
-        lists = [[Hypothesis(tokens[:-1], 0.0, 0.0, ())]]
-        [hypotheses] = with_alignments(
-            model.decoder, model.alignment_head, [ids], lists, model.decoding.start
-        )
+    pair_ids = model.pair_ids([(source, target) for source, target, _ in pairs])
+    for (source, _, _), (ids, tokens) in zip(pairs, pair_ids, strict=True):
+        hypotheses = [Hypothesis(tuple(tokens[:-1]), 0.0, 0.0, ())]
         sentence = Sentence(ids, "", span=(0, len(source)), text=source, hypotheses=hypotheses)
+        add_alignments(model.decoder, model.alignment_head, [sentence], model.decoding.start)
         passages.append(Passage("", [sentence], text=source))
         assemble(stage, passages[-1])
     add_coverage(stage, passages)

@@ -43,8 +43,8 @@ def systems(name: str) -> dict[str, Decoder]:
     state = {key: value.detach().numpy() for key, value in model.state_dict().items()}
     models: dict[str, Decoder] = {"torch": model}
     for precision in ("float32", "int8"):
-        packed = pack(settings, VOCABULARY, VOCABULARY, state.__getitem__, precision)
-        models[precision] = NativeModel(settings, SYMBOLS, VOCABULARY, VOCABULARY, packed)
+        packed = pack(settings, (VOCABULARY, VOCABULARY), state.__getitem__, precision)
+        models[precision] = NativeModel(settings, SYMBOLS, (VOCABULARY, VOCABULARY), packed)
     return models
 
 

@@ -60,12 +60,11 @@ def tiny_model() -> Any:
     rng, shapes = np.random.default_rng(0), stored_shapes(shape, VOCABULARY, VOCABULARY)
     packed = pack(
         shape,
-        VOCABULARY,
-        VOCABULARY,
+        (VOCABULARY, VOCABULARY),
         lambda name: rng.normal(0, 0.3, shapes[name]).astype(np.float32),
         "int8",
     )
-    return NativeModel(shape, Symbols(0, 1, 2, 3), VOCABULARY, VOCABULARY, packed)
+    return NativeModel(shape, Symbols(0, 1, 2, 3), (VOCABULARY, VOCABULARY), packed)
 
 
 class Instant:

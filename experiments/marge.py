@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from uwaga.models.layers.attention import attend
+from uwaga.models.layers.attention import Adjustments, attend
 from uwaga.models.layers.scores import make_score
 
 WORDS, LENGTH, EVIDENCE, WIDTH = 40, 6, 5, 48
@@ -38,7 +38,7 @@ def attend_evidence(
         values.reshape(targets, documents * source, width),
         make_score("scaled_dot", width, width),
         need_weights=True,
-        bias=bias,
+        adjustments=Adjustments(bias=bias),
     )
     assert weights is not None
     return context, weights.unflatten(-1, (documents, source))

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "binding/weights.h"
-#include "transformer/build.h"
+#include "models/build.h"
 #include "transformer/positions.h"
 
 namespace uwaga {
@@ -69,7 +69,7 @@ Handle edited_model(const Handle& base, const nb::list& attention,
                     const std::vector<int32_t>& target_positions, void (*check_interrupt)()) {
     Edits edits{{}, source_positions, target_positions};
     for (const nb::handle& edit : attention) edits.attention.push_back(edit_of(nb::cast<nb::tuple>(edit)));
-    return {edited(base.model, std::move(edits), check_interrupt), base.matrices};
+    return {base.model->edited(std::move(edits), check_interrupt), base.matrices};
 }
 
 namespace {

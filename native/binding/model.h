@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "binding/arrays.h"
-#include "transformer/model.h"
+#include "network/network.h"
 
 namespace uwaga {
 
 // A model and the arrays that contain its panels.
 struct Handle {
-    std::shared_ptr<Model> model;
+    NetworkPtr model;
     nb::dict matrices;
 };
 

@@ -20,7 +20,6 @@
 #include "binding/text.h"
 #include "binding/weights.h"
 #include "runtime/build.h"
-#include "transformer/insight.h"
 
 namespace uwaga {
 
@@ -106,13 +105,13 @@ NB_MODULE(_core, m) {
         .def(
             "used_by",
             [](const PyMemory& self, const std::shared_ptr<Handle>& model) {
-                return PyMemory{memory_for(model->model, self.memory), model, self.encoder};
+                return PyMemory{model->model->adopt(self.memory), model, self.encoder};
             },
             "model"_a)
         .def(
             "start",
             [](const PyMemory& self, int64_t beams) {
-                return PyState{start(self.memory, beams), self.handle};
+                return PyState{self.memory.network->start(self.memory, beams), self.handle};
             },
             "beams"_a);
 
@@ -165,9 +164,8 @@ NB_MODULE(_core, m) {
                 return edited_model(self, attention, source_positions, target_positions, &check_signals);
             },
             "attention"_a, "source_places"_a, "target_places"_a)
-        .def_prop_ro("kept_tokens",
-                     [](const Handle& self) { return self.model->prompt_cache.cached_tokens(); })
-        .def_prop_ro("can_verify", [](const Handle& self) { return can_verify(*self.model); })
+        .def_prop_ro("kept_tokens", [](const Handle& self) { return self.model->cached_tokens(); })
+        .def_prop_ro("can_verify", [](const Handle& self) { return self.model->can_verify(); })
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false,
              "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())

@@ -5,7 +5,7 @@
 #include "binding/arrays.h"
 #include "kernels/kernels.h"
 #include "rates/rates.h"
-#include "transformer/matrix.h"
+#include "network/matrix.h"
 
 namespace uwaga {
 

@@ -3,30 +3,30 @@
 #include <algorithm>
 #include <string>
 
-#include "transformer/record.h"
-
 namespace uwaga {
 
 namespace {
 
-// Zeroed (layers, heads, query, key).
-nb::object matrices(float*& data, std::size_t layers, int64_t heads, int64_t queries, int64_t keys) {
-    const int64_t count = static_cast<int64_t>(layers) * heads * queries * keys;
+// Zeroed (layers, heads, query, key); None without layers.
+nb::object matrices(float*& data, const AttentionLayers& attention, int64_t queries, int64_t keys) {
+    if (!attention.layers) return nb::none();
+    const int64_t count = attention.layers * attention.heads * queries * keys;
     Buffer<float> buffer = allocate<float>(count);
     data = buffer.get();
     std::fill_n(data, count, 0.0f);
-    return owned(std::move(buffer), {layers, static_cast<std::size_t>(heads),
-                                     static_cast<std::size_t>(queries), static_cast<std::size_t>(keys)});
+    return owned(std::move(buffer),
+                 {static_cast<std::size_t>(attention.layers), static_cast<std::size_t>(attention.heads),
+                  static_cast<std::size_t>(queries), static_cast<std::size_t>(keys)});
 }
 
-std::vector<int32_t> checked_target(const Model& model, const std::vector<int64_t>& tokens,
+std::vector<int32_t> checked_target(const Network& model, const std::vector<int64_t>& tokens,
                                     std::size_t number) {
     const std::string prefix = "target " + std::to_string(number + 1) + ": ";
     if (tokens.empty())
         refuse(prefix + "no tokens; a target holds at least the token that decoding starts from");
-    if (static_cast<int64_t>(tokens.size()) > model.shape.max_length) {
+    if (static_cast<int64_t>(tokens.size()) > model.max_length) {
         throw TooLong(prefix + std::to_string(tokens.size()) + " tokens, but the model accepts at most " +
-                      std::to_string(model.shape.max_length));
+                      std::to_string(model.max_length));
     }
     std::vector<int32_t> checked;
     for (const int64_t token : tokens) checked.push_back(checked_token(token, model.target_vocabulary));
@@ -38,7 +38,7 @@ std::vector<int32_t> checked_target(const Model& model, const std::vector<int64_
 PyMemory encode_recorded_sources(const std::shared_ptr<Handle>& handle,
                                  const std::vector<std::vector<int64_t>>& sources,
                                  const PyShortlist* shortlist) {
-    const Model& model = *handle->model;
+    const Network& model = *handle->model;
     if (!model.has_source()) refuse("a decoder-only model has no encoder to record");
     check_shortlist(shortlist, handle);
     const std::vector<std::vector<int32_t>> checked = checked_sources(model, sources);
@@ -46,19 +46,18 @@ PyMemory encode_recorded_sources(const std::shared_ptr<Handle>& handle,
     nb::list encoder;
     for (std::size_t s = 0; s < checked.size(); ++s) {
         const int64_t length = static_cast<int64_t>(checked[s].size());
-        if (model.network) encoder.append(nb::none());
-        else encoder.append(matrices(to[s], model.encoder.size(), model.shape.encoder.count, length, length));
+        encoder.append(matrices(to[s], model.encoder_attention, length, length));
     }
     Memory memory;
     {
         const nb::gil_scoped_release free;
-        memory = encode_recorded(handle->model, checked, to);
+        memory = model.encode(checked, to);
         if (shortlist) restrict_to(shortlist->shortlist, checked, memory);
     }
     return {std::move(memory), handle, std::move(encoder)};
 }
 
-const EncodedSentence& source_of(const Model& model, const PyMemory* memory, int64_t sentence) {
+const EncodedSentence& source_of(const Network& model, const PyMemory* memory, int64_t sentence) {
     if (!memory || memory->handle->model.get() != &model)
         refuse("attentions: the memory belongs to another model");
     const std::vector<EncodedSentence>& encoded = memory->memory.sentences;
@@ -70,37 +69,33 @@ const EncodedSentence& source_of(const Model& model, const PyMemory* memory, int
 nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories,
                        const std::vector<int64_t>& sentences,
                        const std::vector<std::vector<int64_t>>& targets) {
-    const Model& model = *handle->model;
-    const Shape& shape = model.shape;
+    const Network& model = *handle->model;
     const std::size_t expected = model.has_source() ? targets.size() : 0;
     if (memories.size() != expected || sentences.size() != expected)
         refuse("attentions: expected one memory and sentence per target");
     std::vector<DecoderInput> readings(targets.size());
-    std::vector<Matrices> to(targets.size());
+    std::vector<AttentionMatrices> to(targets.size());
     nb::list result;
     for (std::size_t t = 0; t < targets.size(); ++t) {
         readings[t] = {nullptr, checked_target(model, targets[t], t)};
         const int64_t target = static_cast<int64_t>(readings[t].target.size());
-        nb::object decoder = nb::none(), cross = nb::none();
-        if (!shape.recurrent)
-            decoder = matrices(to[t].decoder, model.decoder.size(), shape.decoder.count, target, target);
+        const nb::object decoder = matrices(to[t].decoder, model.decoder_attention, target, target);
+        nb::object cross = nb::none();
         if (model.has_source()) {
             readings[t].source = &source_of(model, memories[t], sentences[t]);
-            if (model.cross_layers())
-                cross = matrices(to[t].cross, static_cast<std::size_t>(model.cross_layers()),
-                                 shape.decoder.count, target, readings[t].source->length);
+            cross = matrices(to[t].cross, model.cross_attention, target, readings[t].source->length);
         }
         result.append(nb::make_tuple(decoder, cross));
     }
     const nb::gil_scoped_release free;
-    record(model, readings, to);
+    model.record(readings, to);
     return result;
 }
 
 nb::dict insight_of(const std::shared_ptr<Handle>& handle, const std::vector<int64_t>& source,
                     const std::vector<int64_t>& target, const std::vector<std::string>& names,
                     int64_t bound) {
-    const Model& model = *handle->model;
+    const Network& model = *handle->model;
     std::vector<int32_t> source_tokens;
     if (model.has_source()) source_tokens = checked_sources(model, {source})[0];
     else if (!source.empty()) refuse("a decoder-only model has no source: its prompt begins the target");
@@ -108,7 +103,7 @@ nb::dict insight_of(const std::shared_ptr<Handle>& handle, const std::vector<int
     std::vector<NamedArray> arrays;
     {
         const nb::gil_scoped_release free;
-        arrays = compute_insight(handle->model, source_tokens, target_tokens, names, bound);
+        arrays = model.insight(source_tokens, target_tokens, names, bound);
     }
     nb::dict result;
     for (const NamedArray& array : arrays) {
@@ -128,15 +123,15 @@ nb::list cross_attention_of(const std::shared_ptr<Handle>& handle,
                             const std::vector<const PyMemory*>& memories,
                             const std::vector<int64_t>& sentences,
                             const std::vector<std::vector<int64_t>>& targets, int64_t layer, int64_t head) {
-    const Model& model = *handle->model;
-    const int64_t heads = model.shape.decoder.count;
+    const Network& model = *handle->model;
+    const auto [layers, heads] = model.cross_attention;
     if (!model.has_source()) refuse("a decoder-only model has no cross-attention");
     if (memories.size() != targets.size() || sentences.size() != targets.size())
         refuse("attentions: expected one memory and sentence per target");
-    if (layer < 0 || layer >= model.cross_layers() || head < -1 || head >= heads)
+    if (layer < 0 || layer >= layers || head < -1 || head >= heads)
         refuse("attentions: no such layer or head");
     std::vector<DecoderInput> readings(targets.size());
-    std::vector<float*> to(targets.size());
+    std::vector<AttentionMatrices> to(targets.size());
     nb::list result;
     for (std::size_t t = 0; t < targets.size(); ++t) {
         readings[t] = {&source_of(model, memories[t], sentences[t]), checked_target(model, targets[t], t)};
@@ -144,11 +139,11 @@ nb::list cross_attention_of(const std::shared_ptr<Handle>& handle,
                           queries = readings[t].target.size(),
                           keys = static_cast<std::size_t>(readings[t].source->length);
         Buffer<float> buffer = allocate<float>(static_cast<int64_t>(head_count * queries * keys));
-        to[t] = buffer.get();
+        to[t].cross = buffer.get();
         result.append(owned(std::move(buffer), {head_count, queries, keys}));
     }
     const nb::gil_scoped_release free;
-    record_cross(model, readings, to, {layer, head});
+    model.record(readings, to, CrossHead{layer, head});
     return result;
 }
 

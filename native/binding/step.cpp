@@ -65,7 +65,7 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
 
 // The first row of each sentence, and the number of rows, where `fed` tokens are fed to each.
 std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& fed) {
-    if (state.beams != 1 || !can_verify(*state.model))
+    if (state.beams != 1 || !state.network->can_verify())
         refuse("fed: the model takes one token at a time, and a state of several beams too");
     if (fed.size() != state.sentences.size()) refuse("fed: expected one number per sentence");
     std::vector<int64_t> first(1, 0);
@@ -119,7 +119,7 @@ void add_requested(Request& request, const Shaped<int64_t, 2>& requested, int64_
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common,
                          Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source,
                          int64_t multiple) {
-    const Model& model = *handle->model;
+    const Network& model = *handle->model;
     const int64_t sources = model.source_vocabulary;
     const int32_t *starts = first.data(), *lists = targets.data();
     if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: out of range");
@@ -145,7 +145,7 @@ uint64_t checksum_of_words(Shaped<uint64_t, 1> words) {
     return lexical_checksum({reinterpret_cast<const char*>(words.data()), words.shape(0) * sizeof(uint64_t)});
 }
 
-std::vector<std::vector<int32_t>> checked_sources(const Model& model,
+std::vector<std::vector<int32_t>> checked_sources(const Network& model,
                                                   const std::vector<std::vector<int64_t>>& sources) {
     const bool encoded = model.has_source();
     const std::string kind = encoded ? "sentence " : "prompt ",
@@ -159,9 +159,9 @@ std::vector<std::vector<int32_t>> checked_sources(const Model& model,
         if (sources[s].empty())
             refuse(prefix + (encoded ? "no tokens; a source holds at least its end symbol"
                                      : "no tokens; a prompt holds at least one"));
-        if (static_cast<int64_t>(sources[s].size()) > model.shape.max_length) {
+        if (static_cast<int64_t>(sources[s].size()) > model.max_length) {
             throw TooLong(prefix + std::to_string(sources[s].size()) +
-                          " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
+                          " tokens, but the model accepts at most " + std::to_string(model.max_length));
         }
         std::vector<int32_t> tokens;
         tokens.reserve(sources[s].size());
@@ -178,22 +178,17 @@ std::vector<std::vector<int32_t>> checked_sources(const Model& model,
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle,
                         const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist) {
     check_shortlist(shortlist, handle);
-    const bool encoded = handle->model->has_source();
     const std::vector<std::vector<int32_t>> checked = checked_sources(*handle->model, sources);
     const nb::gil_scoped_release free;
-    Memory memory = encoded ? encode(handle->model, checked) : read_prompts(handle->model, checked);
+    Memory memory = handle->model->encode(checked);
     if (shortlist) restrict_to(shortlist->shortlist, checked, memory);
     return {std::move(memory), handle};
 }
 
 nb::object lengths_of(const PyMemory& self) {
     Buffer<int64_t> buffer = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
-    int64_t* const lengths = buffer.get();
-    const auto& [model, sentences, prompts] = self.memory;
-    for (std::size_t i = 0; i < sentences.size(); ++i) {
-        lengths[i] = model->has_source() ? sentences[i].length
-                                         : static_cast<int64_t>(prompts[i].offsets.size()) + 1;
-    }
+    int64_t* lengths = buffer.get();
+    for (const EncodedSentence& sentence : self.memory.sentences) *lengths++ = sentence.length;
     return owned(std::move(buffer), {self.memory.sentences.size()});
 }
 
@@ -203,7 +198,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
                      double temperature, int64_t top_k, double top_p,
                      std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed) {
     const State& state = self.state;
-    const Model& model = *state.model;
+    const Network& model = *state.network;
     const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
     const int64_t rows = fed ? first.back() : state.rows(), vocabulary = model.target_vocabulary;
     if (static_cast<int64_t>(tokens.shape(0)) != rows)
@@ -226,7 +221,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     nb::object tokens_array = nb::none(), weights = nb::none();
     if (!full_vocabulary) tokens_array = array(answer.tokens, answer.k + answer.requested);
     const nb::object log_probs = array(answer.log_probs, answer.k + answer.requested);
-    if (attention && model.cross_layers()) {
+    if (attention && model.cross_attention.layers) {
         for (const State::Sentence& sentence : state.sentences)
             answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         weights = array(answer.attention, answer.attention_width);
@@ -234,8 +229,8 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     PyState next{{}, self.handle};
     {
         const nb::gil_scoped_release free;
-        next.state = fed ? verify(state, first, checked.data(), request, answer)
-                         : step(state, checked.data(), request, answer);
+        next.state = fed ? model.verify(state, first, checked.data(), request, answer)
+                         : model.step(state, checked.data(), request, answer);
     }
     return nb::make_tuple(tokens_array, log_probs, nb::cast(std::move(next)), weights);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "binding/model.h"
-#include "transformer/state.h"
+#include "output/shortlist.h"
 
 namespace uwaga {
 
@@ -31,7 +31,7 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
 uint64_t checksum_of_words(Shaped<uint64_t, 1> words);  // of a Marian binary shortlist
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name = nullptr);
 void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle);
-std::vector<std::vector<int32_t>> checked_sources(const Model& model,
+std::vector<std::vector<int32_t>> checked_sources(const Network& model,
                                                   const std::vector<std::vector<int64_t>>& sources);
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle,
                         const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "binding/arrays.h"
-#include "transformer/matrix.h"
+#include "network/matrix.h"
 
 namespace uwaga {
 

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "transformer/model.h"
-
 namespace uwaga {
 
 namespace {
@@ -107,7 +105,7 @@ std::vector<int32_t> positions_of(Fields& fields) {
 
 }  // namespace
 
-Edits read_edits(const Json& value, const Model& model) {
+Edits read_edits(const Json& value, const Network& model) {
     const std::vector<Json>* const array = value.array();
     if (!array) throw Failure(Fault::argument, "edits must be an array of objects");
     Edits edits;
@@ -120,10 +118,10 @@ Edits read_edits(const Json& value, const Model& model) {
                 const bool source = fields.choice("side", {"source", "target"}) == 0;
                 std::vector<int32_t>& positions = source ? edits.source_positions : edits.target_positions;
                 positions = positions_of(fields);
-                check_positions(model, source, positions);
+                model.check(source ? Edits{{}, positions, {}} : Edits{{}, {}, positions});
             } else {
                 edits.attention.push_back(attention_edit(fields));
-                check_edit(model, edits.attention.back());
+                model.check({{edits.attention.back()}});
             }
         } catch (const EditMismatch& error) {
             throw Failure(Fault::argument, location + ": " + error.what());

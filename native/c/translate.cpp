@@ -5,10 +5,8 @@
 #include <iterator>
 #include <set>
 
-#include "recurrent/network.h"
 #include "search/beam_search.h"
 #include "text/utf8.h"
-#include "transformer/record.h"
 
 namespace uwaga {
 
@@ -49,14 +47,14 @@ class Translation {
   public:
     Translation(const OpenedModel& opened, const TranslateRequest& request, const Hooks& hooks)
         : opened_(opened),
-          pointer_(request.edits.empty() ? opened.model : edited(opened.model, request.edits, nullptr)),
+          pointer_(request.edits.empty() ? opened.model : opened.model->edited(request.edits, nullptr)),
           model_(*pointer_), request_(request), hooks_(hooks) {}
 
     std::vector<TextResult> run(const std::vector<std::string_view>& texts, Budget& budget, int64_t bound) {
         if (request_.targets && request_.targets->size() != texts.size())
             throw Failure(Fault::argument, "targets: there are " + std::to_string(request_.targets->size()) +
                                                " for " + std::to_string(texts.size()) + " texts");
-        if (request_.alignment && !model_.cross_layers())
+        if (request_.alignment && !model_.cross_attention.layers)
             throw Failure(Fault::argument, "alignment: the model has no attention to a source");
         std::vector<TextResult> results(texts.size());
         for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -72,11 +70,11 @@ class Translation {
                 continue;
             }
             results[i].source.push_back(opened_.symbols.end);
-            if (length(results[i]) > model_.shape.max_length) {
+            if (length(results[i]) > model_.max_length) {
                 throw too_long("text", i, length(results[i]));
             }
         }
-        if (request_.insight) insight_arrays(model_, 1, 1, *request_.insight);  // that all names are known
+        if (request_.insight) model_.insight_arrays(1, 1, *request_.insight);  // that all names are known
         const Reservation reserved(budget, required_bytes(results), bound);
         const BeamRules rules = rules_for(results);
         for (std::size_t first = 0; first < results.size();) {
@@ -97,10 +95,9 @@ class Translation {
     static int64_t length(const TextResult& text) { return static_cast<int64_t>(text.source.size()); }
 
     Failure too_long(const char* kind, std::size_t number, int64_t tokens) const {
-        return Failure(Fault::too_long, std::string(kind) + " " + std::to_string(number + 1) + ": " +
-                                            std::to_string(tokens) +
-                                            " tokens, but the model accepts at most " +
-                                            std::to_string(model_.shape.max_length));
+        return Failure(Fault::too_long,
+                       std::string(kind) + " " + std::to_string(number + 1) + ": " + std::to_string(tokens) +
+                           " tokens, but the model accepts at most " + std::to_string(model_.max_length));
     }
 
     // The tokens of a given target, from the one that the model forces first to the end symbol.
@@ -118,7 +115,7 @@ class Translation {
             tokens.push_back(token);
         }
         tokens.push_back(opened_.symbols.end);
-        if (static_cast<int64_t>(tokens.size()) > model_.shape.max_length)
+        if (static_cast<int64_t>(tokens.size()) > model_.max_length)
             throw too_long("target", number, static_cast<int64_t>(tokens.size()));
         return tokens;
     }
@@ -130,7 +127,7 @@ class Translation {
         constexpr int64_t unlimited = 2147483647;
         int64_t limit = unlimited;
         if (d.max_length) limit = std::min(limit, d.max_length);
-        if (model_.shape.max_length < unlimited) limit = std::min(limit, model_.shape.max_length);
+        if (model_.max_length < unlimited) limit = std::min(limit, model_.max_length);
         const int64_t prefix = forced() < 0 ? 0 : 1;
         if (limit <= prefix)
             throw Failure(Fault::argument,
@@ -152,26 +149,24 @@ class Translation {
 
     // An upper bound of the bytes that a call takes.
     int64_t required_bytes(const std::vector<TextResult>& texts) const {
-        const Shape& shape = model_.shape;
-        const int64_t layers = model_.cross_layers(), beams = request_.decoding.beam;
-        const Network* const net = model_.network.get();
-        const int64_t key_value = net ? net->entry() * 4
-                                      : model_.key_value_width() * layers * model_.cache_element_size();
-        const int64_t state = 8 * model_.cells_width() + (net ? 4 * net->initial_width : 0);  // of a row
+        const AttentionLayers encoder = model_.encoder_attention, decoder = model_.decoder_attention,
+                              cross = model_.cross_attention;
+        const int64_t beams = request_.decoding.beam;
         int64_t group = 0, widest = 0, matrices = 0, insight = 0;
         for (std::size_t number = 0; number < texts.size(); ++number) {
             const int64_t source = length(texts[number]), steps = source ? limit(number, source) : 0,
                           ranks = request_.decoding.nbest;
-            const int64_t working = source * (key_value + 64 * shape.width) +
-                                    beams * steps * (key_value + 64) + beams * (shape.width * 64 + state);
+            const int64_t working = source * (model_.token_bytes + 64 * model_.width) +
+                                    beams * steps * (model_.token_bytes + 64) +
+                                    beams * (model_.width * 64 + model_.row_bytes);
             group = std::max(group, working);
             widest = std::max(widest, beams * source);
             if (request_.attention) {
-                matrices += static_cast<int64_t>(model_.encoder.size()) * shape.encoder.count * source *
-                            source;
-                matrices += ranks * layers * shape.decoder.count * steps * (steps + source);
+                matrices += encoder.layers * encoder.heads * source * source;
+                matrices += ranks * steps *
+                            (decoder.layers * decoder.heads * steps + cross.layers * cross.heads * source);
             }
-            if (request_.alignment) matrices += ranks * (steps + 1) * source * (shape.decoder.count + 1);
+            if (request_.alignment) matrices += ranks * (steps + 1) * source * (cross.heads + 1);
             if (request_.insight && source) insight += insight_bytes(source, steps);
         }
         const int64_t concurrent = widest ? std::min<int64_t>(static_cast<int64_t>(texts.size()),
@@ -181,7 +176,7 @@ class Translation {
     }
     int64_t insight_bytes(int64_t source, int64_t steps) const {
         int64_t bytes = 0;
-        for (const NamedArray& array : insight_arrays(model_, source, steps, *request_.insight))
+        for (const NamedArray& array : model_.insight_arrays(source, steps, *request_.insight))
             bytes += 4 * array.size();
         return std::min(bytes, max_insight_bytes);
     }
@@ -235,16 +230,17 @@ class Translation {
                          const BeamRules& rules) const {
         check_cancelled();
         std::vector<std::vector<int32_t>> sources;
+        const AttentionLayers encoder = model_.encoder_attention;
         std::vector<float*> to;
         std::vector<Entry> entries;
         for (const std::size_t index : group) {
             TextResult& text = texts[index];
             sources.push_back(text.source);
             if (request_.attention)
-                to.push_back(model_.network ? nullptr
-                                            : add(text.arrays, "attention.encoder",
-                                                  {static_cast<int64_t>(model_.encoder.size()),
-                                                   model_.shape.encoder.count, length(text), length(text)}));
+                to.push_back(!encoder.layers
+                                 ? nullptr
+                                 : add(text.arrays, "attention.encoder",
+                                       {encoder.layers, encoder.heads, length(text), length(text)}));
             Entry entry;
             entry.source = length(text);
             entry.limit = limit(index, entry.source);
@@ -256,8 +252,7 @@ class Translation {
             entry.streams = request_.streams;
             entries.push_back(std::move(entry));
         }
-        Memory memory = request_.attention ? encode_recorded(pointer_, sources, to)
-                                           : encode(pointer_, sources);
+        Memory memory = model_.encode(sources, to);
         if (opened_.shortlist) restrict_to(*opened_.shortlist, sources, memory);
         BeamSearch search(pointer_, rules);
         search.enter(memory, std::move(entries));
@@ -313,14 +308,14 @@ class Translation {
     std::vector<int32_t> decoder_input(const TextTranslation& translation, std::size_t max_tokens) const {
         std::vector<int32_t> tokens = {start()};
         tokens.insert(tokens.end(), translation.tokens.begin(), translation.tokens.end());
-        max_tokens = std::min({max_tokens, tokens.size(), static_cast<std::size_t>(model_.shape.max_length)});
+        max_tokens = std::min({max_tokens, tokens.size(), static_cast<std::size_t>(model_.max_length)});
         tokens.resize(max_tokens);
         return tokens;
     }
 
     void record_all(std::vector<TextResult>& texts, const std::vector<std::size_t>& group,
                     const Memory& memory) const {
-        const int64_t layers = model_.cross_layers(), heads = model_.shape.decoder.count;
+        const AttentionLayers decoder = model_.decoder_attention, cross = model_.cross_attention;
         for (std::size_t index = 0; index < group.size(); ++index) {
             const EncodedSentence* const source = &memory.sentences[index];
             for (TextTranslation& translation : texts[group[index]].translations) {
@@ -330,14 +325,14 @@ class Translation {
                         source,
                         decoder_input(translation, std::max<std::size_t>(translation.log_probs.size(), 1))};
                     const int64_t steps = static_cast<int64_t>(input.target.size());
-                    Matrices to;
-                    if (!model_.shape.recurrent)
+                    AttentionMatrices to;
+                    if (decoder.layers)
                         to.decoder = add(translation.arrays, "attention.decoder",
-                                         {layers, heads, steps, steps});
-                    if (layers)
+                                         {decoder.layers, decoder.heads, steps, steps});
+                    if (cross.layers)
                         to.cross = add(translation.arrays, "attention.cross",
-                                       {layers, heads, steps, source->length});
-                    record(model_, {input}, {to});
+                                       {cross.layers, cross.heads, steps, source->length});
+                    model_.record({input}, {to});
                 }
                 if (request_.alignment) align(translation, source);
             }
@@ -349,10 +344,9 @@ class Translation {
         for (const std::size_t number : group) {
             check_cancelled();
             TextTranslation& best = texts[number].translations[0];
-            std::vector<NamedArray> arrays =
-                compute_insight(pointer_, texts[number].source,
-                                decoder_input(best, std::max<std::size_t>(best.log_probs.size(), 1)),
-                                *request_.insight, max_insight_bytes);
+            std::vector<NamedArray> arrays = model_.insight(
+                texts[number].source, decoder_input(best, std::max<std::size_t>(best.log_probs.size(), 1)),
+                *request_.insight, max_insight_bytes);
             std::move(arrays.begin(), arrays.end(), std::back_inserter(best.arrays));
         }
     }
@@ -365,9 +359,9 @@ class Translation {
             source,
             decoder_input(translation, head.reads_token ? tokens + 1 : std::max<std::size_t>(tokens, 1))};
         const int64_t steps = static_cast<int64_t>(input.target.size()), keys = source->length;
-        const int64_t heads = head.head < 0 ? model_.shape.decoder.count : 1;
+        const int64_t heads = head.head < 0 ? model_.cross_attention.heads : 1;
         std::vector<float> weights(static_cast<std::size_t>(heads * steps * keys));
-        record_cross(model_, {input}, {weights.data()}, {head.layer, head.head});
+        model_.record({input}, {{nullptr, weights.data()}}, CrossHead{head.layer, head.head});
         float* const to = add(translation.arrays, "alignment", {static_cast<int64_t>(tokens), keys});
         for (std::size_t t = 0; t < tokens; ++t) {
             const int64_t step = std::min<int64_t>(static_cast<int64_t>(t) + (head.reads_token ? 1 : 0),
@@ -383,8 +377,8 @@ class Translation {
     }
 
     const OpenedModel& opened_;
-    const ModelPtr pointer_;  // the opened model, or it with the edits
-    const Model& model_;
+    const NetworkPtr pointer_;  // the opened model, or it with the edits
+    const Network& model_;
     const TranslateRequest& request_;
     const Hooks& hooks_;
     std::vector<std::vector<int64_t>> targets_ = {};  // tokens that the decoder is forced along, if targets

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "checkpoints/model_files.h"
-#include "transformer/edits.h"
-#include "transformer/insight.h"
 
 namespace uwaga {
 

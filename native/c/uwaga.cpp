@@ -171,7 +171,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string info_of(const OpenedModel& opened) {
-    const Model& model = *opened.model;
+    const Network& model = *opened.model;
     const Decoding& d = opened.decoding;
     const auto number = [](int64_t value) { return std::to_string(value); };
     std::string languages;
@@ -184,12 +184,12 @@ std::string info_of(const OpenedModel& opened) {
            ", \"bytes\": " + number(opened.bytes) +
            ", \"source_vocabulary\": " + number(opened.source->size()) +
            ", \"target_vocabulary\": " + number(opened.target->size()) +
-           ", \"width\": " + number(model.shape.width) +
+           ", \"width\": " + number(model.width) +
            ", \"encoder_layers\": " + number(opened.settings.encoder_layers) +
            ", \"encoder_heads\": " + number(opened.settings.encoder_heads) +
            ", \"decoder_layers\": " + number(opened.settings.decoder_layers) +
            ", \"decoder_heads\": " + number(opened.settings.decoder_heads) + ", \"max_source\": " +
-           (opened.settings.positions == PositionKind::relative ? "null" : number(model.shape.max_length)) +
+           (opened.settings.positions == PositionKind::relative ? "null" : number(model.max_length)) +
            ", \"beam\": " + number(d.beam) + ", \"nbest\": " + number(d.nbest) + "}";
 }
 
@@ -357,8 +357,6 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         if (fields.has("insight")) {
             const std::vector<std::string_view> names = texts_of(fields, "insight");
             request.insight.emplace(names.begin(), names.end());
-            if (model->opened->model->network)
-                fields.refuse("insight", "is for Transformers, and the model is recurrent");
         }
         const int64_t bound = fields.integer("memory", 0, max_bytes, 0);
         request.tag = target_tag(fields, *model->opened, model->tag);

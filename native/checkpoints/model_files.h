@@ -14,8 +14,8 @@
 #include "checkpoints/failure.h"
 #include "checkpoints/settings.h"
 #include "checkpoints/subwords.h"
+#include "network/network.h"
 #include "output/shortlist.h"
-#include "transformer/model.h"
 
 namespace uwaga {
 
@@ -49,7 +49,7 @@ struct OpenOptions {
 };
 
 struct OpenedModel {
-    ModelPtr model;
+    NetworkPtr model;
     Settings settings;
     SymbolIds symbols;
     std::shared_ptr<const Subwords> source, target;

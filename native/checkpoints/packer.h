@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoints/model_files.h"
-#include "transformer/build.h"
+#include "models/build.h"
 
 namespace uwaga {
 

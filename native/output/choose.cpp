@@ -27,11 +27,11 @@ double log_sum_exp(const float* logits, int64_t count) {
 
 class Chooser {
   public:
-    Chooser(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
+    Chooser(const Network& network, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
             Workspace& ws, Workspace& shared, const ThreadSlice& slice)
-        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws),
-          shared_(shared), slice_(slice), vocabulary_(model.target_vocabulary),
-          panels_(padded_outputs(model.target_vocabulary) / panel) {}
+        : network_(network), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws),
+          shared_(shared), slice_(slice), vocabulary_(network.target_vocabulary),
+          panels_(padded_outputs(network.target_vocabulary) / panel) {}
 
     void run() {
         if (request_.full_vocabulary)
@@ -42,7 +42,7 @@ class Chooser {
                       chunks = panels_ < output_chunks * min_chunk_panels ? 1 : output_chunks;
         OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
         Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
-        if (model_.output_weight.quantised()) in_.as_int8(*model_.kernels, model_.output_weight);
+        if (network_.output_weight.quantised()) in_.as_int8(*network_.kernels, network_.output_weight);
         for (int64_t chunk = slice_.index; chunk < chunks; chunk += slice_.count) {
             run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows,
                       best + chunk * rows * answer_.k);
@@ -90,8 +90,8 @@ class Chooser {
             out[row].banned_count = static_cast<int32_t>(high - low);
             for (; low < high; ++low) chunk_banned.push_back(*low - skipped);
         }
-        output(*model_.kernels, in_, panel_range(model_.output_weight, from, to), model_.logits(skipped),
-               out);
+        output(*network_.kernels, in_, panel_range(network_.output_weight, from, to),
+               network_.logits(skipped), out);
         for (int64_t row = 0; row < in_.rows; ++row) {
             for (int64_t i = 0; i < answer_.k; ++i) {
                 if (out[row].best[i].token >= 0) out[row].best[i].token += skipped;
@@ -144,7 +144,7 @@ class Chooser {
                                               : scratch + row * vocabulary_;
             }
             Rows part = in_.part(start, rows);
-            output(*model_.kernels, part, model_.output_weight, model_.logits(), out);
+            output(*network_.kernels, part, network_.output_weight, network_.logits(), out);
             for (int64_t row = 0; row < rows; ++row) finish(start + row, out[row].logits);
         }
     }
@@ -178,7 +178,8 @@ class Chooser {
         const int64_t forced_token = forced(row);
         if (forced_token >= 0)
             return put_forced(row, forced_token,
-                              logit_at(in_, row, model_.output_weight, model_.logits(), forced_token), total);
+                              logit_at(in_, row, network_.output_weight, network_.logits(), forced_token),
+                              total);
         if (std::isnan(total)) return answer_.put_all(first_ + row, total);
         const double normaliser = request_.renormalise && banned_count(row) ? without_banned(row, total)
                                                                             : total;
@@ -189,7 +190,8 @@ class Chooser {
         put_requested(
             row,
             [&](int32_t token) {
-                return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.logits(), token));
+                return static_cast<double>(logit_at(in_, row, network_.output_weight, network_.logits(),
+                                                    token));
             },
             normaliser);
     }
@@ -213,7 +215,8 @@ class Chooser {
         if (std::isinf(total)) return total;
         double remaining = 1;
         for (int32_t i = 0; i < banned_count(row); ++i) {
-            remaining -= std::exp(logit_at(in_, row, model_.output_weight, model_.logits(), banned(row)[i]) -
+            remaining -= std::exp(logit_at(in_, row, network_.output_weight, network_.logits(),
+                                           banned(row)[i]) -
                                   total);
         }
         if (remaining >= min_remaining) return total + std::log(remaining);
@@ -224,7 +227,7 @@ class Chooser {
         recomputed.best = &unused;
         recomputed.logits = logits;
         Rows single_row = in_.part(row, 1);
-        output(*model_.kernels, single_row, model_.output_weight, model_.logits(), &recomputed);
+        output(*network_.kernels, single_row, network_.output_weight, network_.logits(), &recomputed);
         for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
         return log_sum_exp(logits, vocabulary_);
     }
@@ -239,7 +242,7 @@ class Chooser {
         answer_.put(first_ + row, i, token, log_prob);
     }
 
-    const Model& model_;
+    const Network& network_;
     Rows& in_;
     int64_t first_;
     const Request& request_;
@@ -252,13 +255,13 @@ class Chooser {
 
 }  // namespace
 
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
+void choose(const Network& network, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
             const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
     if (state.listed()) {
-        return choose_listed(model, in, first_row, slice.first(in.rows), slice.last(in.rows), request, answer,
-                             state, ws);
+        return choose_listed(network, in, first_row, slice.first(in.rows), slice.last(in.rows), request,
+                             answer, state, ws);
     }
-    Chooser(model, in, first_row, request, answer, ws, shared, slice).run();
+    Chooser(network, in, first_row, request, answer, ws, shared, slice).run();
 }
 
 }  // namespace uwaga

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "transformer/state.h"
+#include "network/network.h"
 
 namespace uwaga {
 
@@ -15,7 +15,7 @@ constexpr int64_t output_chunks = 4;      // chunks of the vocabulary, for any n
 constexpr int64_t min_chunk_panels = 64;  // minimum panels per chunk; a smaller vocabulary is a single chunk
 
 // Choose candidates for rows of a state, whose features are in `in`.
-void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
+void choose(const Network& network, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
             const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
 // The log-probability of a logit, one of a row's, in which none is NaN or +inf.
@@ -36,7 +36,7 @@ void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* o
 int32_t draw(const float* logits, int64_t vocabulary, const Request& request, double uniform, Workspace& ws);
 
 // Choose candidates for rows [from, to) of `in`, whose sentences have shortlists.
-void choose_listed(const Model& model, Rows& in, int64_t first_row, int64_t from, int64_t to,
+void choose_listed(const Network& network, Rows& in, int64_t first_row, int64_t from, int64_t to,
                    const Request& request, const Answer& answer, const State& state, Workspace& ws);
 
 }  // namespace uwaga

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "output/choose.h"
-#include "transformer/blocks.h"
 
 namespace uwaga {
 
@@ -94,9 +93,9 @@ void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
 
 class ListedChooser {
   public:
-    ListedChooser(const Model& model, Rows& in, int64_t first_row, const Request& request,
+    ListedChooser(const Network& network, Rows& in, int64_t first_row, const Request& request,
                   const Answer& answer, const State& state, Workspace& ws)
-        : model_(model), in_(in), first_(first_row), request_(request), answer_(answer), state_(state),
+        : network_(network), in_(in), first_(first_row), request_(request), answer_(answer), state_(state),
           ws_(ws) {}
 
     // Rows of a sentence share its list.
@@ -116,8 +115,8 @@ class ListedChooser {
 
   private:
     void product(int64_t start, int64_t rows, const Allowed& allowed, float* logits, int64_t stride) {
-        const Matrix& output = model_.output_weight;
-        const Kernels& kernels = *model_.kernels;
+        const Matrix& output = network_.output_weight;
+        const Kernels& kernels = *network_.kernels;
         ListedTokens w{allowed.tokens.data(), static_cast<int64_t>(allowed.tokens.size()), output.inputs(),
                        allowed.weights->get()};
         w.bias = allowed.biases.empty() ? nullptr : allowed.biases.data();
@@ -182,7 +181,7 @@ class ListedChooser {
                 index = std::lower_bound(list.begin(), list.end(), token) - list.begin();
         if (index == count || list[static_cast<std::size_t>(index)] != token) {
             index = count++;
-            logits[index] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.logits(),
+            logits[index] = static_cast<float>(logit_at(in_, row, network_.output_weight, network_.logits(),
                                                         token));
         }
         answer_.put_all(first_ + row, minus_infinity);
@@ -202,7 +201,7 @@ class ListedChooser {
                        last = request_.banned.begin() + request_.banned_first[row_index + 1];
             if (std::binary_search(first, last, token)) return minus_infinity;
         }
-        const double logit = logit_at(in_, row, model_.output_weight, model_.logits(), token),
+        const double logit = logit_at(in_, row, network_.output_weight, network_.logits(), token),
                      top = std::max(logit, normaliser);
         if (!(logit <= std::numeric_limits<float>::max())) return not_a_number;
         return std::isinf(top) ? minus_infinity
@@ -243,7 +242,7 @@ class ListedChooser {
         answer_.put(first_ + row, i, token, log_prob);
     }
 
-    const Model& model_;
+    const Network& network_;
     Rows& in_;
     int64_t first_;
     const Request& request_;
@@ -254,9 +253,9 @@ class ListedChooser {
 
 }  // namespace
 
-void choose_listed(const Model& model, Rows& in, int64_t first_row, int64_t from, int64_t to,
+void choose_listed(const Network& network, Rows& in, int64_t first_row, int64_t from, int64_t to,
                    const Request& request, const Answer& answer, const State& state, Workspace& ws) {
-    ListedChooser(model, in, first_row, request, answer, state, ws).run(from, to);
+    ListedChooser(network, in, first_row, request, answer, state, ws).run(from, to);
 }
 
 }  // namespace uwaga

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "transformer/state.h"
-
 namespace uwaga {
 
 namespace {
@@ -90,20 +88,20 @@ class TokenSet {
 
 }  // namespace
 
-Shortlist::Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets,
+Shortlist::Shortlist(const Network& network, Tokens common, const int32_t* first, const int32_t* targets,
                      bool copy_source, int64_t multiple)
-    : model_(model), common_(std::move(common)), first_(first), targets_(targets), copy_source_(copy_source),
-      multiple_(multiple), weights_(by_token(model.output_weight)) {}
+    : network_(network), common_(std::move(common)), first_(first), targets_(targets),
+      copy_source_(copy_source), multiple_(multiple), weights_(by_token(network.output_weight)) {}
 
-AllowedPtr Shortlist::allowed_for(const std::vector<int32_t>& source) const {
-    TokenSet set(model_.target_vocabulary);
+AllowedPtr Shortlist::allowed_for(const Tokens& source) const {
+    TokenSet set(network_.target_vocabulary);
     for (const int32_t token : common_) set.add(token);
     for (const int32_t token : source) {
         for (int32_t i = first_[token]; i < first_[token + 1]; ++i) set.add(targets_[i]);
         if (copy_source_) set.add(token);
     }
     const int64_t missing = (multiple_ - set.count() % multiple_) % multiple_;
-    set.add_lowest(std::min(missing, model_.target_vocabulary - set.count()));
+    set.add_lowest(std::min(missing, network_.target_vocabulary - set.count()));
     auto list = std::make_shared<Allowed>();
     list->tokens = set.ascending();
     list->weights = weights_;
@@ -111,17 +109,16 @@ AllowedPtr Shortlist::allowed_for(const std::vector<int32_t>& source) const {
         to.reserve(list->tokens.size());
         for (const int32_t token : list->tokens) to.push_back(from[token]);
     };
-    const Matrix& weight = model_.output_weight;
+    const Matrix& weight = network_.output_weight;
     if (weight.quantised()) {
         select(list->scales, weight.scales());
         select(list->sums, weight.sums());
     }
-    if (model_.output_bias) select(list->biases, model_.output_bias);
+    if (network_.output_bias) select(list->biases, network_.output_bias);
     return list;
 }
 
-void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources,
-                 Memory& memory) {
+void restrict_to(const Shortlist& shortlist, const std::vector<Tokens>& sources, Memory& memory) {
     for (std::size_t s = 0; s < sources.size(); ++s)
         memory.sentences[s].allowed = shortlist.allowed_for(sources[s]);
 }

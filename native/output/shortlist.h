@@ -8,25 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/buffer.h"
-#include "transformer/matrix.h"
+#include "network/network.h"
 
 namespace uwaga {
-
-struct Memory;
-struct Model;
-
-using Tokens = std::vector<int32_t>;
-
-// The target tokens allowed for a sentence, ascending, and the output layer's parameters of each besides the
-// weights.
-struct Allowed {
-    Tokens tokens;
-    std::shared_ptr<const Buffer<uint8_t>> weights;  // of the whole vocabulary, token by token
-    std::vector<float> scales, biases;               // empty without scales or without a bias
-    std::vector<int32_t> sums;
-};
-using AllowedPtr = std::shared_ptr<const Allowed>;
 
 // The target tokens that go with each source token, and those that go with all.
 class Shortlist {
@@ -35,12 +19,12 @@ class Shortlist {
     // `targets` are not copied; the owner of the shortlist keeps them alive. copy_source: a source token may
     // be copied to the target. Lists are filled up to a multiple of `multiple` with the lowest missing
     // tokens.
-    Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets,
+    Shortlist(const Network& network, Tokens common, const int32_t* first, const int32_t* targets,
               bool copy_source, int64_t multiple);
-    AllowedPtr allowed_for(const std::vector<int32_t>& source) const;
+    AllowedPtr allowed_for(const Tokens& source) const;
 
   private:
-    const Model& model_;  // kept alive by every owner of a shortlist
+    const Network& network_;  // kept alive by every owner of a shortlist
     Tokens common_;
     const int32_t *first_, *targets_;
     bool copy_source_;
@@ -48,7 +32,6 @@ class Shortlist {
     std::shared_ptr<const Buffer<uint8_t>> weights_;
 };
 
-void restrict_to(const Shortlist& shortlist, const std::vector<std::vector<int32_t>>& sources,
-                 Memory& memory);
+void restrict_to(const Shortlist& shortlist, const std::vector<Tokens>& sources, Memory& memory);
 
 }  // namespace uwaga

@@ -2,7 +2,6 @@
 #include <stdexcept>
 
 #include "recurrent/network.h"
-#include "transformer/part_reader.h"
 
 namespace uwaga {
 
@@ -27,7 +26,7 @@ Unit unit(PartReader& parts, const std::string& name, int64_t inputs, int64_t un
     return result;
 }
 
-void build_encoder(Network& net, PartReader& parts, bool lstm, bool paper) {
+void build_encoder(RecurrentNetwork& net, PartReader& parts, bool lstm, bool paper) {
     const int64_t layers = parts.integer("encoder_layers", 1), gnmt = net.family == Family::gnmt;
     const bool bidirectional = parts.integer("bidirectional", 0),
                divided = bidirectional && net.family == Family::luong;
@@ -46,7 +45,7 @@ void build_encoder(Network& net, PartReader& parts, bool lstm, bool paper) {
     }
 }
 
-void build_decoder(Network& net, PartReader& parts, bool lstm, bool paper, int64_t features) {
+void build_decoder(RecurrentNetwork& net, PartReader& parts, bool lstm, bool paper, int64_t features) {
     const int64_t layers = parts.integer("decoder_layers", 1), units = net.units, words = net.embedding;
     for (int64_t l = 0; l < layers; ++l) {
         int64_t inputs = l ? units : words;
@@ -72,7 +71,7 @@ void build_decoder(Network& net, PartReader& parts, bool lstm, bool paper, int64
     net.summary_under_reset = paper;
 }
 
-void build_attention(Network& net, PartReader& parts) {
+void build_attention(RecurrentNetwork& net, PartReader& parts) {
     net.score.kind = option(parts, "score", Score::none, Score::location);
     const bool attends = net.family != Family::cho && net.family != Family::sutskever;
     if (attends != net.attends()) throw std::invalid_argument("score: unknown value");
@@ -99,7 +98,7 @@ void build_attention(Network& net, PartReader& parts) {
 }
 
 // The width of a row's cells.
-int64_t cells_of(const Network& net) {
+int64_t cells_of(const RecurrentNetwork& net) {
     int64_t cells = net.input_feeding ? net.units : 0;
     for (const Unit& unit : net.decoder) cells += unit.state_width();
     return net.conditional ? net.units : cells;
@@ -107,39 +106,40 @@ int64_t cells_of(const Network& net) {
 
 }  // namespace
 
-void build_network(Model& model, PartReader& parts) {
-    auto network = std::make_shared<Network>();
-    Network& net = *network;
-    Shape& shape = model.shape;
+std::shared_ptr<Network> build_recurrent(const Parts& all_parts) {
+    auto network = std::make_shared<RecurrentNetwork>();
+    RecurrentNetwork& net = *network;
+    PartReader parts(net, all_parts);
     net.family = option(parts, "family", Family::cho, Family::gnmt);
     net.embedding = parts.integer("embedding", 1);
     net.units = parts.integer("hidden", 1);
     net.reversed = parts.integer("reverse", 0);
     net.input_feeding = net.family == Family::luong && parts.integer("input_feeding", 0);
     net.conditional = net.family == Family::bahdanau && parts.integer("conditional", 0);
-    shape.width = parts.integer("features", 1);
-    shape.max_length = parts.integer("max_length", 1);
-    shape.recurrent = true;
-    shape.decoder = shape.encoder = {1, net.units, 1.0f};
-    model.source_vocabulary = parts.integer("source_vocabulary", 1);
-    model.target_vocabulary = parts.integer("target_vocabulary", 1);
-    model.source.embedding = parts.embedding("source", model.source_vocabulary, net.embedding);
-    model.target.embedding = parts.embedding("target", model.target_vocabulary, net.embedding);
+    net.width = parts.integer("features", 1);
+    net.max_length = parts.integer("max_length", 1);
+    net.source_vocabulary = parts.integer("source_vocabulary", 1);
+    net.target_vocabulary = parts.integer("target_vocabulary", 1);
+    net.source_embedding = parts.embedding("source", net.source_vocabulary, net.embedding);
+    net.target_embedding = parts.embedding("target", net.target_vocabulary, net.embedding);
     const bool lstm = net.family == Family::sutskever || net.family == Family::luong ||
                       net.family == Family::gnmt;
     const bool paper = !lstm && parts.integer("gru_paper", 0);
     build_encoder(net, parts, lstm, paper);
     build_attention(net, parts);
-    build_decoder(net, parts, lstm, paper, shape.width);
-    model.output_weight = parts.matrix("output", model.target_vocabulary, shape.width);
-    model.output_bias = parts.optional_vector("output.bias", model.target_vocabulary);
+    build_decoder(net, parts, lstm, paper, net.width);
+    net.output_weight = parts.matrix("output", net.target_vocabulary, net.width);
+    net.output_bias = parts.optional_vector("output.bias", net.target_vocabulary);
     parts.check_all_used();
-    model.cells = cells_of(net);
-    net.initial_width = net.family == Family::cho ? 5 * net.units : model.cells;
+    net.cells = cells_of(net);
+    net.initial_width = net.family == Family::cho ? 5 * net.units : net.cells;
+    net.cross_attention.layers = net.attends() ? 1 : 0;
+    net.token_bytes = net.entry() * int64_t{sizeof(float)};
+    net.row_bytes = 8 * net.cells + 4 * net.initial_width;
     const int64_t chunk = (64 * net.entry() + 4 * net.initial_width) * int64_t{sizeof(float)};
-    model.pages.configure(chunk, 0);
-    model.chunks.configure(chunk, int64_t{4} << 20);
-    model.network = std::move(network);
+    net.pages.configure(chunk, 0);
+    net.chunks.configure(chunk, int64_t{4} << 20);
+    return network;
 }
 
 }  // namespace uwaga

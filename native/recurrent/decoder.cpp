@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "network/distinct_rows.h"
 #include "output/choose.h"
 #include "recurrent/unit.h"
 
@@ -17,8 +18,7 @@ constexpr std::size_t recorded_group = 64;  // sentences whose targets are read 
 // The rows of a step. Each has a line of inputs: the state for the read-out, the word's vector, and the
 // context read with it.
 struct RecurrentStep {
-    const Model& model;
-    const Network& net;
+    const RecurrentNetwork& net;
     Workspace& ws;
     int64_t cells = 0;              // per row
     const float* before = nullptr;  // (rows, cells)
@@ -56,13 +56,13 @@ void RecurrentStep::run_unit(std::size_t layer, const FloatRows& x, const float*
     const Unit& unit = net.decoder[layer];
     const int64_t stride = stride_of(unit.gates());
     const FloatRows projected{ws.projected.ensure(rows() * stride), stride};
-    project(model, unit.inputs, x.data, rows(), x.stride, Activation::none, projected, ws);
-    advance(model, unit, projected, states + offset, cells, {after + offset, cells}, rows(), ws);
+    project(net, unit.inputs, x.data, rows(), x.stride, Activation::none, projected, ws);
+    advance(net, unit, projected, states + offset, cells, {after + offset, cells}, rows(), ws);
 }
 
 void RecurrentStep::attend_row(int64_t row, const float* query, const float* projected, const float* window,
                                float* context) {
-    const Kernels& kernels = *model.kernels;
+    const Kernels& kernels = *net.kernels;
     const ScoreWeights& score = net.score;
     const int64_t length = source(row).length, entry = net.entry();
     const float* values = reinterpret_cast<const float*>(source(row).chunk->page.data) +
@@ -97,11 +97,11 @@ void RecurrentStep::attend(const float* queries, int64_t stride, const FloatRows
     if (net.score.query) {
         const int64_t width = stride_of(net.score.query.outputs());
         projected = {ws.gate.ensure(rows() * width), width};
-        project(model, {net.score.query, nullptr}, queries, rows(), stride, Activation::none, projected, ws);
+        project(net, {net.score.query, nullptr}, queries, rows(), stride, Activation::none, projected, ws);
     }
     if (net.locality == Locality::predictive) {
         window = {ws.hidden.ensure(rows() * stride_of(net.units)), stride_of(net.units)};
-        project(model, {net.window, nullptr}, queries, rows(), stride, Activation::tanh, window, ws);
+        project(net, {net.window, nullptr}, queries, rows(), stride, Activation::tanh, window, ws);
     }
     for (int64_t row = 0; row < rows(); ++row)
         attend_row(row, queries + row * stride, projected.row(row), window.row(row),
@@ -114,18 +114,18 @@ void RecurrentStep::run_cho() {
     const int64_t units = net.units, stride = stride_of(unit.gates());
     const FloatRows projected{ws.projected.ensure(rows() * stride), stride},
         states{ws.gate.ensure(rows() * stride), stride};
-    project(model, unit.inputs, words.data, rows(), words.stride, Activation::none, projected, ws);
-    project(model, unit.states, before, rows(), cells, Activation::none, states, ws);
+    project(net, unit.inputs, words.data, rows(), words.stride, Activation::none, projected, ws);
+    project(net, unit.states, before, rows(), cells, Activation::none, states, ws);
     for (int64_t row = 0; row < rows(); ++row) {
-        const float* summary = initial_cells(model, source(row)) + units;
+        const float* summary = net.initial_cells(source(row)) + units;
         const float* gate_summary = summary + units;
         float *p = projected.row(row), *s = states.row(row);
         for (int64_t k = 0; k < 2 * units; ++k) p[k] += gate_summary[k];
         float* candidate = (net.summary_under_reset ? s : p) + 2 * units;
         for (int64_t k = 0; k < units; ++k) candidate[k] += gate_summary[2 * units + k];
-        model.kernels->gate(p, s, s + 2 * units, units, s + 2 * units);
-        model.kernels->gru(p + units, s + units, p + 2 * units, s + 2 * units, before + row * cells, units,
-                           after + row * cells);
+        net.kernels->gate(p, s, s + 2 * units, units, s + 2 * units);
+        net.kernels->gru(p + units, s + units, p + 2 * units, s + 2 * units, before + row * cells, units,
+                         after + row * cells);
         std::copy_n(summary, units, words.row(row) + net.embedding);
     }
     copy(after, cells, units, lines, 0);
@@ -161,7 +161,7 @@ void RecurrentStep::run_luong(float* features) {
     attend(after + top, cells, joined, 0);
     copy(after + top, cells, units, joined, net.values);
     if (!features) features = ws.x.ensure(rows() * stride);
-    project(model, net.combine, joined.data, rows(), joined.stride, Activation::tanh, {features, stride}, ws);
+    project(net, net.combine, joined.data, rows(), joined.stride, Activation::tanh, {features, stride}, ws);
     if (net.input_feeding) copy(features, stride, units, {after, cells}, 0);
 }
 
@@ -194,7 +194,7 @@ void RecurrentStep::run(const int32_t* tokens, float* features) {
     words = {lines.data + state_width, stride};
     const int64_t joined_stride = stride_of(net.values + net.units);
     joined = {ws.features.ensure(rows() * joined_stride), joined_stride};
-    embed(*model.kernels, model.target.embedding, tokens, rows(), 1.0f, words.data, stride);
+    embed(*net.kernels, net.target_embedding, tokens, rows(), 1.0f, words.data, stride);
     switch (net.family) {
         case Family::cho: run_cho(); break;
         case Family::bahdanau: run_bahdanau(); break;
@@ -207,10 +207,10 @@ void RecurrentStep::run(const int32_t* tokens, float* features) {
             return;
     }
     if (!features) return;
-    const int64_t pairs = model.shape.width, pairs_stride = stride_of(2 * pairs);
+    const int64_t pairs = net.width, pairs_stride = stride_of(2 * pairs);
     const FloatRows inner{ws.projected.ensure(rows() * pairs_stride), pairs_stride},
         out{features, stride_of(pairs)};
-    project(model, net.read_out, lines.data, rows(), stride, Activation::none, inner, ws);
+    project(net, net.read_out, lines.data, rows(), stride, Activation::none, inner, ws);
     for (int64_t row = 0; row < rows(); ++row) {  // maxout (Goodfellow et al. 2013)
         const float* x = inner.row(row);
         for (int64_t k = 0; k < pairs; ++k)
@@ -218,34 +218,28 @@ void RecurrentStep::run(const int32_t* tokens, float* features) {
     }
 }
 
-// The computed rows of a state's step. `row_numbers` are their numbers; null: all rows.
+// The computed rows of a state's step.
 struct ComputedRows {
+    const RecurrentNetwork& net;
     const State& state;
     State& next;
-    const int64_t* row_numbers;
-    int64_t count;
+    const StepInput& input;
 
     int64_t state_row(int64_t row) const {
-        return row == count ? state.rows() : row_numbers ? row_numbers[row] : row;
+        return row == input.rows ? state.rows() : input.numbers ? input.numbers[row] : row;
     }
-    void run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first,
-             int64_t last) const;
+    void run(int64_t first, int64_t last) const;
 };
 
 // Compute rows [first, last).
-void ComputedRows::run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first,
-                       int64_t last) const {
-    const Model& model = *state.model;
-    WorkspacePool::Loan ws(model.workspaces);
-    const int64_t cells = model.cells_width(), rows = last - first, stride = stride_of(model.shape.width);
-    RecurrentStep step{model,
-                       *model.network,
-                       *ws,
-                       cells,
-                       state.cells.data() + first * cells,
+void ComputedRows::run(int64_t first, int64_t last) const {
+    WorkspacePool::Loan ws(net.workspaces);
+    const Answer& answer = input.answer;
+    const int64_t cells = net.cells, rows = last - first, stride = stride_of(net.width);
+    RecurrentStep step{net, *ws, cells, state.cells.data() + first * cells,
                        next.cells.data() + first * cells};
     std::vector<float> before, after;
-    if (row_numbers) {
+    if (input.numbers) {
         for (int64_t row = first; row < last; ++row) {
             const auto from = state.cells.begin() + state_row(row) * cells;
             before.insert(before.end(), from, from + cells);
@@ -265,21 +259,21 @@ void ComputedRows::run(const int32_t* tokens, const Request& request, const Answ
         step.weights.push_back(to);
     }
     float* const features = (*ws).x.ensure(rows * stride);
-    step.run(tokens + first, features);
-    for (int64_t row = first; row_numbers && row < last; ++row) {  // the rows up to the next computed one are
-                                                                   // equal
+    step.run(input.tokens + first, features);
+    for (int64_t row = first; input.numbers && row < last; ++row) {  // the rows up to the next computed one
+                                                                     // are equal
         for (int64_t to = state_row(row); to < state_row(row + 1); ++to)
             std::copy_n(step.after + (row - first) * cells, cells, next.cells.data() + to * cells);
     }
-    Rows in = rows_of(*ws, features, rows, model.shape.width, stride);
-    choose(model, in, first, request, answer, next, *ws, *ws, ThreadSlice{});
+    Rows in = rows_of(*ws, features, rows, net.width, stride);
+    choose(net, in, first, input.request, answer, next, *ws, *ws, ThreadSlice{});
 }
 
 // Targets [first, last), whose rows take each step together, the longest first.
-void record_targets(const Model& model, const std::vector<DecoderInput>& inputs,
-                    const std::vector<float*>& to, std::size_t first, std::size_t last) {
-    WorkspacePool::Loan ws(model.workspaces);
-    const int64_t cells = model.cells_width();
+void record_targets(const RecurrentNetwork& net, const std::vector<DecoderInput>& inputs,
+                    const std::vector<AttentionMatrices>& to, std::size_t first, std::size_t last) {
+    WorkspacePool::Loan ws(net.workspaces);
+    const int64_t cells = net.cells;
     std::vector<std::size_t> order(last - first);
     std::iota(order.begin(), order.end(), first);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -287,20 +281,20 @@ void record_targets(const Model& model, const std::vector<DecoderInput>& inputs,
     });
     std::vector<float> before, after;
     for (const std::size_t s : order) {
-        const float* from = initial_cells(model, *inputs[s].source);
+        const float* from = net.initial_cells(*inputs[s].source);
         before.insert(before.end(), from, from + cells);
     }
     after.resize(before.size());
     for (std::size_t t = 0; t < inputs[order.front()].target.size(); ++t) {
-        model.workers.check();
-        RecurrentStep step{model, *model.network, *ws, cells, before.data(), after.data()};
+        net.workers.check();
+        RecurrentStep step{net, *ws, cells, before.data(), after.data()};
         std::vector<int32_t> tokens;
         for (const std::size_t s : order) {
             if (inputs[s].target.size() <= t) break;
             tokens.push_back(inputs[s].target[t]);
             step.sources.push_back(inputs[s].source);
             step.positions.push_back(static_cast<int64_t>(t));
-            step.weights.push_back(to[s] + static_cast<int64_t>(t) * inputs[s].source->length);
+            step.weights.push_back(to[s].cross + static_cast<int64_t>(t) * inputs[s].source->length);
         }
         step.run(tokens.data(), nullptr);
         before.swap(after);
@@ -309,23 +303,38 @@ void record_targets(const Model& model, const std::vector<DecoderInput>& inputs,
 
 }  // namespace
 
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request,
-                  const Answer& answer, const int64_t* row_numbers, int64_t rows) {
-    const ComputedRows computed{state, next, row_numbers, rows};
-    Workers& workers = state.model->workers;
-    const int64_t parts = std::max<int64_t>(1, std::min(workers.threads(), rows / min_rows_per_thread));
-    workers.run(parts, [&](int64_t part) {
-        computed.run(tokens, request, answer, rows * part / parts, rows * (part + 1) / parts);
-    });
+State RecurrentNetwork::start(const Memory& memory, int64_t beams) const {
+    State state = empty_state(memory, beams);
+    for (const EncodedSentence& sentence : memory.sentences) state.sentences.push_back({sentence, nullptr});
+    state.cells.resize(static_cast<std::size_t>(state.rows() * cells));
+    for (int64_t row = 0; row < state.rows(); ++row) {
+        std::copy_n(initial_cells(memory.sentences[static_cast<std::size_t>(row / beams)]), cells,
+                    state.cells.data() + row * cells);
+    }
+    return state;
 }
 
-void record_network(const Model& model, const std::vector<DecoderInput>& inputs,
-                    const std::vector<float*>& to) {
-    if (!model.network->attends()) return;
+State RecurrentNetwork::step(const State& state, const int32_t* tokens, const Request& request,
+                             const Answer& answer) const {
+    const DistinctRows distinct(state, tokens, request, answer, true);
+    State next = at_next_position(state);
+    const StepInput input = distinct.input();
+    const ComputedRows computed{*this, state, next, input};
+    const int64_t rows = input.rows,
+                  parts = std::max<int64_t>(1, std::min(workers.threads(), rows / min_rows_per_thread));
+    workers.run(parts, [&](int64_t part) { computed.run(rows * part / parts, rows * (part + 1) / parts); });
+    distinct.spread();
+    return next;
+}
+
+void RecurrentNetwork::record(const std::vector<DecoderInput>& inputs,
+                              const std::vector<AttentionMatrices>& to,
+                              const std::optional<CrossHead>&) const {
+    if (!attends()) return;
     const std::size_t count = inputs.size(), groups = (count + recorded_group - 1) / recorded_group;
-    model.workers.run(static_cast<int64_t>(groups), [&](int64_t part) {
+    workers.run(static_cast<int64_t>(groups), [&](int64_t part) {
         const std::size_t group = static_cast<std::size_t>(part);
-        record_targets(model, inputs, to, count * group / groups, count * (group + 1) / groups);
+        record_targets(*this, inputs, to, count * group / groups, count * (group + 1) / groups);
     });
 }
 

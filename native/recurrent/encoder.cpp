@@ -13,9 +13,8 @@ constexpr int64_t min_tokens = 256, max_tokens = 1024;  // encoded together, unl
 constexpr int64_t steps_between_checks = 32;
 
 struct SourceGroup {
-    const Model& model;
-    const Network& net;
-    const std::vector<std::vector<int32_t>>& sources;
+    const RecurrentNetwork& net;
+    const std::vector<Tokens>& sources;
     std::size_t first, last;  // range of sentences
     Workspace& ws;
     int64_t rows = 0;
@@ -57,7 +56,7 @@ void SourceGroup::embed_sources() {
                                           [static_cast<std::size_t>(position(s, t))];
     }
     const int64_t stride = stride_of(net.embedding);
-    embed(*model.kernels, model.source.embedding, tokens, rows, 1.0f, ws.x.ensure(rows * stride), stride);
+    embed(*net.kernels, net.source_embedding, tokens, rows, 1.0f, ws.x.ensure(rows * stride), stride);
 }
 
 // Run a layer over x (rows, stride) in one direction. Writes its hidden states to columns of `out`, and its
@@ -68,20 +67,20 @@ void SourceGroup::run_direction(const Unit& unit, bool backwards, const float* x
                                 int64_t cell_gap) {
     const int64_t units = unit.units, width = unit.state_width(), gates_stride = stride_of(unit.gates());
     FloatRows projected{ws.projected.ensure(rows * gates_stride), gates_stride};
-    project(model, unit.inputs, x, rows, stride, Activation::none, projected, ws);
+    project(net, unit.inputs, x, rows, stride, Activation::none, projected, ws);
     float* states = ws.normed.ensure(count() * width);  // in the order of the lengths
     std::fill(states, states + count() * width, 0.0f);
     int64_t* row_indices = ws.offsets.ensure(count());
     projected.indices = row_indices;
     int64_t running = count();
     for (int64_t t = 0; t < length(order.front()); ++t) {
-        if (t % steps_between_checks == steps_between_checks - 1) model.workers.check();
+        if (t % steps_between_checks == steps_between_checks - 1) net.workers.check();
         while (length(order[static_cast<std::size_t>(running - 1)]) <= t) --running;
         for (int64_t i = 0; i < running; ++i) {
             const int64_t s = order[static_cast<std::size_t>(i)];
             row_indices[i] = start(s) + (backwards ? length(s) - 1 - t : t);
         }
-        advance(model, unit, projected, states, width, {states, width}, running, ws);
+        advance(net, unit, projected, states, width, {states, width}, running, ws);
         for (int64_t i = 0; i < running; ++i)
             std::copy_n(states + i * width, units, out.row(row_indices[i]) + column);
     }
@@ -128,19 +127,19 @@ void SourceGroup::finish_initial_states() {
         std::copy_n(from, units, last_states + s * units);
     }
     if (net.family == Family::bahdanau)
-        return project(model, net.bridge, last_states, count(), units, Activation::tanh, out, ws);
+        return project(net, net.bridge, last_states, count(), units, Activation::tanh, out, ws);
     const FloatRows summary{initial_states.get() + units, net.initial_width};  // Cho: (first state | c | c's
                                                                                // share of the gates)
-    project(model, net.summary, last_states, count(), units, Activation::tanh, summary, ws);
-    project(model, net.bridge, summary.data, count(), net.initial_width, Activation::tanh, out, ws);
-    project(model, net.summary_gates, summary.data, count(), net.initial_width, Activation::none,
+    project(net, net.summary, last_states, count(), units, Activation::tanh, summary, ws);
+    project(net, net.bridge, summary.data, count(), net.initial_width, Activation::tanh, out, ws);
+    project(net, net.summary_gates, summary.data, count(), net.initial_width, Activation::none,
             {initial_states.get() + 2 * units, net.initial_width}, ws);
 }
 
 std::shared_ptr<const Chunk> SourceGroup::store() {
     const int64_t entry = net.entry(), stride = stride_of(net.encoder.back().width()),
                   size = rows * entry + count() * net.initial_width;
-    const auto chunk = std::make_shared<Chunk>(model.chunks, size * int64_t{sizeof(float)}, rows);
+    const auto chunk = std::make_shared<Chunk>(net.chunks, size * int64_t{sizeof(float)}, rows);
     float* const to = reinterpret_cast<float*>(chunk->page.data);
     for (int64_t s = 0; s < count() && net.attends(); ++s) {
         for (int64_t t = 0; t < length(s); ++t)
@@ -148,7 +147,7 @@ std::shared_ptr<const Chunk> SourceGroup::store() {
                         to + (start(s) + position(s, t)) * entry);
     }
     if (net.prepared)
-        project(model, {net.score.key, nullptr}, to, rows, entry, Activation::none, {to + net.values, entry},
+        project(net, {net.score.key, nullptr}, to, rows, entry, Activation::none, {to + net.values, entry},
                 ws);
     std::copy_n(initial_states.get(), count() * net.initial_width, to + rows * entry);
     return chunk;
@@ -165,42 +164,38 @@ std::shared_ptr<const Chunk> SourceGroup::run() {
 
 }  // namespace
 
-Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
+Memory RecurrentNetwork::encode(const std::vector<Tokens>& sources, const std::vector<float*>&) const {
     int64_t total = 0;
-    for (const std::vector<int32_t>& source : sources) total += static_cast<int64_t>(source.size());
-    const int64_t threads = model->workers.threads(),
-                  limit = std::clamp(total / threads + 1, min_tokens, max_tokens);
+    for (const Tokens& source : sources) total += static_cast<int64_t>(source.size());
+    const int64_t limit = std::clamp(total / workers.threads() + 1, min_tokens, max_tokens);
     std::vector<std::size_t> group_ends;  // of the groups
     for (std::size_t s = 0, tokens = 0; s < sources.size(); ++s) {
         tokens += sources[s].size();
         if (!group_ends.empty() && tokens <= static_cast<std::size_t>(limit)) group_ends.back() = s + 1;
         else group_ends.push_back(s + 1), tokens = sources[s].size();
     }
-    std::vector<std::shared_ptr<const Chunk>> chunks(group_ends.size());
-    model->workers.run(static_cast<int64_t>(group_ends.size()), [&](int64_t part) {
+    std::vector<std::shared_ptr<const Chunk>> encoded(group_ends.size());
+    workers.run(static_cast<int64_t>(group_ends.size()), [&](int64_t part) {
         const std::size_t g = static_cast<std::size_t>(part);
-        WorkspacePool::Loan ws(model->workspaces);
-        chunks[g] = SourceGroup{*model, *model->network, sources, g ? group_ends[g - 1] : 0, group_ends[g],
-                                *ws}
-                        .run();
+        WorkspacePool::Loan ws(workspaces);
+        encoded[g] = SourceGroup{*this, sources, g ? group_ends[g - 1] : 0, group_ends[g], *ws}.run();
     });
-    Memory memory{model, {}};
+    Memory memory{shared_from_this(), {}};
     memory.sentences.reserve(sources.size());
     for (std::size_t g = 0, s = 0; g < group_ends.size(); ++g) {
         int64_t row = 0, number = 0;
         for (; s < group_ends[g]; ++s, ++number) {
             const int64_t length = static_cast<int64_t>(sources[s].size());
-            memory.sentences.push_back({chunks[g], row, length, {}, number});
+            memory.sentences.push_back({encoded[g], row, length, {}, number});
             row += length;
         }
     }
     return memory;
 }
 
-const float* initial_cells(const Model& model, const EncodedSentence& sentence) {
-    const Network& net = *model.network;
-    return reinterpret_cast<const float*>(sentence.chunk->page.data) + sentence.chunk->rows * net.entry() +
-           sentence.number * net.initial_width;
+const float* RecurrentNetwork::initial_cells(const EncodedSentence& sentence) const {
+    return reinterpret_cast<const float*>(sentence.chunk->page.data) + sentence.chunk->rows * entry() +
+           sentence.number * initial_width;
 }
 
 }  // namespace uwaga

@@ -1,16 +1,14 @@
-// The weights of a recurrent encoder-decoder (Cho 2014, Sutskever 2014, Bahdanau 2014, Luong 2015, Wu 2016),
-// and the functions that run it. uwaga.models describes each family; the steps here compute the same, one
-// token at a time.
+// Recurrent encoder-decoders (Cho 2014, Sutskever 2014, Bahdanau 2014, Luong 2015, Wu 2016). uwaga.models
+// describes each family; the steps here compute the same, one token at a time.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "transformer/record.h"
+#include "network/network.h"
+#include "network/part_reader.h"
 
 namespace uwaga {
-
-class PartReader;
 
 enum class Family : int { cho = 1, sutskever = 2, bahdanau = 3, luong = 4, gnmt = 5 };
 enum class Score : int { none = 0, dot = 1, additive = 2, location = 3 };
@@ -28,7 +26,7 @@ struct Unit {
     int64_t state_width() const { return (lstm ? 2 : 1) * units; }
 };
 struct EncoderStage {
-    Unit forward, backward;  // back: in bidirectional layers only
+    Unit forward, backward;  // backward: in bidirectional layers only
     bool residual = false;   // the input is added to the output
 
     int64_t width() const { return forward.units + backward.units; }
@@ -40,10 +38,24 @@ struct ScoreWeights {
     float scale = 1;
 };
 
-struct Network {
+class RecurrentNetwork : public Network {
+  public:
+    Memory encode(const std::vector<Tokens>& sources, const std::vector<float*>& attention) const override;
+    State start(const Memory& memory, int64_t beams) const override;
+    State step(const State& state, const int32_t* tokens, const Request& request,
+               const Answer& answer) const override;
+    void record(const std::vector<DecoderInput>& inputs, const std::vector<AttentionMatrices>& to,
+                const std::optional<CrossHead>& selected) const override;
+
+    bool attends() const { return score.kind != Score::none; }
+    int64_t entry() const { return values + prepared; }
+    // The initial cells of the decoder of an encoded sentence: (cells,).
+    const float* initial_cells(const EncodedSentence& sentence) const;
+
     Family family = Family::cho;
     bool conditional = false, input_feeding = false, reversed = false;
     int64_t embedding = 0, units = 0;
+    Matrix source_embedding, target_embedding;
     std::vector<EncoderStage> encoder;
     std::vector<Unit> decoder;
     Linear summary, bridge;            // c = tanh(summary), s_0 = tanh(bridge)
@@ -59,25 +71,10 @@ struct Network {
     // A chunk holds (tokens, values | prepared keys), then (sentences, initial_width): the decoder's initial
     // states.
     int64_t values = 0, prepared = 0, initial_width = 0;
-
-    bool attends() const { return score.kind != Score::none; }
-    int64_t entry() const { return values + prepared; }
 };
 
-// Build the model's network from the settings and weights of uwaga.engine.layout_recurrent.
-void build_network(Model& model, PartReader& parts);
-
-// Encode sentences; see encode().
-Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
-// The initial cells of the decoder of an encoded sentence: (Model::cells_width(),).
-const float* initial_cells(const Model& model, const EncodedSentence& sentence);
-// Compute a step: see step(). `next` is at the next position already; its cells are written. Only the rows
-// numbered in `row_numbers` are computed, or all if it is null; those up to the next number equal the one
-// before them.
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request,
-                  const Answer& answer, const int64_t* row_numbers, int64_t rows);
-// Record the cross-attention (query, key) of each target; see record().
-void record_network(const Model& model, const std::vector<DecoderInput>& inputs,
-                    const std::vector<float*>& to);
+// Build a network from the settings and weights of uwaga.engine.layout_recurrent. Throws
+// std::invalid_argument, which names the setting or the weight.
+std::shared_ptr<Network> build_recurrent(const Parts& parts);
 
 }  // namespace uwaga

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "recurrent/network.h"
-#include "transformer/blocks.h"
 
 namespace uwaga {
 
@@ -16,11 +15,11 @@ struct FloatRows {
 };
 
 // y = activation(x W^T + bias)
-void project(const Model& model, const Linear& linear, const float* x, int64_t rows, int64_t stride,
+void project(const Network& net, const Linear& linear, const float* x, int64_t rows, int64_t stride,
              Activation activation, const FloatRows& y, Workspace& ws);
 // The next state of each row, from the projected inputs (rows, gates), which may be overwritten. States may
 // be advanced in place. Uses ws.gate, ws.context and ws.hidden.
-void advance(const Model& model, const Unit& unit, const FloatRows& projected, const float* before,
+void advance(const Network& net, const Unit& unit, const FloatRows& projected, const float* before,
              int64_t before_stride, const FloatRows& after, int64_t rows, Workspace& ws);
 
 }  // namespace uwaga

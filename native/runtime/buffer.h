@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 // The address sanitizer only tracks the C library's heap.
 #if defined(__has_feature)
@@ -31,15 +34,22 @@ inline int64_t rounded(int64_t count, int64_t unit) { return (count + unit - 1) 
 
 constexpr int64_t huge_page = int64_t{1} << 21;
 
-// Allocations of at least this many bytes are mapped directly and returned to the system when freed. An arena
-// of the C library cannot return memory below a live allocation, so a single peak of concurrent callers would
-// stay resident.
+// Allocations of at least this many bytes are mapped directly. An arena of the C library cannot return memory
+// below a live allocation, so a single peak of concurrent callers would stay resident.
 constexpr int64_t mapped_bytes = int64_t{1} << 16;
 
-// The size actually allocated. From 2 MB it is a multiple of the huge page size, so that a step needs fewer
-// TLB entries where the system provides huge pages.
+// Freed mappings of this many bytes together are kept for the next allocations, because the system zeroes new
+// ones; the others are returned to it.
+constexpr int64_t max_spare_bytes = int64_t{1} << 26;
+
+// The size actually allocated. That of mappings is one of four for each power of two, so that a freed one
+// soon fits again. From 2 MB it is a multiple of the huge page size, so that a step needs fewer TLB entries
+// where the system provides huge pages.
 inline int64_t allocated_bytes(int64_t bytes) {
-    return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment});
+    if (bytes < mapped_bytes) return rounded(bytes, alignment);
+    int64_t unit = mapped_bytes / 4;
+    while (bytes > 8 * unit) unit *= 2;
+    return rounded(bytes, bytes >= huge_page ? std::max(unit, huge_page) : unit);
 }
 
 #if UWAGA_MAPS_BUFFERS
@@ -60,12 +70,56 @@ inline void* map_bytes(std::size_t size) {
 #endif
     return first + before;
 }
+
+// Freed mappings by size.
+class SpareMappings {
+  public:
+    // The most recently freed mapping of the size, or null.
+    void* take(std::size_t size) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = std::find_if(spares_.rbegin(), spares_.rend(),
+                                        [=](const Spare& spare) { return spare.size == size; });
+        if (found == spares_.rend()) return nullptr;
+        void* const memory = found->memory;
+        bytes_ -= static_cast<int64_t>(size);
+        spares_.erase(std::next(found).base());
+        return memory;
+    }
+    // Keeps a mapping, and returns the oldest ones to the system if there are too many.
+    void give(void* memory, std::size_t size) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        spares_.push_back({memory, size});
+        bytes_ += static_cast<int64_t>(size);
+        while (bytes_ > max_spare_bytes) {
+            munmap(spares_.front().memory, spares_.front().size);
+            bytes_ -= static_cast<int64_t>(spares_.front().size);
+            spares_.erase(spares_.begin());
+        }
+    }
+
+  private:
+    struct Spare {
+        void* memory;
+        std::size_t size;
+    };
+    std::mutex mutex_;
+    std::vector<Spare> spares_;
+    int64_t bytes_ = 0;
+};
+
+inline SpareMappings& spare_mappings() {
+    static SpareMappings& mappings = *new SpareMappings;  // outlives all buffers
+    return mappings;
+}
 #endif
 
 inline void* allocate_bytes(int64_t bytes) {
     const std::size_t size = static_cast<std::size_t>(allocated_bytes(bytes));
 #if UWAGA_MAPS_BUFFERS
-    if (bytes >= mapped_bytes) return map_bytes(size);
+    if (bytes >= mapped_bytes) {
+        void* const spare = spare_mappings().take(size);
+        return spare ? spare : map_bytes(size);
+    }
 #endif
     return ::operator new(size, std::align_val_t{alignment});
 }
@@ -73,7 +127,7 @@ inline void* allocate_bytes(int64_t bytes) {
 inline void release_bytes(void* memory, [[maybe_unused]] int64_t bytes) {
 #if UWAGA_MAPS_BUFFERS
     if (memory && bytes >= mapped_bytes) {
-        munmap(memory, static_cast<std::size_t>(allocated_bytes(bytes)));
+        spare_mappings().give(memory, static_cast<std::size_t>(allocated_bytes(bytes)));
         return;
     }
 #endif

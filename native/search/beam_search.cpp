@@ -6,8 +6,8 @@
 
 namespace uwaga {
 
-BeamSearch::BeamSearch(ModelPtr model, BeamRules rules)
-    : model_(std::move(model)), rules_(std::move(rules)), banned_before_end_(rules_.banned) {
+BeamSearch::BeamSearch(NetworkPtr network, BeamRules rules)
+    : network_(std::move(network)), rules_(std::move(rules)), banned_before_end_(rules_.banned) {
     banned_before_end_.push_back(rules_.end);
     banned_before_end_.insert(banned_before_end_.end(), rules_.other_ends.begin(), rules_.other_ends.end());
     std::sort(banned_before_end_.begin(), banned_before_end_.end());
@@ -18,10 +18,9 @@ BeamSearch::BeamSearch(ModelPtr model, BeamRules rules)
 int64_t BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {
     const int64_t first = entered_;
     consistent_ = false;
-    state_ = running_.empty() ? start(memory, rules_.beams) : admit(std::move(state_), memory);
+    state_ = running_.empty() ? network_->start(memory, rules_.beams) : admit(std::move(state_), memory);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-        entries[i].source = model_->has_source() ? memory.sentences[i].length
-                                                 : static_cast<int64_t>(memory.prompts[i].offsets.size()) + 1;
+        entries[i].source = memory.sentences[i].length;
         running_.emplace_back(entered_++, rules_, std::move(entries[i]));
     }
     consistent_ = true;
@@ -48,7 +47,7 @@ void BeamSearch::run(int64_t tokens) {
         return sum;
     };
     do {
-        model_->workers.check();
+        network_->workers.check();
         step();
     } while (decoded() > tokens);
 }
@@ -101,7 +100,7 @@ State BeamSearch::next_state(int64_t& k, int64_t& requested) {
     for (const SentenceSearch& sentence : running_) {
         for (const Beam& beam : sentence.beams()) last_tokens.push_back(beam.token);
     }
-    if (!model_->has_source()) feed_last_prompt_tokens(state_, last_tokens.data());
+    if (!network_->has_source()) feed_last_prompt_tokens(state_, last_tokens.data());
     propose(last_tokens);
     const Request next_request = request();
     Answer answer;
@@ -112,8 +111,8 @@ State BeamSearch::next_state(int64_t& k, int64_t& requested) {
     log_probs_.resize(tokens_.size());
     answer.tokens = tokens_.data();
     answer.log_probs = log_probs_.data();
-    State next = drafts_ ? verify(state_, first_rows_, input_tokens_.data(), next_request, answer)
-                         : uwaga::step(state_, input_tokens_.data(), next_request, answer);
+    State next = drafts_ ? network_->verify(state_, first_rows_, input_tokens_.data(), next_request, answer)
+                         : network_->step(state_, input_tokens_.data(), next_request, answer);
     if (rules_.beams == 1 && answer.requested) favour_drafts(width);
     check_numbers(width);
     k = answer.k;
@@ -130,8 +129,8 @@ void BeamSearch::propose(std::vector<int32_t>& last_tokens) {
     for (std::size_t s = 0; s < running_.size(); ++s) {
         const auto first = last_tokens.begin() + static_cast<std::ptrdiff_t>(s) * rules_.beams;
         input_tokens_.insert(input_tokens_.end(), first, first + rules_.beams);
-        if (rules_.beams == 1 && can_verify(*model_)) {
-            const auto [tokens, count] = running_[s].proposal(model_->shape.max_length -
+        if (rules_.beams == 1 && network_->can_verify()) {
+            const auto [tokens, count] = running_[s].proposal(network_->max_length -
                                                               state_.sentences[s].position - 1);
             input_tokens_.insert(input_tokens_.end(), tokens, tokens + count);
             drafts_ = drafts_ || count;
@@ -185,7 +184,7 @@ void BeamSearch::check_numbers(int64_t width) {
 // The request of the next step: banned, forced and requested tokens of each row.
 Request BeamSearch::request() {
     Request request;
-    request.count = rules_.beams == 1 ? 1 : std::min(2 * rules_.beams, model_->target_vocabulary);
+    request.count = rules_.beams == 1 ? 1 : std::min(2 * rules_.beams, network_->target_vocabulary);
     request.renormalise = rules_.renormalise;
     request.banned_first.push_back(0);
     forced_.clear();

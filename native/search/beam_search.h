@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "network/network.h"
 #include "search/sentence_search.h"
-#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -34,11 +34,10 @@ struct DecidedToken {
 
 class BeamSearch {
   public:
-    BeamSearch(ModelPtr model, BeamRules rules);
+    BeamSearch(NetworkPtr network, BeamRules rules);
     BeamSearch(const BeamSearch&) = delete;
     BeamSearch& operator=(const BeamSearch&) = delete;
 
-    const Model& model() const { return *model_; }
     const BeamRules& rules() const { return rules_; }
     // Add one entry per sentence of the memory; returns the number of the first. Numbers are consecutive.
     int64_t enter(const Memory& memory, std::vector<Entry> entries);
@@ -68,7 +67,7 @@ class BeamSearch {
     void settle(State state, int64_t k, int64_t requested);
     bool advance(SentenceSearch& sentence, std::size_t row, int64_t k, int64_t requested, int64_t* parents);
 
-    ModelPtr model_;
+    NetworkPtr network_;
     const BeamRules rules_;
     std::vector<int32_t> banned_before_end_;  // rules_.never and the end symbols
     State state_;

@@ -25,7 +25,7 @@ void RunningBatch::serve() {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (!servers_.empty()) throw std::invalid_argument("the batch is being served by another thread");
-        for (int64_t i = 0; i < model_->workers.threads(); ++i)
+        for (int64_t i = 0; i < network_->workers.threads(); ++i)
             servers_.push_back(std::make_unique<Server>());
     }
     try {
@@ -81,7 +81,7 @@ void RunningBatch::decode(Server& server) {
             if (closed_) return;
             sentences = entering(server);
         }
-        if (!active) active = std::make_unique<Workers::ActiveThread>(model_->workers);
+        if (!active) active = std::make_unique<Workers::ActiveThread>(network_->workers);
         if (!sentences.empty()) admit(server, std::move(sentences));
         remove_left(server);
         for (const auto& lane_search : server.searches) advance(server, *lane_search);
@@ -103,7 +103,7 @@ void RunningBatch::store_idle(Server& server) {
 
 // How many threads the current rows are worth. Needs the mutex, as do may_take and wake_one.
 int64_t RunningBatch::useful_servers() const {
-    const int64_t min_server_rows = model_->shape.width < model_->shape.shared_width ? 1 : min_rows;
+    const int64_t min_server_rows = network_->width < network_->shared_width ? 1 : min_rows;
     return std::clamp<int64_t>(rows_ / min_server_rows, 1, static_cast<int64_t>(servers_.size()));
 }
 
@@ -213,7 +213,7 @@ void RunningBatch::remove_left(Server& server) {
 }
 
 Memory RunningBatch::encoded(const std::vector<std::vector<int32_t>>& sources) const {
-    Memory memory = model_->has_source() ? encode(model_, sources) : read_prompts(model_, sources);
+    Memory memory = network_->encode(sources);
     if (shortlist_) restrict_to(*shortlist_, sources, memory);
     return memory;
 }
@@ -258,20 +258,19 @@ void RunningBatch::enter(Server& server, std::vector<QueuedSentence> sentences, 
     for (std::size_t first = 0; first < sentences.size(); ++first) {
         if (seated[first]) continue;
         const std::shared_ptr<Lane> lane = sentences[first].ticket->lane;
-        Memory lane_memory{model_, {}};
+        Memory lane_memory{network_, {}};
         std::vector<Entry> entries;
         std::vector<std::size_t> indices;
         for (std::size_t i = first; i < sentences.size(); ++i) {
             if (sentences[i].ticket->lane != lane) continue;
             seated[i] = true;
             indices.push_back(i);
-            if (model_->has_source()) lane_memory.sentences.push_back(memory.sentences[i]);
-            else lane_memory.prompts.push_back(memory.prompts[i]);
+            lane_memory.sentences.push_back(memory.sentences[i]);
             entries.push_back(std::move(sentences[i].entry));
         }
         LaneSearch& lane_search = search_of(server, lane);
         try {
-            if (!lane_search.search) lane_search.search.emplace(model_, lane->rules);
+            if (!lane_search.search) lane_search.search.emplace(network_, lane->rules);
             int64_t number = lane_search.search->enter(lane_memory, std::move(entries));
             for (const std::size_t i : indices)
                 lane_search.seats.emplace(number++, Seat{sentences[i].ticket, sentences[i].number});

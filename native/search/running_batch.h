@@ -65,12 +65,12 @@ struct Counters {
 // A thread that is the only one at work uses the others as helpers, like any other call of the model.
 class RunningBatch {
   public:
-    RunningBatch(ModelPtr model, const Shortlist* shortlist)
-        : model_(std::move(model)), shortlist_(shortlist) {}
+    RunningBatch(NetworkPtr network, const Shortlist* shortlist)
+        : network_(std::move(network)), shortlist_(shortlist) {}
     RunningBatch(const RunningBatch&) = delete;
     RunningBatch& operator=(const RunningBatch&) = delete;
 
-    const Model& model() const { return *model_; }
+    const Network& network() const { return *network_; }
     // Decode until close(), in one call and with all of the model's threads. Callers that are still waiting
     // then get the error that the batch was closed.
     void serve();
@@ -128,7 +128,7 @@ class RunningBatch {
               const std::exception_ptr& error);
     void fail(LaneSearch& lane_search, const std::exception_ptr& error);
 
-    ModelPtr model_;
+    NetworkPtr network_;
     const Shortlist* shortlist_;
 
     std::mutex mutex_;

@@ -7,35 +7,15 @@
 
 namespace uwaga {
 
-// Strides avoid multiples of 2 KB, so that rows do not map to the same cache sets.
-int64_t stride_of(int64_t width) {
-    const int64_t padded = rounded(width, 32);
-    return padded % 512 == 0 ? padded + 32 : padded;
-}
-
-Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t terms) {
-    // Avoid multiples of 512 bytes, as above. The quantising kernel fills the padding.
-    int64_t bytes = rounded(width, 64);
-    if (bytes % 512 == 0) bytes += 64;
-    return {x,
-            rows,
-            width,
-            stride,
-            ws.quantised.ensure(rows * terms * bytes),
-            ws.scales.ensure(rows * terms),
-            bytes,
-            ws.spread.ensure(2 * width),
-            terms};
-}
-
-void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y) {
-    const int64_t stride = stride_of(model.shape.width);
-    model.kernels->norm(x, rows, model.shape.width, stride, norm.gain, norm.bias, model.shape.epsilon,
+void normalise(const Transformer& model, const Norm& norm, const float* x, int64_t rows, float* y) {
+    const int64_t stride = stride_of(model.width);
+    model.kernels->norm(x, rows, model.width, stride, norm.gain, norm.bias, model.shape.epsilon,
                         model.shape.rms, y, stride);
 }
 
-Rows block_input(const Model& model, const BlockNorms& norm, const float* x, int64_t rows, Workspace& ws) {
-    const int64_t width = model.shape.width, stride = stride_of(width);
+Rows block_input(const Transformer& model, const BlockNorms& norm, const float* x, int64_t rows,
+                 Workspace& ws) {
+    const int64_t width = model.width, stride = stride_of(width);
     if (!norm.before.gain) return rows_of(ws, x, rows, width, stride);
     float* normed = ws.normed.ensure(rows * stride);
     normalise(model, norm.before, x, rows, normed);
@@ -46,9 +26,9 @@ namespace {
 
 // The end of a block with one norm: y, made by the whole team, is normalised into or copied to each member's
 // x.
-void finish_block(const Model& model, const BlockNorms& norm, const float* y, int64_t rows, float* x,
+void finish_block(const Transformer& model, const BlockNorms& norm, const float* y, int64_t rows, float* x,
                   const ThreadSlice& slice) {
-    const int64_t stride = stride_of(model.shape.width);
+    const int64_t stride = stride_of(model.width);
     slice.wait();
     if (norm.after.gain) normalise(model, norm.after, y, rows, x);
     else if (x != y) std::memcpy(x, y, static_cast<std::size_t>(rows * stride) * sizeof(float));
@@ -56,9 +36,9 @@ void finish_block(const Model& model, const BlockNorms& norm, const float* y, in
 
 }  // namespace
 
-void block_output(const Model& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x,
+void block_output(const Transformer& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x,
                   Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
-    const int64_t width = model.shape.width, stride = stride_of(width);
+    const int64_t width = model.width, stride = stride_of(width);
     Epilogue residual;
     residual.bias = out.bias;
     if (norm.before.gain && norm.after.gain) {
@@ -79,9 +59,9 @@ void block_output(const Model& model, const Linear& out, const BlockNorms& norm,
     finish_block(model, norm, y, in.rows, x, slice);
 }
 
-void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, float* x, int64_t rows,
+void recur(const Transformer& model, const Recurrence& unit, const BlockNorms& norm, float* x, int64_t rows,
            Workspace& shared, const ThreadSlice& slice) {
-    const int64_t width = model.shape.width, stride = stride_of(width);
+    const int64_t width = model.width, stride = stride_of(width);
     float* y = slice.count == 1 ? x : shared.features.get();
     for (int64_t row = slice.first(rows); row < slice.last(rows); ++row) {
         model.kernels->ssru(unit.forget + row * unit.stride, unit.input + row * unit.stride,
@@ -91,7 +71,7 @@ void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, f
     finish_block(model, norm, y, rows, x, slice);
 }
 
-void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws,
+void feed_forward(const Transformer& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws,
                   Workspace& shared, const ThreadSlice& slice) {
     const Kernels& kernels = *model.kernels;
     const int64_t inner = layer.inner.weight.outputs(), inner_stride = stride_of(inner);
@@ -114,24 +94,23 @@ void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_
     block_output(model, layer.outer, layer.norm, middle, x, ws, shared, slice);
 }
 
-void scale_output(const Model& model, float* x, int64_t rows) {
-    const Shape& shape = model.shape;
-    const int64_t stride = stride_of(shape.width);
-    for (int64_t row = 0; shape.output_scale != 1.0f && row < rows; ++row) {
-        for (int64_t i = 0; i < shape.width; ++i) x[row * stride + i] *= shape.output_scale;
+void scale_output(const Transformer& model, float* x, int64_t rows) {
+    const float scale = model.shape.output_scale;
+    const int64_t width = model.width, stride = stride_of(width);
+    for (int64_t row = 0; scale != 1.0f && row < rows; ++row) {
+        for (int64_t i = 0; i < width; ++i) x[row * stride + i] *= scale;
     }
 }
 
-void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions,
+void embed_rows(const Transformer& model, const Side& side, const int32_t* tokens, const int32_t* positions,
                 int64_t rows, float* x, Workspace& ws) {
-    const Shape& shape = model.shape;
-    const int64_t stride = stride_of(shape.width);
-    embed(*model.kernels, side.embedding, tokens, rows, shape.embedding_scale, x, stride);
+    const int64_t width = model.width, stride = stride_of(width);
+    embed(*model.kernels, side.embedding, tokens, rows, model.shape.embedding_scale, x, stride);
     const Spread& spread = side.embedding.spread;
-    float* scratch = ws.spread.ensure(2 * shape.width);
+    float* scratch = ws.spread.ensure(2 * width);
     for (int64_t row = 0; spread && row < rows; ++row) {
         model.kernels->spread(x + row * stride, spread, true, scratch);
-        std::copy_n(scratch, shape.width, x + row * stride);
+        std::copy_n(scratch, width, x + row * stride);
     }
     if (side.positions) {
         const std::vector<int32_t>* replaced = nullptr;
@@ -143,15 +122,15 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
             const float* position = side.positions + (replaced && index < replaced->size()
                                                           ? (*replaced)[index]
                                                           : positions[row]) *
-                                                         shape.width;
+                                                         width;
             float* to = x + row * stride;
-            for (int64_t i = 0; i < shape.width; ++i) to[i] += position[i];
+            for (int64_t i = 0; i < width; ++i) to[i] += position[i];
         }
     }
     if (side.norm.gain) normalise(model, side.norm, x, rows, x);
 }
 
-const float* rotary_angles(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws) {
+const float* rotary_angles(const Transformer& model, const int32_t* positions, int64_t rows, Workspace& ws) {
     if (model.rotary.empty()) return nullptr;
     const int64_t width = model.shape.decoder.width, tables = static_cast<int64_t>(model.rotary.size());
     const std::vector<int32_t>* replaced = model.edits && !model.edits->target_positions.empty()
@@ -169,8 +148,8 @@ const float* rotary_angles(const Model& model, const int32_t* positions, int64_t
     return to;
 }
 
-void normalise_and_rotate(const Model& model, const DecoderLayer& layer, const float* angles, bool queries,
-                          float* projected) {
+void normalise_and_rotate(const Transformer& model, const DecoderLayer& layer, const float* angles,
+                          bool queries, float* projected) {
     const Heads& heads = model.shape.decoder;
     const auto process_heads = [&](float* x, int64_t count, const float* gain) {
         const auto normalised = [&](bool rotated) {
@@ -187,7 +166,7 @@ void normalise_and_rotate(const Model& model, const DecoderLayer& layer, const f
     process_heads(projected + heads.inner(), heads.count / heads.group, layer.key_norm);
 }
 
-void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys,
+void attend_keys(const Transformer& model, const Heads& heads, bool float16, const void* keys,
                  CachedAttention attention) {
     attention.heads = heads.count;
     attention.group = heads.group;
@@ -215,21 +194,21 @@ CachedAttention single_query(const float* query, const int64_t* offsets, int64_t
     return attention;
 }
 
-void attend_cached(const Model& model, const Heads& heads, const QueryPosition& position, const void* keys,
-                   const CachedAttention& attention) {
+void attend_cached(const Transformer& model, const Heads& heads, const QueryPosition& position,
+                   const void* keys, const CachedAttention& attention) {
     const bool float16 = model.shape.float16_cache;
     if (model.edits) attend_edited(model, heads, position, float16, keys, attention);
     else attend_keys(model, heads, float16, keys, attention);
 }
 
-void store_key_value(const Model& model, const float* key_value, uint8_t* to) {
+void store_key_value(const Transformer& model, const float* key_value, uint8_t* to) {
     const int64_t width = model.key_value_width();
     if (model.shape.float16_cache)
         model.kernels->to_float16(key_value, width, reinterpret_cast<uint16_t*>(to));
     else std::memcpy(to, key_value, static_cast<std::size_t>(width) * sizeof(float));
 }
 
-const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query,
+const float* relative_bias(const Transformer& model, const Side& side, const Heads& heads, int64_t query,
                            int64_t length, Workspace& ws) {
     if (!side.relative_bias) return nullptr;
     const int64_t max_distance = model.shape.max_distance;

@@ -1,7 +1,6 @@
-#include "transformer/build.h"
-
-#include "recurrent/network.h"
-#include "transformer/part_reader.h"
+// Builds a Transformer from its settings and named weights.
+#include "network/part_reader.h"
+#include "transformer/transformer.h"
 
 namespace uwaga {
 
@@ -9,11 +8,9 @@ namespace {
 
 class Builder : private PartReader {
   public:
-    using PartReader::PartReader;
+    Builder(Transformer& model, const Parts& parts) : PartReader(model, parts), model_(model) {}
 
-    void build(void (*check_interrupt)()) {
-        model_.workers.configure(integer("threads", 1), check_interrupt);
-        if (has("family")) return build_network(model_, *this);
+    void build() {
         read_shape();
         const Shape& shape = model_.shape;
         if (model_.has_source()) {
@@ -26,27 +23,34 @@ class Builder : private PartReader {
         for (int64_t l = 0; l < integer("decoder_layers", 1); ++l)
             model_.decoder.push_back(decoder_layer("decoder." + std::to_string(l) + "."));
         if (shape.pre_norm) model_.decoder_norm = norm("decoder_norm");
-        model_.output_weight = matrix("output", model_.target_vocabulary, shape.width);
+        model_.output_weight = matrix("output", model_.target_vocabulary, model_.width);
         model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
         check_all_used();
         link_prefetches();
-        if (shape.recurrent) model_.cells = static_cast<int64_t>(model_.decoder.size()) * shape.width;
-        configure_pools(model_);
+        if (shape.ssru) model_.cells = static_cast<int64_t>(model_.decoder.size()) * model_.width;
+        model_.token_bytes = model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) *
+                             model_.cache_element_size();
+        model_.row_bytes = 8 * model_.cells;
+        model_.encoder_attention = {static_cast<int64_t>(model_.encoder.size()), shape.encoder.count};
+        if (!shape.ssru) model_.decoder_attention.layers = static_cast<int64_t>(model_.decoder.size());
+        if (model_.has_source()) model_.cross_attention.layers = static_cast<int64_t>(model_.decoder.size());
+        model_.decoder_attention.heads = model_.cross_attention.heads = shape.decoder.count;
+        model_.configure_pools();
     }
 
   private:
     void read_shape() {
         Shape& shape = model_.shape;
-        shape.width = integer("width", 1);
-        shape.max_length = integer("max_length", 1);
+        model_.width = integer("width", 1);
+        model_.max_length = integer("max_length", 1);
         shape.encoder = heads("encoder");
         shape.decoder = heads("decoder");
         shape.max_distance = integer("max_distance", 0);
-        shape.shared_width = integer("shared_width", 0);
+        model_.shared_width = integer("shared_width", 0);
         shape.pre_norm = integer("pre_norm", 0);
         shape.rms = integer("rms", 0);
         shape.float16_cache = integer("float16_cache", 0);
-        shape.recurrent = integer("recurrent", 0);
+        shape.ssru = integer("recurrent", 0);
         shape.epsilon = number("epsilon");
         shape.embedding_scale = number("embedding_scale");
         shape.output_scale = number("output_scale");
@@ -64,7 +68,7 @@ class Builder : private PartReader {
         if (shape.decoder.count % stored) refuse("key_value_heads: does not divide the heads");
         shape.decoder.group = shape.decoder.count / stored;
         shape.decoder.cap = number("score_cap");
-        shape.logit_cap = number("logit_cap");
+        model_.logit_cap = number("logit_cap");
         shape.norm_rotated = integer("norm_rotated", 0);
         both_norms_ = integer("both_norms", 0);
         if (both_norms_ && !shape.pre_norm) refuse("both_norms: needs pre_norm");
@@ -93,7 +97,7 @@ class Builder : private PartReader {
     }
 
     EncoderLayer encoder_layer(const std::string& prefix) {
-        const int64_t width = model_.shape.width, inner = model_.shape.encoder.inner();
+        const int64_t width = model_.width, inner = model_.shape.encoder.inner();
         EncoderLayer layer;
         layer.query_key_value = linear(prefix + "attention.query_key_value", 3 * inner, width);
         layer.self_output = linear(prefix + "attention.output", width, inner);
@@ -103,10 +107,10 @@ class Builder : private PartReader {
     }
 
     DecoderLayer decoder_layer(const std::string& prefix) {
-        const int64_t width = model_.shape.width, inner = model_.shape.decoder.inner();
+        const int64_t width = model_.width, inner = model_.shape.decoder.inner();
         const std::string self = prefix + (model_.has_source() ? "self_attention" : "attention");
         DecoderLayer layer;
-        if (model_.shape.recurrent) {
+        if (model_.shape.ssru) {
             layer.forget = linear(prefix + "ssru.forget", width, width);
             layer.input = linear(prefix + "ssru.input", width, width);
         } else {
@@ -178,7 +182,7 @@ class Builder : private PartReader {
     }
 
     Norm norm(const std::string& name) {
-        const int64_t width = model_.shape.width;
+        const int64_t width = model_.width;
         return {vector(name + ".weight", width), model_.shape.rms ? nullptr : vector(name + ".bias", width)};
     }
     BlockNorms block_norms(const std::string& block) {
@@ -189,7 +193,7 @@ class Builder : private PartReader {
     }
     FeedForward feed_forward(const std::string& prefix) {
         const std::string name = prefix + "feed_forward.inner";
-        const int64_t inner = find(parts_.matrices, name).outputs(), width = model_.shape.width;
+        const int64_t inner = find(parts_.matrices, name).outputs(), width = model_.width;
         FeedForward layer;
         layer.inner = linear(name, inner, width);
         if (integer("gated", 0)) layer.gate = linear(prefix + "feed_forward.gate", inner, width);
@@ -200,29 +204,28 @@ class Builder : private PartReader {
     Side side(const std::string& name, int64_t vocabulary, int64_t heads) {
         const Shape& shape = model_.shape;
         Side result;
-        result.embedding = embedding(name, vocabulary, shape.width);
-        result.positions = optional_vector(name + "_positions", shape.max_length * shape.width);
+        result.embedding = embedding(name, vocabulary, model_.width);
+        result.positions = optional_vector(name + "_positions", model_.max_length * model_.width);
         result.relative_bias = optional_vector(name + "_relative_bias", heads * (2 * shape.max_distance + 1));
         if (parts_.vectors.count(name + "_norm.weight")) result.norm = norm(name + "_norm");
         return result;
     }
 
+    Transformer& model_;
     bool both_norms_ = false;  // of each block, before and after it
 };
 
 }  // namespace
 
-void configure_pools(Model& model) {
-    const int64_t page = page_entries * model.key_value_width() * static_cast<int64_t>(model.decoder.size()) *
-                         model.cache_element_size();
-    model.pages.configure(page, int64_t{16} << 20);
-    model.chunks.configure(page, int64_t{4} << 20);
+void Transformer::configure_pools() {
+    const int64_t page = page_entries * token_bytes;
+    pages.configure(page, int64_t{16} << 20);
+    chunks.configure(page, int64_t{4} << 20);
 }
 
-std::shared_ptr<Model> build_model(const Parts& parts, Isa isa, void (*check_interrupt)()) {
-    auto model = std::make_shared<Model>();
-    model->kernels = &kernels_of(isa);
-    Builder(*model, parts).build(check_interrupt);
+std::shared_ptr<Network> build_transformer(const Parts& parts) {
+    auto model = std::make_shared<Transformer>();
+    Builder(*model, parts).build();
     return model;
 }
 

@@ -2,10 +2,9 @@
 #include <algorithm>
 
 #include "output/choose.h"
-#include "recurrent/network.h"
 #include "transformer/blocks.h"
-#include "transformer/distinct_rows.h"
-#include "transformer/state.h"
+#include "transformer/encoder.h"
+#include "network/distinct_rows.h"
 
 namespace uwaga {
 
@@ -29,12 +28,9 @@ struct RowKeys {
 
 // Computed rows [first, last) of a step. `next` holds the tables, which already contain this step's entries.
 struct StepRows {
-    const Model& model;
+    const Transformer& model;
     const State& next;
-    const int32_t* tokens;
-    const Request& request;
-    const Answer& answer;
-    const int64_t* row_numbers;  // the rows of the state to compute; null: all
+    const StepInput& input;
     int64_t first, last;
     Workspace& ws;
     Workspace& shared;  // the team's; without a team, ws itself
@@ -44,7 +40,7 @@ struct StepRows {
     bool drafts = false;  // rows attend to earlier rows
 
     int64_t rows() const { return last - first; }
-    int64_t state_row(int64_t row) const { return row_numbers ? row_numbers[first + row] : first + row; }
+    int64_t state_row(int64_t row) const { return input.numbers ? input.numbers[first + row] : first + row; }
     const State::Sentence& sentence(int64_t row) const {
         return next.sentences[static_cast<std::size_t>(state_row(row) / next.beams)];
     }
@@ -128,7 +124,7 @@ void StepRows::self_attend(std::size_t l, float* projected, int64_t stride, floa
 
 void StepRows::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context,
                             int64_t context_stride) {
-    const bool write_weights = answer.attention && l + 1 == model.decoder.size();
+    const bool write_weights = input.answer.attention && l + 1 == model.decoder.size();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         attend(AttentionKind::cross, l, row, queries + row * stride, nullptr, context + row * context_stride);
         if (write_weights) write_attention(row, ws.weights.get(), sentence(row).memory.length);
@@ -138,18 +134,18 @@ void StepRows::cross_attend(std::size_t l, const float* queries, int64_t stride,
 // Write the mean over the heads, padded with zeros.
 void StepRows::write_attention(int64_t row, const float* weights, int64_t length) const {
     const int64_t heads = model.shape.decoder.count;
-    float* to = answer.attention + (first + row) * answer.attention_width;
+    float* to = input.answer.attention + (first + row) * input.answer.attention_width;
     for (int64_t key = 0; key < length; ++key) {
         float sum = 0;
         for (int64_t head = 0; head < heads; ++head) sum += weights[head * length + key];
         to[key] = sum / static_cast<float>(heads);
     }
-    std::fill(to + length, to + answer.attention_width, 0.0f);
+    std::fill(to + length, to + input.answer.attention_width, 0.0f);
 }
 
 void StepRows::recur_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
-    const int64_t width = model.shape.width, stride = stride_of(width), cells_width = model.cells_width();
+    const int64_t width = model.width, stride = stride_of(width), cells_width = model.cells;
     Rows source = block_input(model, layer.self_norm, x, rows(), ws);
     float *forget = shared.projected.get(), *input = shared.context.get();
     Epilogue biased;
@@ -181,7 +177,7 @@ void StepRows::run_layer(std::size_t l, float* x) {
         Rows attended = rows_of(ws, context, rows(), inner, context_stride);
         block_output(model, out, norm, attended, x, ws, shared, slice);
     };
-    if (model.shape.recurrent) recur_layer(l, x);
+    if (model.shape.ssru) recur_layer(l, x);
     else
         block(layer.query_key_value, layer.self_norm, layer.self_output,
               [&] { self_attend(l, projected, projected_stride, context, context_stride); });
@@ -201,19 +197,18 @@ void StepRows::reserve() {
         widest = std::max(widest, stride_of(layer.feed_forward.inner.weight.outputs()));
         gated = gated || layer.feed_forward.gate.weight;
     }
-    shared.projected.ensure(rows() * stride_of(std::max(shape.decoder.projected_width(), shape.width)));
-    shared.context.ensure(rows() * stride_of(std::max(inner, shape.width)));
+    shared.projected.ensure(rows() * stride_of(std::max(shape.decoder.projected_width(), model.width)));
+    shared.context.ensure(rows() * stride_of(std::max(inner, model.width)));
     shared.hidden.ensure(rows() * widest);
     if (gated) shared.gate.ensure(rows() * widest);
     if (slice.count == 1) return;
-    shared.features.ensure(rows() * stride_of(shape.width));
+    shared.features.ensure(rows() * stride_of(model.width));
     shared.outputs.ensure(output_chunks * rows());
-    shared.candidates.ensure(output_chunks * rows() * answer.k);
+    shared.candidates.ensure(output_chunks * rows() * input.answer.k);
 }
 
 void StepRows::run() {
-    const Shape& shape = model.shape;
-    const int64_t stride = stride_of(shape.width);
+    const int64_t stride = stride_of(model.width);
     float* x = ws.x.ensure(rows() * stride);
     int32_t* positions = ws.positions.ensure(rows());
     int64_t longest = 0;
@@ -224,35 +219,24 @@ void StepRows::run() {
     int64_t* offsets = ws.offsets.ensure(longest);
     for (int64_t key = 0; key < longest; ++key) offsets[key] = key * model.key_value_width();
     rotary_angles(model, positions, rows(), ws);
-    embed_rows(model, model.target, tokens + first, positions, rows(), x, ws);
+    embed_rows(model, model.target, input.tokens + first, positions, rows(), x, ws);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
-    if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
+    if (model.shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
     scale_output(model, x, rows());
-    Rows features = rows_of(ws, x, rows(), shape.width, stride, model.output_terms);
-    choose(model, features, first, request, answer, next, ws, shared, slice);
-}
-
-TooLong too_long(const Model& model, int64_t positions) {
-    if (model.has_source()) return TooLong("a target is longer than the model can generate");
-    return TooLong("prompt and continuation take " + std::to_string(positions) +
-                   " positions, but the model has " + std::to_string(model.shape.max_length) +
-                   ": shorten the prompt or lower max_length");
+    Rows features = rows_of(ws, x, rows(), model.width, stride, model.output_terms);
+    choose(model, features, first, input.request, input.answer, next, ws, shared, slice);
 }
 
 // The next state, with room for this step in every table and the offsets of this step's keys filled in.
-State advanced(const State& state, const DistinctRows& distinct) {
-    const Model& model = *state.model;
-    State next{state.model, state.beams, state.sentences, state.stride, {}};
+State advanced(const Transformer& model, const State& state, const DistinctRows& distinct) {
+    State next = at_next_position(state);
     int64_t longest = 0;
-    for (State::Sentence& sentence : next.sentences) {
-        if (sentence.position >= model.shape.max_length) throw too_long(model, sentence.position + 1);
-        longest = std::max(longest, ++sentence.position);
+    for (const State::Sentence& sentence : next.sentences) {
+        longest = std::max(longest, sentence.position);
         check_tables(model, AttentionKind::decoder, sentence.position - 1, sentence.position);
         check_tables(model, AttentionKind::cross, sentence.position - 1, sentence.memory.length);
-        sentence.prompt_token = -1;
     }
-    next.cells.resize(state.cells.size());
-    if (model.shape.recurrent) return next;
+    if (model.shape.ssru) return next;
     if (longest > state.stride) next.stride = std::max<int64_t>({32, longest, 2 * state.stride});
     next.tables.resize(static_cast<std::size_t>(state.rows() * next.stride));
     for (std::size_t s = 0; s < next.sentences.size(); ++s) {
@@ -273,11 +257,11 @@ State advanced(const State& state, const DistinctRows& distinct) {
 // The state with a sentence for each row of drafts, at its own position, in whose table are the keys of
 // earlier rows.
 State with_rows(const State& state, const std::vector<int64_t>& first) {
-    const Model& model = *state.model;
-    State next{state.model, 1, {}, state.stride, {}};
+    const Network& model = *state.network;
+    State next{state.network, 1, {}, state.stride, {}};
     for (std::size_t s = 0; s < state.sentences.size(); ++s) {
         const int64_t longest = state.sentences[s].position + first[s + 1] - first[s];
-        if (longest > model.shape.max_length) throw too_long(model, longest);
+        if (longest > model.max_length) throw too_long(model, longest);
         if (longest > next.stride) next.stride = std::max<int64_t>({32, longest, 2 * state.stride});
     }
     next.sentences.reserve(static_cast<std::size_t>(first.back()));
@@ -303,11 +287,9 @@ State with_rows(const State& state, const std::vector<int64_t>& first) {
 
 // Many rows are divided among the threads. Few rows are computed by all threads together, each a slice of the
 // columns: a single thread would be limited by how fast it can read the weights.
-void decode(const State& state, State& next, const int32_t* tokens, const Request& request,
-            const Answer& answer, const int64_t* row_numbers, int64_t rows,
+void decode(const Transformer& model, const State& state, State& next, const StepInput& input,
             const std::vector<int64_t>* drafts = nullptr) {
-    const Model& model = *state.model;
-    if (model.network) return step_network(state, next, tokens, request, answer, row_numbers, rows);
+    const int64_t rows = input.rows;
     const int64_t threads = model.workers.threads();
     int64_t parts = std::max<int64_t>(1, std::min(threads, rows / min_part_rows));
     if (drafts) parts = std::min(parts, static_cast<int64_t>(drafts->size()) - 1);
@@ -316,15 +298,12 @@ void decode(const State& state, State& next, const int32_t* tokens, const Reques
         return drafts ? *std::lower_bound(drafts->begin(), drafts->end(), rows * part / parts)
                       : rows * part / parts;
     };
-    if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
+    if (parts > 1 || threads == 1 || rows == 0 || model.width < model.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
             StepRows part_rows{model,
                                next,
-                               tokens,
-                               request,
-                               answer,
-                               row_numbers,
+                               input,
                                boundary(part),
                                boundary(part + 1),
                                *ws,
@@ -343,10 +322,7 @@ void decode(const State& state, State& next, const int32_t* tokens, const Reques
         WorkspacePool::Loan ws(model.workspaces);
         StepRows part_rows{model,
                            next,
-                           tokens,
-                           request,
-                           answer,
-                           row_numbers,
+                           input,
                            0,
                            rows,
                            *ws,
@@ -363,26 +339,35 @@ void decode(const State& state, State& next, const int32_t* tokens, const Reques
 
 }  // namespace
 
-State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer) {
-    const DistinctRows distinct(state, tokens, request, answer);
-    State next = advanced(state, distinct);
-    if (distinct.all()) {
-        decode(state, next, tokens, request, answer, nullptr, state.rows());
-    } else {
-        decode(state, next, distinct.tokens(), distinct.request(), distinct.answer(), distinct.rows().data(),
-               static_cast<int64_t>(distinct.rows().size()));
-        distinct.spread(answer);
+State Transformer::start(const Memory& memory, int64_t beams) const {
+    State state = empty_state(memory, beams);
+    if (!has_source()) {
+        start_after_prompts(memory, state);
+        return state;
     }
+    for (const EncodedSentence& sentence : memory.sentences) {
+        std::shared_ptr<KeyValueStore> store;
+        if (!shape.ssru)
+            store = std::make_shared<KeyValueStore>(pages, key_value_width(), cache_element_size());
+        state.sentences.push_back({sentence, std::move(store)});
+    }
+    state.cells.resize(static_cast<std::size_t>(state.rows() * cells));
+    return state;
+}
+
+State Transformer::step(const State& state, const int32_t* tokens, const Request& request,
+                        const Answer& answer) const {
+    const DistinctRows distinct(state, tokens, request, answer, !shape.ssru);
+    State next = advanced(*this, state, distinct);
+    decode(*this, state, next, distinct.input());
+    distinct.spread();
     return next;
 }
 
-// Cells must be computed one after the other; the tables of edits may end before a draft does.
-bool can_verify(const Model& model) { return !model.shape.recurrent && !model.edits; }
-
-State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens,
-             const Request& request, const Answer& answer) {
+State Transformer::verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens,
+                          const Request& request, const Answer& answer) const {
     State next = with_rows(state, first);
-    decode(state, next, tokens, request, answer, nullptr, first.back(), &first);
+    decode(*this, state, next, {tokens, request, answer, nullptr, first.back()}, &first);
     return next;
 }
 

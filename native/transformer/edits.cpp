@@ -7,8 +7,6 @@
 #include <string>
 
 #include "transformer/blocks.h"
-#include "transformer/build.h"
-#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -67,36 +65,9 @@ void check_table(const EditTable& table, AttentionKind kind, int64_t row, int64_
                        std::to_string(keys) + " columns; it is of one sentence with its end");
 }
 
-void require_transformer(const Model& model) {
-    if (model.network)
-        throw EditMismatch("the model is recurrent; only the attention of a Transformer can be edited");
-}
-
-}  // namespace
-
-float float_of(uint16_t half) {
-    const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-    return half & 0x8000 ? -size : size;
-}
-
-float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64_t layer, int64_t head) {
-    float scale = heads.scale;
-    for (const AttentionEdit& edit : model.edits ? model.edits->attention : std::vector<AttentionEdit>{}) {
-        if (edit.rescaled && edit.applies_to(kind, layer) && (edit.head < 0 || edit.head == head))
-            scale = edit.scale;
-    }
-    return scale;
-}
-
-void check_edit(const Model& model, const AttentionEdit& edit) {
-    require_transformer(model);
-    const bool encoder = edit.kind == AttentionKind::encoder;
-    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source())
-        throw EditMismatch(std::string("the model has no ") + kind_name(edit.kind) + " attention");
-    const int64_t layers = static_cast<int64_t>(encoder ? model.encoder.size() : model.decoder.size());
-    const int64_t heads = encoder ? model.shape.encoder.count : model.shape.decoder.count;
+void check_edit(const Transformer& model, const AttentionEdit& edit) {
+    const auto [layers, heads] = model.attention(edit.kind);
+    if (!layers) throw EditMismatch(std::string("the model has no ") + kind_name(edit.kind) + " attention");
     const auto check = [](const char* name, int64_t number, int64_t count) {
         if (number < -1 || number >= count)
             throw EditMismatch(std::string(name) + " " + std::to_string(number + 1) + ": the model has " +
@@ -115,55 +86,77 @@ void check_edit(const Model& model, const AttentionEdit& edit) {
     }
 }
 
-void check_positions(const Model& model, bool source, const std::vector<int32_t>& positions) {
-    require_transformer(model);
+void check_positions(const Transformer& model, bool source, const std::vector<int32_t>& positions) {
     if (positions.empty()) return;
     if (source && !model.has_source()) throw EditMismatch("a decoder-only model has the side target alone");
     if (!(source ? model.source : model.target).positions && model.rotary.empty())
         throw EditMismatch("the model has relative positions, which cannot be replaced");
     for (const int32_t position : positions) {
-        if (position < 0 || position >= model.shape.max_length)
+        if (position < 0 || position >= model.max_length)
             throw EditMismatch("position " + std::to_string(position) + ": the model has " +
-                               std::to_string(model.shape.max_length) + ", counted from 0");
+                               std::to_string(model.max_length) + ", counted from 0");
     }
 }
 
-std::shared_ptr<Model> edited(const ModelPtr& base, Edits edits, void (*check_interrupt)()) {
-    for (const AttentionEdit& edit : edits.attention) check_edit(*base, edit);
-    check_positions(*base, true, edits.source_positions);
-    check_positions(*base, false, edits.target_positions);
-    auto model = std::make_shared<Model>();
-    static_cast<Weights&>(*model) = *base;
-    model->base = base;
-    Edits combined = base->edits ? *base->edits : Edits{};
-    std::move(edits.attention.begin(), edits.attention.end(), std::back_inserter(combined.attention));
-    if (!edits.source_positions.empty()) combined.source_positions = std::move(edits.source_positions);
-    if (!edits.target_positions.empty()) combined.target_positions = std::move(edits.target_positions);
+}  // namespace
+
+float float_of(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+    return half & 0x8000 ? -size : size;
+}
+
+float scale_of(const Transformer& model, const Heads& heads, AttentionKind kind, int64_t layer,
+               int64_t head) {
+    float scale = heads.scale;
+    for (const AttentionEdit& edit : model.edits ? model.edits->attention : std::vector<AttentionEdit>{}) {
+        if (edit.rescaled && edit.applies_to(kind, layer) && (edit.head < 0 || edit.head == head))
+            scale = edit.scale;
+    }
+    return scale;
+}
+
+void Transformer::check(const Edits& checked) const {
+    for (const AttentionEdit& edit : checked.attention) check_edit(*this, edit);
+    check_positions(*this, true, checked.source_positions);
+    check_positions(*this, false, checked.target_positions);
+}
+
+NetworkPtr Transformer::edited(Edits further, void (*check_interrupt)()) const {
+    check(further);
+    auto model = std::make_shared<Transformer>();
+    static_cast<NetworkProperties&>(*model) = *this;
+    static_cast<TransformerWeights&>(*model) = *this;
+    model->base = std::static_pointer_cast<const Transformer>(shared_from_this());
+    Edits combined = edits ? *edits : Edits{};
+    std::move(further.attention.begin(), further.attention.end(), std::back_inserter(combined.attention));
+    if (!further.source_positions.empty()) combined.source_positions = std::move(further.source_positions);
+    if (!further.target_positions.empty()) combined.target_positions = std::move(further.target_positions);
     model->edits = std::make_unique<const Edits>(std::move(combined));
-    model->workers.configure(base->workers.threads(), check_interrupt);
-    configure_pools(*model);
+    model->workers.configure(workers.threads(), check_interrupt);
+    model->configure_pools();
     return model;
 }
 
-Memory memory_for(const ModelPtr& model, const Memory& memory) {
-    const auto root = [](const Model* current) {
+Memory Transformer::adopt(const Memory& memory) const {
+    const auto root = [](const Transformer* current) {
         while (current->base) current = current->base.get();
         return current;
     };
-    if (root(model.get()) != root(memory.model.get()))
+    const auto* const owner = dynamic_cast<const Transformer*>(memory.network.get());
+    if (!owner || root(this) != root(owner))
         throw std::invalid_argument("the memory belongs to another model");
-    for (const Model* owner : {model.get(), memory.model.get()}) {
-        if (owner->edits && owner->edits->touch_encoder())
+    for (const Transformer* model : {this, owner}) {
+        if (model->edits && model->edits->touch_encoder())
             throw std::invalid_argument("the model's encoder is edited");
     }
     for (const EncodedSentence& sentence : memory.sentences)
-        check_tables(*model, AttentionKind::cross, 0, sentence.length);
-    Memory result = memory;
-    result.model = model;
-    return result;
+        check_tables(*this, AttentionKind::cross, 0, sentence.length);
+    return {shared_from_this(), memory.sentences};
 }
 
-void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t keys) {
+void check_tables(const Transformer& model, AttentionKind kind, int64_t row, int64_t keys) {
     if (!model.edits) return;
     for (const AttentionEdit& edit : model.edits->attention) {
         if (edit.kind != kind) continue;
@@ -172,7 +165,7 @@ void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t k
     }
 }
 
-void attend_edited(const Model& model, const Heads& heads, const QueryPosition& position, bool float16,
+void attend_edited(const Transformer& model, const Heads& heads, const QueryPosition& position, bool float16,
                    const void* keys, CachedAttention attention) {
     const std::vector<AttentionEdit>& edits = model.edits->attention;
     std::vector<float> rescaled;
@@ -208,8 +201,8 @@ void attend_edited(const Model& model, const Heads& heads, const QueryPosition& 
     }
 }
 
-void encode_edited(const Model& model, int64_t layer, const float* projected, int64_t stride, int64_t length,
-                   float* context, int64_t context_stride, float* to, Workspace& ws) {
+void encode_edited(const Transformer& model, int64_t layer, const float* projected, int64_t stride,
+                   int64_t length, float* context, int64_t context_stride, float* to, Workspace& ws) {
     const Heads& heads = model.shape.encoder;
     int64_t* offsets = ws.offsets.ensure(length);
     for (int64_t key = 0; key < length; ++key) offsets[key] = key * stride;

@@ -1,10 +1,10 @@
 // The encoder: from sources to the keys and values that the decoder reads. Rows are packed in groups, without
 // padding.
+#include "transformer/encoder.h"
+
 #include <algorithm>
 
-#include "recurrent/network.h"
 #include "transformer/blocks.h"
-#include "transformer/state.h"
 
 namespace uwaga {
 
@@ -22,7 +22,7 @@ struct Group {
 
 // Groups sized so that every thread gets one, unless they would be too small to be worth a pass over the
 // weights.
-std::vector<Group> make_groups(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
+std::vector<Group> make_groups(const std::vector<Tokens>& sources, int64_t threads) {
     std::vector<Group> groups;
     int64_t total = 0;
     for (const std::vector<int32_t>& source : sources) total += static_cast<int64_t>(source.size());
@@ -38,9 +38,9 @@ std::vector<Group> make_groups(const std::vector<std::vector<int32_t>>& sources,
 }
 
 // Self-attention of whole sentences over the projected rows (rows, query | key | value).
-void attend(const Model& model, int64_t layer, const std::vector<std::vector<int32_t>>& sources,
-            const Group& group, const float* projected, int64_t projected_stride, float* context,
-            int64_t context_stride, Workspace& ws) {
+void attend(const Transformer& model, int64_t layer, const std::vector<Tokens>& sources, const Group& group,
+            const float* projected, int64_t projected_stride, float* context, int64_t context_stride,
+            Workspace& ws) {
     const Heads& heads = model.shape.encoder;
     SelfAttention attention;
     attention.stride = projected_stride;
@@ -74,7 +74,7 @@ void attend(const Model& model, int64_t layer, const std::vector<std::vector<int
     }
 }
 
-void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<int32_t>>& sources,
+void run_layer(const Transformer& model, std::size_t l, const std::vector<Tokens>& sources,
                const Group& group, float* x, Workspace& ws) {
     const EncoderLayer& layer = model.encoder[l];
     const int64_t rows = group.rows, inner = model.shape.encoder.inner();
@@ -92,10 +92,9 @@ void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<
     feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
 }
 
-std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std::vector<int32_t>>& sources,
+std::shared_ptr<const Chunk> run_group(const Transformer& model, const std::vector<Tokens>& sources,
                                        const Group& group, Workspace& ws) {
-    const Shape& shape = model.shape;
-    const int64_t rows = group.rows, stride = stride_of(shape.width);
+    const int64_t rows = group.rows, stride = stride_of(model.width);
     int32_t* tokens = ws.tokens.ensure(rows);
     int32_t* positions = ws.positions.ensure(rows);
     for (std::size_t s = group.first, row = 0; s < group.last; ++s) {
@@ -107,13 +106,13 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
     float* x = ws.x.ensure(rows * stride);
     embed_rows(model, model.source, tokens, positions, rows, x, ws);
     for (std::size_t l = 0; l < model.encoder.size(); ++l) run_layer(model, l, sources, group, x, ws);
-    if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
+    if (model.shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
     return keys_and_values(model, x, rows, ws);
 }
 
 }  // namespace
 
-void check_sources(const Model& model, const std::vector<std::vector<int32_t>>& sources) {
+void check_sources(const Transformer& model, const std::vector<Tokens>& sources) {
     for (const std::vector<int32_t>& source : sources) {
         const int64_t length = static_cast<int64_t>(source.size());
         check_tables(model, AttentionKind::encoder, length - 1, length);
@@ -121,9 +120,9 @@ void check_sources(const Model& model, const std::vector<std::vector<int32_t>>& 
     }
 }
 
-std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows,
+std::shared_ptr<const Chunk> keys_and_values(const Transformer& model, const float* x, int64_t rows,
                                              Workspace& ws) {
-    const int64_t width = model.shape.width, stride = stride_of(width), entry = model.key_value_width(),
+    const int64_t width = model.width, stride = stride_of(width), entry = model.key_value_width(),
                   projected_stride = stride_of(entry);
     const int64_t bytes = static_cast<int64_t>(model.decoder.size()) * rows * entry *
                           model.cache_element_size();
@@ -143,23 +142,24 @@ std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x,
     return chunk;
 }
 
-Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
-    if (model->network) return encode_network(model, sources);
-    check_sources(*model, sources);
-    const std::vector<Group> groups = make_groups(sources, model->workers.threads());
-    std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
-    model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
-        WorkspacePool::Loan ws(model->workspaces);
-        chunks[static_cast<std::size_t>(part)] = run_group(*model, sources,
-                                                           groups[static_cast<std::size_t>(part)], *ws);
+Memory Transformer::encode(const std::vector<Tokens>& sources, const std::vector<float*>& attention) const {
+    if (!has_source()) return read_prompts(*this, sources);
+    if (!attention.empty()) return encode_recorded(*this, sources, attention);
+    check_sources(*this, sources);
+    const std::vector<Group> groups = make_groups(sources, workers.threads());
+    std::vector<std::shared_ptr<const Chunk>> encoded(groups.size());
+    workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(workspaces);
+        const std::size_t g = static_cast<std::size_t>(part);
+        encoded[g] = run_group(*this, sources, groups[g], *ws);
     });
-    Memory memory{model, {}};
+    Memory memory{shared_from_this(), {}};
     memory.sentences.reserve(sources.size());
     for (std::size_t g = 0; g < groups.size(); ++g) {
         int64_t first = 0;
         for (std::size_t s = groups[g].first; s < groups[g].last; ++s) {
             const int64_t length = static_cast<int64_t>(sources[s].size());
-            memory.sentences.push_back({chunks[g], first, length});
+            memory.sentences.push_back({encoded[g], first, length});
             first += length;
         }
     }

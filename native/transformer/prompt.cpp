@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "transformer/blocks.h"
-#include "transformer/state.h"
+#include "transformer/encoder.h"
 
 namespace uwaga {
 
@@ -25,7 +25,7 @@ struct PromptToken {
 
 // One thread's rows of a block.
 struct PromptRows {
-    const Model& model;
+    const Transformer& model;
     const PromptToken* prompt_tokens;
     int64_t rows;
     Workspace& ws;
@@ -142,7 +142,7 @@ void PromptRows::run() {
         tokens[row] = prompt_tokens[row].token;
         positions[row] = prompt_tokens[row].position;
     }
-    float* x = ws.x.ensure(rows * stride_of(model.shape.width));
+    float* x = ws.x.ensure(rows * stride_of(model.width));
     rotary_angles(model, positions, rows, ws);
     embed_rows(model, model.target, tokens, positions, rows, x, ws);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
@@ -150,7 +150,7 @@ void PromptRows::run() {
 
 // Process all tokens in blocks in which each of `members` threads has at most group_rows. A prompt may span
 // blocks, because tokens attend only to earlier ones.
-void run_all(const Model& model, const std::vector<PromptToken>& tokens, int64_t members,
+void run_all(const Transformer& model, const std::vector<PromptToken>& tokens, int64_t members,
              const ThreadSlice& slice) {
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t rows = static_cast<int64_t>(tokens.size());
@@ -174,8 +174,9 @@ struct Prefix {
 // Plans the stores of the tokens of prompts. A prefix that several prompts share is computed once, into a
 // separate store that their stores continue; they may be prompts of this call or of earlier ones.
 struct PromptPlan {
-    Memory& memory;
-    const std::vector<std::vector<int32_t>>& prompts;
+    const Transformer& model;
+    std::vector<EncodedSentence>& sentences;
+    const std::vector<Tokens>& prompts;
     std::vector<PromptToken> tokens = {};  // each after the earlier tokens of its prompt
     struct SharedPrefix {
         std::size_t index;  // index of a prompt that has it
@@ -193,7 +194,6 @@ struct PromptPlan {
 
 // Plan the first `length` tokens of a prompt, except those of the prefix.
 void PromptPlan::extend(Prompt& target, const Prefix& prefix, std::size_t prompt, int64_t length) {
-    const Model& model = *memory.model;
     target.store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(),
                                                    model.cache_element_size(),
                                                    prefix.prompt ? prefix.prompt->store : nullptr);
@@ -212,7 +212,7 @@ void PromptPlan::share(const std::size_t* first, const std::size_t* end, Prefix 
     const auto lowest = prompts[*first].begin(), highest = prompts[end[-1]].begin();
     const int64_t common = std::mismatch(lowest, prompt_end(*first), highest, prompt_end(end[-1])).first -
                            lowest;
-    const PromptCache::Match match = memory.model->prompt_cache.find(prompts[*first].data(), common);
+    const PromptCache::Match match = model.prompt_cache.find(prompts[*first].data(), common);
     if (match.cached >= prefix.length + page_entries) prefix = {match.prompt, match.cached};
     const int64_t shared = single ? std::min(match.repeated, PromptCache::max_tokens) : common;
     if (shared >= prefix.length + page_entries) {
@@ -221,7 +221,7 @@ void PromptPlan::share(const std::size_t* first, const std::size_t* end, Prefix 
         prefix = {shared_prefixes.back().prompt, shared};
     }
     if (single) {
-        extend(memory.prompts[*first], prefix, *first, common);
+        extend(*sentences[*first].prompt, prefix, *first, common);
         if (*first + 1 == prompts.size()) last_prefix = prefix;
         return;
     }
@@ -247,7 +247,7 @@ void PromptPlan::run() {
 
 // Cache the shared prefixes, which are computed now, and the last prompt's tokens for later calls.
 void PromptPlan::remember() {
-    PromptCache& cache = memory.model->prompt_cache;
+    PromptCache& cache = model.prompt_cache;
     for (auto shared = shared_prefixes.rbegin(); shared != shared_prefixes.rend(); ++shared) {
         const auto tokens = prompts[shared->index].begin();
         cache.remember({tokens, tokens + static_cast<std::ptrdiff_t>(shared->prompt->offsets.size())},
@@ -260,44 +260,40 @@ void PromptPlan::remember() {
 
 }  // namespace
 
-Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts) {
-    Memory memory{model, std::vector<EncodedSentence>(prompts.size()), std::vector<Prompt>(prompts.size())};
+Memory read_prompts(const Transformer& model, const std::vector<Tokens>& prompts) {
+    Memory memory{model.shared_from_this(), std::vector<EncodedSentence>(prompts.size())};
     for (std::size_t i = 0; i < prompts.size(); ++i) {
-        const int64_t size = static_cast<int64_t>(prompts[i].size());
-        check_tables(*model, AttentionKind::decoder, size - 1, size);
-        memory.prompts[i].last = prompts[i].back();
+        EncodedSentence& sentence = memory.sentences[i];
+        sentence.length = static_cast<int64_t>(prompts[i].size());
+        check_tables(model, AttentionKind::decoder, sentence.length - 1, sentence.length);
+        sentence.prompt = std::make_shared<Prompt>();
+        sentence.prompt->last = prompts[i].back();
     }
-    PromptPlan plan{memory, prompts};
+    PromptPlan plan{model, memory.sentences, prompts};
     plan.run();
     const int64_t rows = static_cast<int64_t>(plan.tokens.size()),
                   useful_members = std::max<int64_t>(1, rows / min_prompt_rows);
-    if (useful_members == 1) run_all(*model, plan.tokens, 1, ThreadSlice{});
+    if (useful_members == 1) run_all(model, plan.tokens, 1, ThreadSlice{});
     else
-        model->workers.run_team([&](const ThreadSlice& slice) {
-            run_all(*model, plan.tokens, std::min(slice.count, useful_members), slice);
+        model.workers.run_team([&](const ThreadSlice& slice) {
+            run_all(model, plan.tokens, std::min(slice.count, useful_members), slice);
         });
     plan.remember();
     return memory;
 }
 
-State start_after(const std::vector<Prompt>& prompts, State state) {
-    for (const Prompt& prompt : prompts) {
+void start_after_prompts(const Memory& memory, State& state) {
+    for (const EncodedSentence& sentence : memory.sentences) {
+        const Prompt& prompt = *sentence.prompt;
         const int64_t length = static_cast<int64_t>(prompt.offsets.size());
         state.sentences.push_back({{}, prompt.store, length, prompt.last});
         state.stride = std::max(state.stride, length + spare_entries);
     }
     state.tables.resize(static_cast<std::size_t>(state.rows() * state.stride));
     for (int64_t row = 0; row < state.rows(); ++row) {
-        const std::vector<int64_t>& offsets = prompts[static_cast<std::size_t>(row / state.beams)].offsets;
+        const std::vector<int64_t>& offsets = memory.sentences[static_cast<std::size_t>(row / state.beams)]
+                                                  .prompt->offsets;
         std::copy(offsets.begin(), offsets.end(), state.tables.data() + row * state.stride);
-    }
-    return state;
-}
-
-void feed_last_prompt_tokens(const State& state, int32_t* tokens, const int64_t* first) {
-    for (int64_t row = 0; row < state.rows(); ++row) {
-        const int32_t last = state.sentences[static_cast<std::size_t>(row / state.beams)].prompt_token;
-        if (last >= 0) tokens[first ? first[row] : row] = last;
     }
 }
 

@@ -1,12 +1,15 @@
-#include "transformer/record.h"
-
+// Recording of all attention matrices for known targets: one pass over each side, separate from encode() and
+// step().
+//
+// The probabilities are bit-identical to those of encode() and step(): queries, keys and values come from the
+// same products, and attention from the same kernel.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
-#include "recurrent/network.h"
 #include "transformer/blocks.h"
+#include "transformer/encoder.h"
 
 namespace uwaga {
 
@@ -44,7 +47,7 @@ struct Insight {
 
 // A pass of the rows of a group through the layers; the rows are in ws.x.
 struct Pass {
-    const Model& model;
+    const Transformer& model;
     const Heads& heads;
     const Side& side;
     Workspace& ws;
@@ -53,7 +56,7 @@ struct Pass {
     Buffer<uint16_t> halves = {};      // keys and values in float16
     const Insight* insight = nullptr;  // null: none; otherwise the pass has one sentence
 
-    void embed_tokens(const std::vector<const std::vector<int32_t>*>& sentences);
+    void embed_tokens(const std::vector<const Tokens*>& sentences);
     float* project(const Linear& linear, Rows& in);
     void encoder_attend(std::size_t l, const std::vector<float*>& to);
     void decoder_attend(std::size_t l, const std::vector<float*>& to);
@@ -73,7 +76,7 @@ struct Pass {
     }
 };
 
-void Pass::embed_tokens(const std::vector<const std::vector<int32_t>*>& sentences) {
+void Pass::embed_tokens(const std::vector<const Tokens*>& sentences) {
     for (const std::vector<int32_t>* sentence : sentences) {
         lengths.push_back(static_cast<int64_t>(sentence->size()));
         rows += lengths.back();
@@ -89,12 +92,12 @@ void Pass::embed_tokens(const std::vector<const std::vector<int32_t>*>& sentence
     }
     if (&side == &model.target) rotary_angles(model, ws.positions.get(), rows, ws);
     embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows,
-               ws.x.ensure(rows * stride_of(model.shape.width)), ws);
+               ws.x.ensure(rows * stride_of(model.width)), ws);
 }
 
 // Copy the current vectors (rows, width).
 void Pass::copy_rows(const std::string& name) {
-    const int64_t width = model.shape.width;
+    const int64_t width = model.width;
     float* to = array(name);
     for (int64_t row = 0; to && row < rows; ++row)
         std::copy_n(ws.x.get() + row * stride_of(width), width, to + row * width);
@@ -175,7 +178,7 @@ struct RecordedAttention {
     int64_t head = -1;           // the only head copied, as (count, length); negative: all heads
     int64_t window = no_window;  // keys that a query sees at most, of causal attention
 };
-void record_attention(const Model& model, const Heads& heads, const RecordedAttention& recorded,
+void record_attention(const Transformer& model, const Heads& heads, const RecordedAttention& recorded,
                       float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
     int64_t* offsets = ws.offsets.ensure(recorded.length);
@@ -343,7 +346,7 @@ void Pass::finish(const Linear& out, const BlockNorms& norm) {
 
 // Run each sentence's rows in order: the cells after one position are those before the next.
 void Pass::recur_layer(const DecoderLayer& layer) {
-    const int64_t width = model.shape.width, stride = stride_of(width);
+    const int64_t width = model.width, stride = stride_of(width);
     float* x = ws.x.get();
     Rows in = block_input(model, layer.self_norm, x, rows, ws);
     const float* forget = project(layer.forget, in);
@@ -372,11 +375,10 @@ std::vector<float*> layer_addresses(const std::vector<float*>& to, const std::ve
     return addresses;
 }
 
-std::shared_ptr<const Chunk> encode_group(const Model& model,
-                                          const std::vector<std::vector<int32_t>>& sources,
+std::shared_ptr<const Chunk> encode_group(const Transformer& model, const std::vector<Tokens>& sources,
                                           const RecordedGroup& group, const std::vector<float*>& matrices,
                                           Workspace& ws) {
-    std::vector<const std::vector<int32_t>*> sentences;
+    std::vector<const Tokens*> sentences;
     for (std::size_t s = group.first; s < group.last; ++s) sentences.push_back(&sources[s]);
     const std::vector<float*> to(matrices.begin() + static_cast<std::ptrdiff_t>(group.first),
                                  matrices.begin() + static_cast<std::ptrdiff_t>(group.last));
@@ -394,10 +396,11 @@ std::shared_ptr<const Chunk> encode_group(const Model& model,
     return keys_and_values(model, ws.x.get(), pass.rows, ws);
 }
 
-void record_group(const Model& model, const std::vector<DecoderInput>& inputs,
-                  const std::vector<Matrices>& matrices, const RecordedGroup& group, Workspace& ws) {
+void record_group(const Transformer& model, const std::vector<DecoderInput>& inputs,
+                  const std::vector<AttentionMatrices>& matrices, const RecordedGroup& group,
+                  const std::optional<CrossHead>& selected, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
-    std::vector<const std::vector<int32_t>*> sentences;
+    std::vector<const Tokens*> sentences;
     std::vector<const EncodedSentence*> sources;
     std::vector<float*> decoder, cross;
     std::vector<int64_t> squares, oblongs;  // elements of a layer's matrices
@@ -405,50 +408,27 @@ void record_group(const Model& model, const std::vector<DecoderInput>& inputs,
         const int64_t length = static_cast<int64_t>(inputs[s].target.size());
         sentences.push_back(&inputs[s].target);
         sources.push_back(inputs[s].source);
-        decoder.push_back(matrices[s].decoder);
+        decoder.push_back(selected ? nullptr : matrices[s].decoder);
         cross.push_back(matrices[s].cross);
         squares.push_back(pass.heads.count * length * length);
         oblongs.push_back(model.has_source() ? pass.heads.count * length * inputs[s].source->length : 0);
     }
+    const std::vector<float*> no_addresses(cross.size(), nullptr);
     pass.embed_tokens(sentences);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
         const DecoderLayer& layer = model.decoder[l];
+        const bool last = selected && static_cast<int64_t>(l) == selected->layer;
         model.workers.check();
-        if (model.shape.recurrent) pass.recur_layer(layer);
+        if (model.shape.ssru) pass.recur_layer(layer);
         else pass.decoder_attend(l, layer_addresses(decoder, squares, l));
-        if (model.has_source()) pass.cross_attend(l, sources, layer_addresses(cross, oblongs, l));
+        if (last) return pass.cross_attend(l, sources, cross, selected->head);
+        if (model.has_source())
+            pass.cross_attend(l, sources, selected ? no_addresses : layer_addresses(cross, oblongs, l));
         if (l + 1 < model.decoder.size()) pass.run_feed_forward(layer.feed_forward);
     }
 }
 
-// Record up to the cross-attention of the selected layer.
-void record_cross_group(const Model& model, const std::vector<DecoderInput>& inputs,
-                        const std::vector<float*>& matrices, const RecordedGroup& group,
-                        const CrossHead& selected, Workspace& ws) {
-    Pass pass{model, model.shape.decoder, model.target, ws};
-    std::vector<const std::vector<int32_t>*> sentences;
-    std::vector<const EncodedSentence*> sources;
-    std::vector<float*> to;
-    for (std::size_t s = group.first; s < group.last; ++s) {
-        sentences.push_back(&inputs[s].target);
-        sources.push_back(inputs[s].source);
-        to.push_back(matrices[s]);
-    }
-    const std::vector<float*> no_addresses(to.size(), nullptr);
-    pass.embed_tokens(sentences);
-    for (std::size_t l = 0;; ++l) {
-        const DecoderLayer& layer = model.decoder[l];
-        const bool last = static_cast<int64_t>(l) == selected.layer;
-        model.workers.check();
-        if (model.shape.recurrent) pass.recur_layer(layer);
-        else pass.decoder_attend(l, no_addresses);
-        pass.cross_attend(l, sources, last ? to : no_addresses, selected.head);
-        if (last) return;
-        pass.run_feed_forward(layer.feed_forward);
-    }
-}
-
-std::vector<RecordedGroup> target_groups(const Model& model, const std::vector<DecoderInput>& inputs) {
+std::vector<RecordedGroup> target_groups(const Transformer& model, const std::vector<DecoderInput>& inputs) {
     std::vector<int64_t> lengths;
     for (const DecoderInput& input : inputs) {
         const int64_t length = static_cast<int64_t>(input.target.size());
@@ -461,20 +441,19 @@ std::vector<RecordedGroup> target_groups(const Model& model, const std::vector<D
 
 }  // namespace
 
-Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources,
-                       const std::vector<float*>& to) {
-    if (model->network) return encode_network(model, sources);
-    check_sources(*model, sources);
+Memory encode_recorded(const Transformer& model, const std::vector<Tokens>& sources,
+                       const std::vector<float*>& attention) {
+    check_sources(model, sources);
     std::vector<int64_t> lengths;
     for (const std::vector<int32_t>& source : sources) lengths.push_back(static_cast<int64_t>(source.size()));
     const std::vector<RecordedGroup> groups = make_groups(lengths);
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
-    model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
-        WorkspacePool::Loan ws(model->workspaces);
+    model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(model.workspaces);
         const std::size_t g = static_cast<std::size_t>(part);
-        chunks[g] = encode_group(*model, sources, groups[g], to, *ws);
+        chunks[g] = encode_group(model, sources, groups[g], attention, *ws);
     });
-    Memory memory{model, {}};
+    Memory memory{model.shared_from_this(), {}};
     for (std::size_t g = 0; g < groups.size(); ++g) {
         int64_t first = 0;
         for (std::size_t s = groups[g].first; s < groups[g].last; ++s) {
@@ -485,38 +464,36 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
     return memory;
 }
 
-std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target,
-                                       const std::vector<std::string>& selection) {
-    if (model.network) throw std::invalid_argument("the model is recurrent; insight is for Transformers");
-    const Shape& shape = model.shape;
+std::vector<NamedArray> Transformer::insight_arrays(int64_t source_length, int64_t target_length,
+                                                    const std::vector<std::string>& selection) const {
     std::vector<NamedArray> arrays;
-    const auto attention = [&](const std::string& name, const Heads& heads, int64_t queries, int64_t keys) {
+    const auto add_attention = [&](const std::string& name, const Heads& heads, int64_t queries,
+                                   int64_t keys) {
         arrays.push_back({name + "query", {heads.count, queries, heads.width}});
         for (const char* const part : {"key", "value"})
             arrays.push_back({name + part, {heads.count, keys, heads.width}});
         for (const char* const part : {"scores", "weights"})
             arrays.push_back({name + part, {heads.count, queries, keys}});
         arrays.push_back({name + "context", {heads.count, queries, heads.width}});
-        arrays.push_back({name + "attention", {queries, shape.width}});
+        arrays.push_back({name + "attention", {queries, width}});
     };
-    if (model.has_source()) {
-        arrays.push_back({"encoder.embedding", {source, shape.width}});
-        for (std::size_t l = 0; l < model.encoder.size(); ++l) {
-            attention(layer_name("encoder", l), shape.encoder, source, source);
-            arrays.push_back({layer_name("encoder", l) + "feed_forward", {source, shape.width}});
+    if (has_source()) {
+        arrays.push_back({"encoder.embedding", {source_length, width}});
+        for (std::size_t l = 0; l < encoder.size(); ++l) {
+            add_attention(layer_name("encoder", l), shape.encoder, source_length, source_length);
+            arrays.push_back({layer_name("encoder", l) + "feed_forward", {source_length, width}});
         }
-        arrays.push_back({"encoder.output", {source, shape.width}});
+        arrays.push_back({"encoder.output", {source_length, width}});
     }
-    arrays.push_back({"decoder.embedding", {target, shape.width}});
-    for (std::size_t l = 0; l < model.decoder.size(); ++l) {
-        if (shape.recurrent)
-            arrays.push_back({layer_name("decoder", l) + "recurrence", {target, shape.width}});
-        else attention(layer_name("decoder", l), shape.decoder, target, target);
-        if (model.has_source()) attention(layer_name("cross", l), shape.decoder, target, source);
-        arrays.push_back({layer_name("decoder", l) + "feed_forward", {target, shape.width}});
+    arrays.push_back({"decoder.embedding", {target_length, width}});
+    for (std::size_t l = 0; l < decoder.size(); ++l) {
+        if (shape.ssru) arrays.push_back({layer_name("decoder", l) + "recurrence", {target_length, width}});
+        else add_attention(layer_name("decoder", l), shape.decoder, target_length, target_length);
+        if (has_source()) add_attention(layer_name("cross", l), shape.decoder, target_length, source_length);
+        arrays.push_back({layer_name("decoder", l) + "feed_forward", {target_length, width}});
     }
-    arrays.push_back({"decoder.output", {target, shape.width}});
-    arrays.push_back({"logits", {target, model.target_vocabulary}});
+    arrays.push_back({"decoder.output", {target_length, width}});
+    arrays.push_back({"logits", {target_length, target_vocabulary}});
     if (selection.empty()) return arrays;
     std::vector<NamedArray> selected;
     std::vector<bool> matched(selection.size());
@@ -540,12 +517,11 @@ std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64
     return selected;
 }
 
-std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vector<int32_t>& source,
-                                        const std::vector<int32_t>& target,
-                                        const std::vector<std::string>& selection, int64_t bound) {
-    const Model& model = *pointer;
-    std::vector<NamedArray> arrays = insight_arrays(model, static_cast<int64_t>(source.size()),
-                                                    static_cast<int64_t>(target.size()), selection);
+std::vector<NamedArray> Transformer::insight(const Tokens& source_tokens, const Tokens& target_tokens,
+                                             const std::vector<std::string>& selection, int64_t bound) const {
+    const Transformer& model = *this;
+    std::vector<NamedArray> arrays = insight_arrays(static_cast<int64_t>(source_tokens.size()),
+                                                    static_cast<int64_t>(target_tokens.size()), selection);
     int64_t bytes = 0;
     for (const NamedArray& array : arrays) {
         bytes += array.size() * static_cast<int64_t>(sizeof(float));
@@ -554,15 +530,15 @@ std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vect
                                   std::to_string(bound) + " bytes: select fewer names or raise the bound");
     }
     for (NamedArray& array : arrays) array.zeroed();
-    const Insight insight{arrays};
+    const Insight filled{arrays};
     WorkspacePool::Loan loan(model.workspaces);
     Workspace& ws = *loan;
     EncodedSentence encoded;
     if (model.has_source()) {
-        check_sources(model, {source});
+        check_sources(model, {source_tokens});
         Pass pass{model, model.shape.encoder, model.source, ws};
-        pass.insight = &insight;
-        pass.embed_tokens({&source});
+        pass.insight = &filled;
+        pass.embed_tokens({&source_tokens});
         pass.copy_rows("encoder.embedding");
         for (std::size_t l = 0; l < model.encoder.size(); ++l) {
             const std::string name = layer_name("encoder", l);
@@ -576,19 +552,19 @@ std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vect
         pass.copy_rows("encoder.output");
         encoded = {keys_and_values(model, ws.x.get(), pass.rows, ws), 0, pass.rows};
     }
-    const int64_t steps = static_cast<int64_t>(target.size());
+    const int64_t steps = static_cast<int64_t>(target_tokens.size());
     check_tables(model, AttentionKind::decoder, steps - 1, steps);
     if (model.has_source()) check_tables(model, AttentionKind::cross, steps - 1, encoded.length);
     Pass pass{model, model.shape.decoder, model.target, ws};
-    pass.insight = &insight;
-    pass.embed_tokens({&target});
+    pass.insight = &filled;
+    pass.embed_tokens({&target_tokens});
     pass.copy_rows("decoder.embedding");
     for (std::size_t l = 0; l < model.decoder.size(); ++l) {
         const std::string name = layer_name("decoder", l), cross = layer_name("cross", l);
         model.workers.check();
-        if (model.shape.recurrent) pass.recur_layer(model.decoder[l]);
+        if (model.shape.ssru) pass.recur_layer(model.decoder[l]);
         else pass.decoder_attend(l, {pass.array(name + "weights")});
-        pass.copy_rows(name + (model.shape.recurrent ? "recurrence" : "attention"));
+        pass.copy_rows(name + (model.shape.ssru ? "recurrence" : "attention"));
         if (model.has_source()) {
             pass.cross_attend(l, {&encoded}, {pass.array(cross + "weights")});
             pass.copy_rows(cross + "attention");
@@ -601,8 +577,7 @@ std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vect
     pass.copy_rows("decoder.output");
     float* logits = pass.array("logits");
     if (!logits) return arrays;
-    Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width),
-                            model.output_terms);
+    Rows features = rows_of(ws, ws.x.get(), steps, model.width, stride_of(model.width), model.output_terms);
     std::vector<OutputRow> out(static_cast<std::size_t>(steps));
     for (int64_t row = 0; row < steps; ++row) {
         out[static_cast<std::size_t>(row)].count = 0;
@@ -612,26 +587,12 @@ std::vector<NamedArray> compute_insight(const ModelPtr& pointer, const std::vect
     return arrays;
 }
 
-void record(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<Matrices>& to) {
-    if (model.network) {
-        std::vector<float*> cross;
-        for (const Matrices& matrices : to) cross.push_back(matrices.cross);
-        return record_network(model, inputs, cross);
-    }
-    const std::vector<RecordedGroup> groups = target_groups(model, inputs);
-    model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
-        WorkspacePool::Loan ws(model.workspaces);
-        record_group(model, inputs, to, groups[static_cast<std::size_t>(part)], *ws);
-    });
-}
-
-void record_cross(const Model& model, const std::vector<DecoderInput>& inputs, const std::vector<float*>& to,
-                  const CrossHead& selected) {
-    if (model.network) return record_network(model, inputs, to);
-    const std::vector<RecordedGroup> groups = target_groups(model, inputs);
-    model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
-        WorkspacePool::Loan ws(model.workspaces);
-        record_cross_group(model, inputs, to, groups[static_cast<std::size_t>(part)], selected, *ws);
+void Transformer::record(const std::vector<DecoderInput>& inputs, const std::vector<AttentionMatrices>& to,
+                         const std::optional<CrossHead>& selected) const {
+    const std::vector<RecordedGroup> groups = target_groups(*this, inputs);
+    workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
+        WorkspacePool::Loan ws(workspaces);
+        record_group(*this, inputs, to, groups[static_cast<std::size_t>(part)], selected, *ws);
     });
 }
 

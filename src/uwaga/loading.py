@@ -69,7 +69,7 @@ def load(
     """
     load_options = LoadOptions.from_mapping(options)
     choice = choose_for(name, load_options, via)
-    if choice.legs or len(choice.names) > 1:
+    if choice.steps or len(choice.names) > 1:
         return choice.load(load_options)
     name = next(iter(choice.names), None)
     checkpoint = read_model(name, memory=load_options.memory, adapter=load_options.adapter)

@@ -93,11 +93,12 @@ class Registry(Mapping[str, T]):
         """
         if name in self:
             return
-        matches = difflib.get_close_matches(name[:80], list(self), n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(sorted(self))}."
+        matches = difflib.get_close_matches(str(name)[:80], list(self), n=1, cutoff=0.5)
+        hint = f"did you mean {matches[0]!r}? " if matches else ""
+        names = ", ".join(sorted(self))
         raise SettingsError(
-            f"no {self.kind} is named {quoted(name)}; {hint} If a plugin adds it, name the plugin "
-            f"with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings file"
+            f"no {self.kind} is named {quoted(name)}; {hint}there are: {names}. If a plugin adds it, name "
+            f"the plugin with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings"
         )
 
     def _entry_points(self) -> Mapping[str, str]:

@@ -123,9 +123,9 @@ def translate_file(
     # Errors of the document are reported before a model is loaded.
     source = load.source
     document_options = DocumentOptions(
-        encoding, _split_names(keys), _split_names(columns), retranslate, source, load.target
+        encoding, _split_names(keys), _split_names(columns), retranslate, source, load.target, format_
     )
-    job = document_job(document, output, format_, document_options)
+    job = document_job(document, output, document_options)
     if output.exists() and not force:
         raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
     sample: list[str] = []
@@ -141,7 +141,6 @@ def translate_file(
             translator,
             document,
             output,
-            format=format_,
             options=document_options,
             request=Request("", search=search, **request),
             progress=progress,

@@ -28,6 +28,7 @@ class DocumentOptions:
         retranslate: for PO and XLIFF, whether to translate entries that have a translation.
         source: the source language, if known.
         target: the target language, if known.
+        format: the name of its format, such as ``markdown``; None to infer it from the name of the file.
         largest: maximum bytes of an unpacked member of an archive, such as the text of a ``.docx``.
     """
 
@@ -37,6 +38,7 @@ class DocumentOptions:
     retranslate: bool = False
     source: str | None = None
     target: str | None = None
+    format: str | None = None
     largest: int = MAX_DOCUMENT_BYTES
 
 

@@ -35,6 +35,8 @@ MAX_PENDING_CHARACTERS = 1 << 22
 """Maximum characters that wait for the translation of the preceding texts."""
 
 DEFAULT_OPTIONS = DocumentOptions()
+NOT_SETTINGS = frozenset({"format", "largest"})
+"""Options that do not change the translations, or are recorded otherwise."""
 
 TranslateInlines = Callable[[Sequence[Inline]], list[Inline]]
 """Translates texts with tags. The translation of a text must not depend on the others."""
@@ -97,7 +99,6 @@ class DocumentJob:
 def document_job(
     source: str | Path,
     target: str | Path,
-    format: str | None = None,  # noqa: A002 (what the command line calls it too)
     options: DocumentOptions | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> DocumentJob:
@@ -106,15 +107,14 @@ def document_job(
     Args:
         source: the document.
         target: the translated document.
-        format: a name from the registry; None to detect it by the name of ``source``.
         options: how to read the document.
         settings: everything else that translations depend on.
     """
     source_path, target_path = Path(source), Path(target)
     if not source_path.is_file():
         raise DataError(f"{source_path}: there is no such file")
-    document_format = find_format(source_path, format)
     options = options or DocumentOptions()
+    document_format = find_format(source_path, options.format)
     if target_path.resolve() == source_path.resolve():
         raise SettingsError(f"{target_path}: is the document itself; name another file for the translation")
     if not target_path.resolve().parent.is_dir():
@@ -123,7 +123,7 @@ def document_job(
         )
     if target_path.is_dir():
         raise DataError(f"{target_path}: cannot be written: it is a folder")
-    if format is None and target_path.suffix.lower() not in (
+    if options.format is None and target_path.suffix.lower() not in (
         "",
         source_path.suffix.lower(),
         *document_format.suffixes,
@@ -153,7 +153,8 @@ def run_document_job(
         untranslated.update(text.reason for text in untranslated_texts((piece,)))
     digest = _digest(job.source)
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
-    settings["options"] = {key: value for key, value in asdict(job.options).items() if key != "largest"}
+    options = asdict(job.options)
+    settings["options"] = {key: value for key, value in options.items() if key not in NOT_SETTINGS}
     with open_journal(job.target, settings) as journal:
         resumed = journal.resumed
         batches = _Batches(

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
-from uwaga.markup import Inline, plain_text
+from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.html import html_pieces
-from uwaga.markup.units import ENTITY, Fragment, Piece, Unit, text_unit, write_pieces
+from uwaga.markup.icu import IcuMessage, find_messages
+from uwaga.markup.inline import join_parts
+from uwaga.markup.placeholders import (
+    COMMON_PLACEHOLDERS,
+    Placeholders,
+    number_arguments,
+    without_numbers,
+)
+from uwaga.markup.units import ENTITY, Fragment, Piece, Unit, text_unit, translatable, write_pieces
 from uwaga.markup.words import is_unspaced
 from uwaga_documents.plurals import plural_categories
 
@@ -22,35 +31,222 @@ ACCELERATOR = re.compile(r"(?<![\w&_])([A-Z][a-z]*)?([&_])([A-Za-z\d]++)(?![\w&_
 """The mark before the access key of a menu item, as in ``&File`` and ``E_xit``, but not in ``R&D``."""
 LETTER = re.compile(r"%\S+|\{[^{}]*\}|<[^<>]*>|([^\W\d_])")
 """A letter outside placeholders and tags."""
+APOSTROPHE, QUOTING_APOSTROPHE = re.compile("'"), re.compile("'(?=[{}#])")
 TRAILING_PUNCTUATION = re.compile(r"(?<![\s.:…])[\s.:…]*+\Z")
 
 
-def message_unit(raw: str, text: str, write: Callable[[str], str], *, accelerators: bool = False) -> Piece:
+@dataclass(frozen=True)
+class MessageSyntax:
+    """The syntax of messages.
+
+    Attributes:
+        names: those of the placeholders in :data:`uwaga.markup.placeholders.SYNTAXES`; others are read too.
+        numbers: whether arguments of ``printf`` may be numbered, if they change places in a translation.
+        accelerators: whether a message may mark an access key.
+    """
+
+    names: tuple[str, ...] = ()
+    numbers: bool = False
+    accelerators: bool = False
+
+    @cached_property
+    def placeholders(self) -> Placeholders:
+        """The placeholders of the messages."""
+        return Placeholders(syntaxes=self.names)
+
+
+COMMON_SYNTAX = MessageSyntax()
+APPLICATION_SYNTAX = MessageSyntax(("laravel", "vue", "i18next"))
+"""Files of messages that many frameworks have."""
+TEMPLATE = re.compile(
+    r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
+    r"(?<!\d)%(?:\d++\$)?[-+#0\d.]*+<(?!(?:a|b|br|em|i|p|small|span|strong|u)>)\w{1,100}>"
+    r"(?>[-+#0\d.]*)(?:[A-Za-z](?:[A-Za-z]{1,3}(?![A-Za-z]))?)?"
+)
+"""What is not a tag: code of ERB and PHP, which may be inside one, and ``%<name>s``."""
+STAND_INS = range(0xF0000, 0xFFFFE)
+"""Private characters, which stand for parts of a message that are not read with it."""
+
+
+def message_unit(
+    raw: str,
+    text: str,
+    write: Callable[[str], str],
+    syntax: MessageSyntax = COMMON_SYNTAX,
+    tags: Mapping[str, Tag] | None = None,
+) -> Piece:
     """Build the unit of a message; a message with tags or entities is read as HTML.
+
+    The branches of ICU messages are texts of their own.
 
     Args:
         raw: the message as it appears in the document.
         text: the message.
         write: writes a message in the document's format.
-        accelerators: whether a message may mark an access key.
+        syntax: the syntax of its placeholders.
+        tags: the tags that characters of the message stand for.
     """
-    marks = [match for match in ACCELERATOR.finditer(text) if not match[1] or match[3][0].islower()]
-    if accelerators and len(marks) == 1:
-        [mark] = marks
-        unmarked = text[: mark.start(2)] + text[mark.end(2) :]
-        return message_unit(
-            raw,
-            unmarked,
-            lambda translation: write(
-                text if translation == unmarked else _with_accelerator(translation, mark)
-            ),
-        )
-    has_markup = MARKUP.search(text) is not None
-    pieces = html_pieces(text, message=True) if has_markup else [text_unit(text, (text,), plain_text)]
-    message = Fragment(tuple(pieces))
-    if not message.inlines:
+    if syntax.accelerators:
+        unmarked_syntax = replace(syntax, accelerators=False)
+        marks = [match for match in ACCELERATOR.finditer(text) if not match[1] or match[3][0].islower()]
+        if len(marks) == 1:
+            [mark] = marks
+            unmarked = text[: mark.start(2)] + text[mark.end(2) :]
+            return message_unit(
+                raw,
+                unmarked,
+                lambda translation: write(
+                    text if translation == unmarked else _with_accelerator(translation, mark)
+                ),
+                unmarked_syntax,
+                tags,
+            )
+        syntax = unmarked_syntax
+    numbered = number_arguments(text) if syntax.numbers else None
+    syntax = syntax if numbered else replace(syntax, numbers=False)
+    piece = _message_piece(numbered or text, syntax, tags or {})
+    if isinstance(piece, str):
         return raw
-    return Unit(tuple(message.inlines), lambda inlines: write(message.write(inlines)), raw)
+
+    def write_message(inlines: Sequence[Inline]) -> str:
+        return write(without_numbers(piece.write(inlines)) if numbered else piece.write(inlines))
+
+    return Unit(piece.inlines, write_message, raw)
+
+
+def inline_message_unit(
+    raw: str, inline: Inline, write: Callable[[Inline], str], syntax: MessageSyntax = COMMON_SYNTAX
+) -> Piece:
+    """Build the unit of a message with tags."""
+    free = _free_characters(plain_text(inline))
+    tags = {next(free): part for part in inline if isinstance(part, Tag)}
+    characters = iter(tags)
+    text = "".join(part if isinstance(part, str) else next(characters) for part in inline)
+
+    def parts(text: str) -> Inline:
+        return join_parts(tags.get(part, part) for part in _split_at(text, "".join(tags)))
+
+    return message_unit(raw, text, lambda translation: write(parts(translation)), syntax, tags)
+
+
+def _free_characters(text: str) -> Iterator[str]:
+    used = frozenset(text)
+    return (chr(code) for code in STAND_INS if chr(code) not in used)
+
+
+def _message_piece(
+    text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool = False
+) -> Piece:
+    """Return the unit of a message, which writes the message, or the message if it has no texts."""
+    original, free, stand_ins = text, _free_characters(text), dict(tags)
+    tag_texts = {character: tag.text for character, tag in tags.items()}
+    messages: dict[str, IcuMessage] = {}
+    outside: list[str] = []
+    position = 0
+    for start, end, message in find_messages(text):
+        character = next(free)
+        messages[character] = message
+        stand_ins[character] = Tag("kept", character, _replace_characters(text[start:end], tag_texts))
+        outside += [text[position:start], character]
+        position = end
+    text = "".join([*outside, text[position:]])
+    templates: dict[str, str] = {}
+
+    def template(match: re.Match[str]) -> str:
+        character = next(free)
+        templates[character] = match[0]
+        stand_ins[character] = Tag("kept", character, match[0])
+        return character
+
+    text = TEMPLATE.sub(template, text)
+    pieces = [_text_piece(text, syntax, stand_ins, in_plural)]
+    for message in messages.values():
+        pieces += [
+            _branch_piece(branch, syntax, tags, in_plural or message.counts) for branch in message.branches
+        ]
+
+    def write(inlines: Sequence[Inline]) -> str:
+        written = write_pieces(pieces, inlines)
+        translation = next(written)
+        for character, message in messages.items():
+            branches = [next(written) for _ in message.branches]
+            templates[character] = message.with_branches(branches)
+        return _replace_characters(translation, templates)
+
+    inlines = tuple(Fragment(tuple(pieces)).inlines)
+    return Unit(inlines, write) if inlines else original
+
+
+def _split_at(text: str, characters: str) -> list[str]:
+    """Return the characters in a text and what is between them."""
+    return re.split(f"([{characters}])", text) if characters else [text]
+
+
+def _replace_characters(text: str, replacements: Mapping[str, str]) -> str:
+    return text.translate({ord(character): value for character, value in replacements.items()})
+
+
+def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool) -> Piece:
+    """Return the unit of a branch, in which an apostrophe before a brace quotes."""
+    if QUOTING_APOSTROPHE.search(text):
+        return _message_piece(text, syntax, tags, in_plural)
+    doubled = "''" in text
+    piece = _message_piece(text.replace("''", "'"), syntax, tags, in_plural)
+    if isinstance(piece, str):
+        return text
+    apostrophe = APOSTROPHE if doubled else QUOTING_APOSTROPHE
+    return Unit(piece.inlines, lambda inlines: apostrophe.sub("''", piece.write(inlines)))
+
+
+def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], in_plural: bool) -> Piece:
+    """Return the unit of a text without ICU messages, in which characters stand for tags."""
+    placeholders = syntax.placeholders
+    if in_plural:
+        placeholders = Placeholders(syntaxes=("icu number", *syntax.names))
+    marks: dict[Tag, str] = {}
+    characters = "".join(stand_ins)
+
+    def marked(inline: Inline) -> Inline:
+        return join_parts(
+            mark for part in inline for mark in ((part,) if isinstance(part, Tag) else marked_parts(part))
+        )
+
+    def marked_parts(text: str) -> Iterator[str | Tag]:
+        for stretch in _split_at(text, characters):
+            stand_in = stand_ins.get(stretch)
+            tagged = placeholders.split(stretch) if stand_in is None else (stand_in,)
+            if stand_in is None and not syntax.numbers and tagged == COMMON_PLACEHOLDERS.split(stretch):
+                yield stretch  # the translator finds the same
+                continue
+            for part in tagged:
+                if isinstance(part, Tag):
+                    displayed = without_numbers(part.text) if syntax.numbers else part.text
+                    mark = Tag(part.kind, stretch if stand_in else part.raw, displayed)
+                    marks[mark] = mark.raw
+                    yield mark
+                else:
+                    yield part
+
+    def unmarked(inline: Inline) -> Inline:
+        return join_parts(part if isinstance(part, str) else marks.get(part, part) for part in inline)
+
+    if MARKUP.search(text) is None:
+        if not any(
+            translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
+        ):
+            return text  # placeholders alone
+        return text_unit(text, marked((text,)), lambda inline: plain_text(unmarked(inline)))
+    pieces = [
+        piece
+        if isinstance(piece, str)
+        else Unit(
+            tuple(map(marked, piece.inlines)),
+            lambda inlines, unit=piece: unit.write(tuple(map(unmarked, inlines))),  # type: ignore[misc]
+        )
+        for piece in html_pieces(text, message=True)
+    ]
+    message = Fragment(tuple(pieces))
+    return Unit(tuple(message.inlines), message.write, text) if message.inlines else text
 
 
 def _with_accelerator(text: str, mark: re.Match[str]) -> str:

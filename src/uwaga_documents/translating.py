@@ -36,7 +36,6 @@ def translate_file(
     source: str | Path,
     target: str | Path,
     *,
-    format: str | None = None,  # noqa: A002 (what the command line calls it too)
     options: DocumentOptions | None = None,
     request: Request | None = None,
     batch: int = BATCH_TEXTS,
@@ -51,7 +50,6 @@ def translate_file(
         translator: a translator for the languages of the document.
         source: the document.
         target: the translated document; an existing file is replaced.
-        format: its format, such as ``markdown``; None to infer it from the name of ``source``.
         options: how to read it; languages that are None become those of the translator.
         request: how its texts are translated: ``split``, ``placeholders``, ``glossary`` and ``search``.
         batch: the number of texts that are translated together.
@@ -68,7 +66,7 @@ def translate_file(
     prepared = translator.prepare(request or Request(""))
     options = with_languages(options or DocumentOptions(), translator)
     settings = translator.work_settings(prepared)
-    job = replace(document_job(source, target, format, options, settings), batch=batch)
+    job = replace(document_job(source, target, options, settings), batch=batch)
     doubts: Doubts = {}
     return run_document_job(job, inline_translator(translator, prepared, doubts), progress, doubts)
 

@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,7 +97,30 @@ def add_key(
         raise SettingsError(f"{quoted(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
     keys = read_keys(path)
     if any(key.name == name for key in keys):
-        raise SettingsError(f"{path}: has a key for {name} already; remove that first")
+        raise SettingsError(f"{path}: has a key for {name} already; replace it with --rotate, or remove it")
+    return _add(path, keys, name, requests_per_minute, characters_per_minute, characters)
+
+
+def rotate_key(path: Path, name: str) -> str:
+    """Create another key for a client, with the limits of the newest one, and return it.
+
+    The older keys stay valid until :func:`remove_key` revokes them, so that the client can change its key
+    without an outage.
+    """
+    keys = read_keys(path)
+    old = _find(path, keys, name)[-1]
+    limits = old.requests_per_minute, old.characters_per_minute, old.characters
+    return _add(path, keys, name, *limits)
+
+
+def _add(
+    path: Path,
+    keys: Sequence[StoredKey],
+    name: str,
+    requests_per_minute: int | None,
+    characters_per_minute: int | None,
+    characters: int,
+) -> str:
     number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     key = f"{PREFIX}-{number}-{secret}"
     stored = StoredKey(
@@ -112,13 +136,26 @@ def add_key(
     return key
 
 
-def remove_key(path: Path, name: str) -> None:
-    """Revoke a key; servers notice within a second."""
+def remove_key(path: Path, name: str, older: bool = False) -> None:
+    """Revoke the keys of a client; servers notice within a second.
+
+    Args:
+        path: the file.
+        name: the name of the client.
+        older: keep the newest key.
+    """
     keys = read_keys(path)
-    if all(stored.name != name for stored in keys):
-        names = ", ".join(stored.name for stored in keys[:8]) or "none"
+    newest = _find(path, keys, name)[-1]
+    _write(path, [stored for stored in keys if stored.name != name or (older and stored is newest)])
+
+
+def _find(path: Path, keys: Sequence[StoredKey], name: str) -> list[StoredKey]:
+    """Return the keys of a client, the newest last."""
+    client_keys = [stored for stored in keys if stored.name == name]
+    if not client_keys:
+        names = ", ".join(dict.fromkeys(stored.name for stored in keys[:8])) or "none"
         raise SettingsError(f"{path}: has no key for {quoted(name)}; it has keys for {names}")
-    _write(path, [stored for stored in keys if stored.name != name])
+    return client_keys
 
 
 def _write(path: Path, keys: list[StoredKey]) -> None:

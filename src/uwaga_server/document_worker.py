@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
 
 from uwaga.engine import trim_heap
+from uwaga.errors import UwagaError
 from uwaga_documents import DocumentOptions, DocumentReport, document_job, job_texts
 from uwaga_server.api_errors import ApiError, StorageError, api_error, in_thread
 from uwaga_server.service import Service
 from uwaga_server.store import Stores
-from uwaga_server.store.documents import ClaimedDocument, DocumentStopped
+from uwaga_server.store.documents import ClaimedDocument, DocumentSpec, DocumentStopped
 
 LOG = logging.getLogger("uwaga_server")
 POLL_INTERVAL = 1.0
@@ -143,10 +148,7 @@ class DocumentWorker:
         return await self._service.run_document(
             claimed.document,
             claimed.output,
-            source=source,
-            target=spec.target,
-            format=spec.format,
-            options=DocumentOptions(largest=MAX_MEMBER_BYTES),
+            DocumentOptions(source=source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES),
             glossary=terms,
             client=spec.owner,
             progress=claimed.progress,
@@ -172,10 +174,28 @@ def detection_sample(document: Iterable[str]) -> str:
     return "\n".join(texts)[:SAMPLE_LENGTH]
 
 
+def count_characters(spec: DocumentSpec, content: IO[bytes]) -> int:
+    """Return the characters of an uploaded document; 0 if it cannot be read, which the worker reports."""
+    with TemporaryDirectory() as folder:
+        document = Path(folder) / "document"
+        with document.open("xb") as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+        content.seek(0)
+        try:
+            return sum(map(len, _document_texts(document, Path(folder) / "output", spec)))
+        except UwagaError:
+            return 0
+
+
 def _texts(claimed: ClaimedDocument) -> Iterator[str]:
-    spec = claimed.spec
-    options = DocumentOptions(source=spec.source, target=spec.target, largest=MAX_MEMBER_BYTES)
-    return job_texts(document_job(claimed.document, claimed.output, spec.format, options))
+    return _document_texts(claimed.document, claimed.output, claimed.spec)
+
+
+def _document_texts(document: Path, output: Path, spec: DocumentSpec) -> Iterator[str]:
+    options = DocumentOptions(
+        source=spec.source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES
+    )
+    return job_texts(document_job(document, output, options))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -86,6 +86,21 @@ DOWNLOAD = ResponseDescription(
 
 
 @dataclass(frozen=True)
+class Body:
+    """The parameters of a request.
+
+    Attributes:
+        model: their model; None if there are none.
+        kind: where they are.
+        large: whether a multipart body may be as large as a document; always for uploads.
+    """
+
+    model: Model | None = None
+    kind: BodyKind = "json"
+    large: bool = False
+
+
+@dataclass(frozen=True)
 class Route:
     """A method and path, with its endpoint and description.
 
@@ -95,10 +110,8 @@ class Route:
         endpoint: takes the request and the parameters of the path.
         tag: group in the description; empty for a route that is not described.
         summary: description in one line; the endpoint's docstring has the details.
-        body: model of the parameters; None if there are none.
-        kind: where the parameters are.
+        body: the parameters of a request.
         responses: descriptions of the responses by status.
-        large: a multipart body may be as large as a document.
     """
 
     method: str
@@ -106,10 +119,13 @@ class Route:
     endpoint: Endpoint
     tag: str = ""
     summary: str = ""
-    body: Model | None = None
-    kind: BodyKind = "json"
+    body: Body = Body()
     responses: Mapping[int, ResponseDescription] = field(default_factory=dict)
-    large: bool = False
+
+    @property
+    def large(self) -> bool:
+        """True if a multipart body may be as large as a document."""
+        return self.body.large or self.body.kind == "upload"
 
 
 class Routes:
@@ -133,12 +149,10 @@ class Routes:
         path: str,
         summary: str = "",
         *,
-        body: Model | None = None,
-        kind: BodyKind = "json",
+        body: Model | Body | None = None,
         response_model: Any = None,
         status: int = 200,
         responses: Mapping[int, ResponseDescription] | None = None,
-        large: bool = False,
     ) -> Callable[[Decorated], Decorated]:
         """Return a decorator that adds an endpoint.
 
@@ -146,13 +160,12 @@ class Routes:
             method: the HTTP method.
             path: path template without the prefix.
             summary: description in one line.
-            body: model of the parameters.
-            kind: where the parameters are.
+            body: the parameters, or the model of a JSON body.
             response_model: model of the JSON of a success.
             status: HTTP status of a success.
             responses: descriptions of further responses by status, or of a success with other media types.
-            large: a multipart body may be as large as a document, as for uploads.
         """
+        request_body = body if isinstance(body, Body) else Body(body)
 
         def register(endpoint: Decorated) -> Decorated:
             descriptions = {
@@ -161,10 +174,8 @@ class Routes:
                 **(responses or {}),
             }
             full_path = self._prefix + path
-            size = large or kind == "upload"
-            self.routes.append(
-                Route(method, full_path, endpoint, self._tag, summary, body, kind, descriptions, size)
-            )
+            route = Route(method, full_path, endpoint, self._tag, summary, request_body, descriptions)
+            self.routes.append(route)
             return endpoint
 
         return register
@@ -218,7 +229,8 @@ def openapi(routes: Sequence[Route], title: str, version: str, description: str)
     """Return the OpenAPI document of routes; those without a tag are left out."""
     routes = [route for route in routes if route.tag]
     models = {(model, "serialization") for route in routes for model in _models(route)}
-    models |= {(route.body, "validation") for route in routes if route.body and route.kind in _IN_BODY}
+    bodies = [route.body for route in routes if route.body.kind in _IN_BODY]
+    models |= {(body.model, "validation") for body in bodies if body.model is not None}
     ordered = sorted(models, key=lambda pair: (pair[0].__name__, pair[1]))
     references, definitions = models_json_schema(ordered, ref_template=SCHEMAS + "{model}")  # type: ignore[arg-type]
     schemas = definitions.get("$defs", {})
@@ -251,8 +263,9 @@ def _operation(route: Route, references: References, schemas: dict[str, Any]) ->
         {"name": part, "in": "path", "required": True, "schema": {"type": "string"}}
         for part in re.findall(r"{(\w+)", route.path)
     ]
-    if route.body is not None and route.kind == "query":
-        schema = route.body.model_json_schema()
+    model, kind = route.body.model, route.body.kind
+    if model is not None and kind == "query":
+        schema = model.model_json_schema()
         parameters += [
             {
                 "name": part,
@@ -262,18 +275,18 @@ def _operation(route: Route, references: References, schemas: dict[str, Any]) ->
             }
             for part, property_schema in schema["properties"].items()
         ]
-    elif route.body is not None:
-        schema = references[route.body, "validation"]
+    elif model is not None:
+        schema = references[model, "validation"]
         definition = schemas[schema["$ref"].removeprefix(SCHEMAS)]
-        if route.kind == "upload":
+        if kind == "upload":
             properties = {**definition["properties"], "file": FILE}
             schema = {
                 **definition,
                 "properties": properties,
                 "required": [*definition.get("required", ()), "file"],
             }
-        content = {media: {"schema": schema} for media in _IN_BODY[route.kind]}
-        required = route.kind != "json or form" or "required" in definition
+        content = {media: {"schema": schema} for media in _IN_BODY[kind]}
+        required = kind != "json or form" or "required" in definition
         operation["requestBody"] = {"required": required, "content": content}
     if parameters:
         operation["parameters"] = parameters

@@ -101,6 +101,8 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
     for model in read_served_models(settings.models):  # report errors in the settings before binding the port
         if model.problem:
             LOG.error("model not served", extra={"model": model.name, "reason": model.problem})
+    if settings.keys is not None and not settings.keys.exists():
+        LOG.warning("no file of keys: all requests are refused", extra={"keys": str(settings.keys)})
     open_stores(settings)
     _raise_open_files()
     listener = _listen(settings.host, settings.port)

@@ -19,9 +19,9 @@ from uwaga.results.translation import Translation
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
 from uwaga.translator.layers.failures import failed
-from uwaga.translator.layers.untranslated import ALREADY
+from uwaga.translator.layers.untranslated import copied
 from uwaga_documents.document import DocumentOptions
-from uwaga_documents.job import BATCH_TEXTS, DEFAULT_OPTIONS, DocumentReport
+from uwaga_documents.job import BATCH_TEXTS, DocumentReport
 from uwaga_documents.translating import translate_file
 from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
 from uwaga_server.models import ModelPool
@@ -149,9 +149,10 @@ class Service:
         detected = await self.sources(requests)
         sources = tuple("" if language is None else language.code for language in detected)
         source_named = first.source is not None and first.source != AUTO
-        groups: dict[str, list[int]] = {}
+        groups: dict[str | None, list[int]] = {}
         for index, code in enumerate(sources):
-            groups.setdefault(code, []).append(index)
+            copied_text = not source_named and not _has_letters(requests[index])
+            groups.setdefault(None if copied_text else code, []).append(index)
         results = await _gather(
             self._translate_group([requests[index] for index in indices], code, target, client, deadline)
             for code, indices in groups.items()
@@ -174,7 +175,9 @@ class Service:
         [source] = await self.sources([request])
         if source is None:
             raise api_error(self._unknown_language())
-        if source.code == target and self.languages.route(source.code, target) is None:
+        source_named = request.source is not None and request.source != AUTO
+        is_target = source.code == target and self.languages.route(source.code, target) is None
+        if is_target or (not source_named and not _has_letters(request)):
             yield request.text
             return
         route = self.route(source.code, target)
@@ -233,15 +236,11 @@ class Service:
         self,
         document: Path,
         output: Path,
+        options: DocumentOptions,
         *,
-        source: str | None,
-        target: str,
-        format: str | None = None,  # noqa: A002 (as in the library)
-        options: DocumentOptions = DEFAULT_OPTIONS,
         glossary: Terms | None = None,
         batch: int = BATCH_TEXTS,
         client: str = "",
-        deadline: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> DocumentReport:
         """Translate a document into a file, atomically; see :func:`uwaga_documents.translate_file`.
@@ -249,18 +248,14 @@ class Service:
         Args:
             document: file of the document.
             output: file of the translation; an interrupted translation is resumed.
-            source: public code of the document's language.
-            target: public code of the translation's language.
-            format: name of the document's format; None to infer it from the file name.
-            options: how to read the document; its languages are replaced.
+            options: how to read the document, with the public codes of both languages.
             glossary: required translations of terms.
             batch: number of texts to translate together, after which ``progress`` is called.
             client: name of the client, for fairness.
-            deadline: the time limit in seconds.
             progress: called from another thread with the number of translated segments and the total.
         """
-        target_code = self.language(target, "target")
-        route = self.route(self.language(source or "", "source"), target_code)
+        target = self.language(options.target or "", "target")
+        route = self.route(self.language(options.source or "", "source"), target)
         languages = _model_languages(route)
         options = replace(options, source=route[0].source, target=route[-1].target)
 
@@ -271,7 +266,6 @@ class Service:
                 pair_translator,
                 document,
                 output,
-                format=format,
                 options=options,
                 request=terms,
                 batch=batch,
@@ -280,7 +274,7 @@ class Service:
 
         async with self.pool.translator(route) as translator:
             with as_api_error():
-                return await translator.call(work, client=client, deadline=deadline)
+                return await translator.call(work, client=client)
 
     def language(self, code: str, parameter: str) -> str:
         """Return the public code of a language of a request."""
@@ -296,21 +290,28 @@ class Service:
         """Return the language of each text, which is detected unless the first request names one for all.
 
         It is None for a text in a language that is not served. A text without letters, which needs no
-        translation, has the target language.
+        translation, has the language of the first other text, else the first language that is translated to
+        the target language, with a confidence of 0.
         """
         source = requests[0].source
         if source is not None and source != AUTO:
             code = self.language(source, "source")
             return [DetectedLanguage(code, 1.0)] * len(requests)
-        target = DetectedLanguage(self.language(requests[0].target or "", "target"), 0.0)
+        target = self.language(requests[0].target or "", "target")
 
-        def detect_source(request: Request) -> DetectedLanguage | None:
-            text = request.text if request.format == "text" else MARKUP.sub(" ", request.text)
-            if not any(map(str.isalpha, text)):
-                return target
-            return next(iter(self._detect(text, target.code)), None)
+        def detect_sources() -> list[DetectedLanguage | None]:
+            detected = {
+                number: next(iter(self._detect(_words(request), target)), None)
+                for number, request in enumerate(requests)
+                if _has_letters(request)
+            }
+            code = next(
+                (language.code for language in detected.values() if language is not None),
+                next((source.code for source in self.languages.sources if target in source.targets), target),
+            )
+            return [detected.get(number, DetectedLanguage(code, 0.0)) for number in range(len(requests))]
 
-        return await in_thread(lambda: [detect_source(request) for request in requests])
+        return await in_thread(detect_sources)
 
     def _unknown_language(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])
@@ -337,16 +338,16 @@ class Service:
     async def _translate_group(
         self,
         requests: Sequence[Request],
-        source: str,
+        source: str | None,
         target: str,
         client: str,
         deadline: float | None,
     ) -> tuple[list[Translation], str]:
-        """Return the translations of texts in one language and the names of the models."""
-        if not source:
+        """Return the translations of texts in one language, None for copies, and the names of the models."""
+        if source == "":
             return [failed("", self._unknown_language(), "return") for _ in requests], ""
-        if source == target and self.languages.route(source, target) is None:
-            return [_copy_text(request.text) for request in requests], ""
+        if source is None or (source == target and self.languages.route(source, target) is None):
+            return [copied(request.text) for request in requests], ""
         route = self.route(source, target)
         model_requests = [
             _with_model_codes(replace(request, on_error="return"), route) for request in requests
@@ -387,5 +388,10 @@ def _with_model_codes(request: Request, route: Route) -> Request:
     return replace(request, source=codes.get("source"), target=codes.get("target"))
 
 
-def _copy_text(text: str) -> Translation:
-    return Translation(text, 0.0, (), (), source=text, warnings=(ALREADY,))
+def _words(request: Request) -> str:
+    """Return the text of a request without its tags."""
+    return request.text if request.format == "text" else MARKUP.sub(" ", request.text)
+
+
+def _has_letters(request: Request) -> bool:
+    return any(map(str.isalpha, _words(request)))

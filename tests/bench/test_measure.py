@@ -122,7 +122,7 @@ def test_missing_model(tmp_path):
 @given(st.one_of(transformer_settings(), recurrent_settings()), st.sampled_from(["int8", "float32"]))
 def test_each_matrix_is_counted_once(settings, numbers):
     stored = stored_shapes(settings, 23, 23)
-    packed = pack(settings, 23, 23, lambda name: np.ones(stored[name], np.float32), numbers)
+    packed = pack(settings, (23, 23), lambda name: np.ones(stored[name], np.float32), numbers)
     work = Work.of(packed)
     matrices = [matrix for matrix in products(settings, 23, 23) if matrix.name not in EMBEDDING_TABLES]
     assert work.once + work.step == sum(sum(matrix.outputs) * matrix.inputs for matrix in matrices)

@@ -11,7 +11,7 @@ import tiny_models as tiny
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.alignment_head import HEAD_FILE, read_head, write_head
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.conversion.export import export
 from uwaga.conversion.quantise import quantise
@@ -33,8 +33,8 @@ def cache_folder(tmp_path, monkeypatch):
 def model(tmp_path):
     joint = tiny.tokeniser()
     transformer = tiny.transformer(tiny.TINY, joint, joint)
-    parts = (transformer, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "# Card\n")
-    save_model(tmp_path / "model", *parts, alignment_head=HEAD)
+    parts = (tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "# Card\n")
+    save_model(tmp_path / "model", transformer, FolderContents(*parts, alignment_head=HEAD))
     return tmp_path / "model"
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.huggingface import registry
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError
@@ -46,7 +46,9 @@ def plain(guide, tmp_path):
     """Return a folder of the custom format, and a uwaga folder of the same model."""
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(tmp_path / "ours", model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "")
+    save_model(
+        tmp_path / "ours", model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "")
+    )
     checkpoint = formats.read(tmp_path / "ours")
     folder = tmp_path / "plain"
     folder.mkdir()
@@ -175,14 +177,16 @@ def uwaga_folder(folder):
     settings = tiny.TINY.model_copy(update={"tie": "decoder", "output_bias": True})
     model = tiny.transformer(settings, source, target)
     card = "---\nlicense: mit\n---\n"
-    save_model(folder, model, settings, tiny.DECODING, source, target, ("en", "de"), card, "float16")
+    save_model(
+        folder, model, FolderContents(settings, tiny.DECODING, source, target, ("en", "de"), card), "float16"
+    )
 
 
 def recurrent(folder):
     joint = tiny.tokeniser()
     settings = LuongSettings(embedding=8, hidden=8, layers=1)
     model = build_model(settings, joint.symbols, joint.size, joint.size)
-    save_model(folder, model, settings, tiny.DECODING, joint, joint, ("en", "de"), "card")
+    save_model(folder, model, FolderContents(settings, tiny.DECODING, joint, joint, ("en", "de"), "card"))
 
 
 def int8(folder):

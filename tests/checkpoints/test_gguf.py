@@ -350,7 +350,7 @@ PROMPTS = ["abcd the", "ab", "the cat"]
 def test_engine_continuations_equal_torch(tmp_path, case):
     path = gguf_files.write(tmp_path / "m.gguf", case)
     native, torched = (
-        uwaga.TextGenerator.load(path, engine=engine, device="cpu").generate(
+        uwaga.TextGenerator.load(path, engine=engine, device="cpu", dtype="float32").generate(
             PROMPTS, max_length=12, min_length=12
         )
         for engine in ("native", "torch")
@@ -358,6 +358,20 @@ def test_engine_continuations_equal_torch(tmp_path, case):
     for actual, expected in zip(native, torched, strict=True):
         assert actual.tokens == expected.tokens
         np.testing.assert_allclose(actual.token_scores, expected.token_scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("form", "precision"),
+    [("F32", "float32"), ("Q8_0", "int8"), ("Q5_1", "int8"), ("Q4_0", "int4"), ("Q4_1", "int4")],
+)
+def test_files_run_in_their_own_precision(tmp_path, form, precision):
+    path = gguf_files.write(tmp_path / "m.gguf", "llama", form=form)
+    loaded = uwaga.TextGenerator.load(path, device="cpu")
+    assert loaded.decoder.precision == precision
+    stated = uwaga.TextGenerator.load(path, device="cpu", dtype=precision)
+    assert loaded.generate(PROMPTS, max_length=8) == stated.generate(PROMPTS, max_length=8)
+    exact = uwaga.TextGenerator.load(path, device="cpu", dtype="float32")
+    assert exact.decoder.precision == "float32"
 
 
 @pytest.mark.parametrize("tokens", ["sentencepiece", "byte-level"])

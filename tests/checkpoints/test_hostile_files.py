@@ -395,11 +395,13 @@ def test_config_states_checksum(tmp_path):
 
     import tiny_models as tiny
 
-    from uwaga.checkpoints.formats.uwaga.folder import save_model
+    from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(tmp_path / "m", model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
+    save_model(
+        tmp_path / "m", model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
+    )
     content = (tmp_path / "m" / "model.safetensors").read_bytes()
     checksum = json.loads((tmp_path / "m" / "config.json").read_text())["sha256"]
     assert checksum == hashlib.sha256(content).hexdigest()

@@ -23,7 +23,7 @@ from uwaga.checkpoints.card import Card, read_card
 from uwaga.checkpoints.checkpoint import WeightSummary
 from uwaga.checkpoints.description import Description
 from uwaga.checkpoints.formats.huggingface.folder import HuggingFaceFolder
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
@@ -43,7 +43,12 @@ def test_uwaga_folder(tmp_path):
     source, target = tiny.tokeniser("source"), tiny.tokeniser("target")
     model = tiny.transformer(tiny.TINY, source, target)
     card = "# en to de\n\n| | |\n|---|---|\n| licence of the data | CC BY 2.0 |\n"
-    save_model(tmp_path / "m", model, tiny.TINY, tiny.DECODING, source, target, ("en", "de"), card, "float16")
+    save_model(
+        tmp_path / "m",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, source, target, ("en", "de"), card),
+        "float16",
+    )
     description = describe(tmp_path / "m")
     assert (description.format, description.family, description.licence) == (
         "uwaga",

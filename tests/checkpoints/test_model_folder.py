@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_models import load_torch
 
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.read import read_folder
 from uwaga.checkpoints.to_engine import pack_weights
 from uwaga.checkpoints.to_torch import distinct_tensors
@@ -49,7 +49,7 @@ def parts(joint=True, **changes):
 
 def save_folder(folder, joint=True, dtype="float32", card="# card", **changes):
     model, shape, source, target = parts(joint, **changes)
-    save_model(folder, model, shape, tiny.DECODING, source, target, ("en", "de"), card, dtype)
+    save_model(folder, model, FolderContents(shape, tiny.DECODING, source, target, ("en", "de"), card), dtype)
     return model
 
 
@@ -145,7 +145,12 @@ def test_int8_weights_equal_engine_rounding(tmp_path, changes):
         next(model.parameters())[0] = 0.0  # a row of zeros
     for dtype in ("float32", "int8"):
         shape, source, target = arguments
-        save_model(tmp_path / dtype, model, shape, tiny.DECODING, source, target, ("en", "de"), "", dtype)
+        save_model(
+            tmp_path / dtype,
+            model,
+            FolderContents(shape, tiny.DECODING, source, target, ("en", "de"), ""),
+            dtype,
+        )
     full, stored = (read_folder(tmp_path / name) for name in ("float32", "int8"))
     for name, tensor in distinct_tensors(load_model(tmp_path / "int8").model).items():
         exact = full.weights.read(name)
@@ -497,7 +502,10 @@ def test_overflowing_weights_are_not_saved(tmp_path):
         model.output.weight[0, 0] = 1e6
     with pytest.raises(ModelError, match="not finite in float16"):
         save_model(
-            tmp_path / "m", model, shape, DecodingSettings(), source, target, ("en", "de"), "", "float16"
+            tmp_path / "m",
+            model,
+            FolderContents(shape, DecodingSettings(), source, target, ("en", "de"), ""),
+            "float16",
         )
     assert not (tmp_path / "m").exists()
 
@@ -507,8 +515,14 @@ def test_model_with_other_settings_is_not_saved(tmp_path):
     other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
     with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):
         save_model(
-            tmp_path / "m", model, other_settings, DecodingSettings(), source, target, ("en", "de"), ""
+            tmp_path / "m",
+            model,
+            FolderContents(other_settings, DecodingSettings(), source, target, ("en", "de"), ""),
         )
     with pytest.raises(ModelError, match="'en us'"):
-        save_model(tmp_path / "m", model, shape, DecodingSettings(), source, target, ("en us", "de"), "")
+        save_model(
+            tmp_path / "m",
+            model,
+            FolderContents(shape, DecodingSettings(), source, target, ("en us", "de"), ""),
+        )
     assert not (tmp_path / "m").exists()

@@ -1,12 +1,13 @@
 """Score statistics in float and int8 folders of older and newer format versions."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import tiny_models as tiny
 import torch
 
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.int8 import read_quantised
 from uwaga.checkpoints.formats.uwaga.read import read_folder
 from uwaga.checkpoints.score_stats import ScoreStats
@@ -23,9 +24,9 @@ def test_score_stats_are_stored_and_older_folders_load(tmp_path):
     score_stats = ScoreStats(mean=-0.5, low=-1.5, sentences=200)
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    parts = (model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "# Card\n")
-    save_model(tmp_path / "old", *parts)
-    save_model(tmp_path / "new", *parts, score_stats=score_stats)
+    contents = FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "# Card\n")
+    save_model(tmp_path / "old", model, contents)
+    save_model(tmp_path / "new", model, replace(contents, score_stats=score_stats))
     configs = {name: json.loads((tmp_path / name / "config.json").read_text()) for name in ("old", "new")}
     assert (configs["old"]["version"], configs["new"]["version"]) == (
         1,

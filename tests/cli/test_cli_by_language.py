@@ -9,7 +9,7 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.cli.main import app
 
@@ -30,7 +30,11 @@ def machine(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     for seed, pair in enumerate([("qaa", "qab"), ("qab", "qac"), ("qab", "qaa")]):
         model = tiny.transformer(SHAPE, JOINT, JOINT, seed=seed)
-        save_model(folder / "-to-".join(pair), model, SHAPE, tiny.DECODING, JOINT, JOINT, pair, "card")
+        save_model(
+            folder / "-to-".join(pair),
+            model,
+            FolderContents(SHAPE, tiny.DECODING, JOINT, JOINT, pair, "card"),
+        )
     return folder
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ from recurrent_variants import VARIANTS
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
 from uwaga.cli.options import labelled
 from uwaga.errors import SettingsError
@@ -31,7 +34,11 @@ def folders(tmp_path_factory):
     for name in ("bahdanau", "luong", "cho"):
         model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
         languages, decoding = ("en", "de"), tiny.DECODING
-        save_model(folder / name / "model", model, VARIANTS[name], decoding, JOINT, JOINT, languages, "card")
+        save_model(
+            folder / name / "model",
+            model,
+            FolderContents(VARIANTS[name], decoding, JOINT, JOINT, languages, "card"),
+        )
     return folder
 
 
@@ -246,3 +253,11 @@ def test_attend_selects_matrices(tmp_path):
 def test_attend_refuses_missing_matrices(arguments, words):
     result = attend(*arguments, code=1)
     assert words in result.stderr and "Traceback" not in result.stderr
+
+
+def test_heat_map_in_the_c_locale():
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "uwaga", "attend", "The doors are open."]
+    finished = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert "██" in finished.stdout.decode("utf-8")
+    assert finished.stderr == b""

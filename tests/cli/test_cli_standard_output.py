@@ -8,7 +8,7 @@ import sys
 import pytest
 import tiny_models as tiny
 
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 
 LINES = "".join(f"I want to buy {number} cars.\n" for number in range(40))
 VERBS = {
@@ -35,7 +35,9 @@ def workspace(tmp_path_factory):
     tokeniser = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, tokeniser, tokeniser)
     save_model(
-        folder / "model", model, tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# Card\n"
+        folder / "model",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# Card\n"),
     )
     (folder / "hyp").write_text(LINES)
     (folder / "ref").write_text(LINES)

@@ -16,7 +16,7 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli import lines, meter, score
 from uwaga.cli.main import app
 from uwaga.errors import DataError
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli") / "model"
     model = tiny.transformer(SHAPE, JOINT, JOINT)
     decoding = tiny.DECODING.model_copy(update={"max_length": 8})
-    save_model(folder, model, SHAPE, decoding, JOINT, JOINT, ("en", "de"), "card")
+    save_model(folder, model, FolderContents(SHAPE, decoding, JOINT, JOINT, ("en", "de"), "card"))
     return folder
 
 

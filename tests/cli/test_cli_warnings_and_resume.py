@@ -12,7 +12,7 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli import lines
 from uwaga.cli.main import app
 from uwaga.cli.translate import DEMONSTRATION
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notes") / "model"
     model = tiny.transformer(tiny.TINY, JOINT, JOINT)
     decoding = tiny.DECODING.model_copy(update={"max_length": 8})
-    save_model(folder, model, tiny.TINY, decoding, JOINT, JOINT, ("en", "de"), "card")
+    save_model(folder, model, FolderContents(tiny.TINY, decoding, JOINT, JOINT, ("en", "de"), "card"))
     return folder
 
 

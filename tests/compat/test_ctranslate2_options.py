@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 import uwaga
@@ -248,14 +249,16 @@ def test_attention_of_recurrent_models(tmp_path, name, attends):
     import torch
     from recurrent_variants import VARIANTS
 
-    from uwaga.checkpoints.formats.uwaga.folder import save_model
+    from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
     from uwaga.models.build import build_model
 
     words = tiny.tokeniser()
     torch.manual_seed(3)
     shape = VARIANTS[name].model_copy(update={"max_length": 40})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(tmp_path / name, model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    save_model(
+        tmp_path / name, model, FolderContents(shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    )
     translator = ct2.Translator(tmp_path / name)
     source = words.pieces(words.encode("the dog sees the cat"))
     options = {"max_decoding_length": 9, "return_attention": True}
@@ -266,6 +269,53 @@ def test_attention_of_recurrent_models(tmp_path, name, attends):
     [result] = translator.translate_batch([source, source], **options)[:1]
     assert len(result.attention[0]) == len(result.hypotheses[0])
     assert {len(row) for row in result.attention[0]} == {len(source)}
+
+
+@pytest.mark.parametrize(
+    "statement", ["from uwaga.compat import ctranslate2", "import uwaga.compat.ctranslate2 as ctranslate2"]
+)
+def test_imports_of_scripts(statement):
+    code = (
+        f"{statement}\n"
+        "device = 'cuda' if ctranslate2.get_cuda_device_count() else 'cpu'\n"
+        "assert ctranslate2.__version__.startswith('4.')\n"
+        "ctranslate2.set_log_level(20)\n"
+        "assert ctranslate2.get_log_level() == 20\n"
+        "assert ctranslate2.Translator('bundled', device=device).translate_batch([['▁Hello', '.']])"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_names_of_the_module_are_those_of_ctranslate2():
+    peer = pytest.importorskip("ctranslate2")
+    names = {name for name in dir(peer) if not name.startswith("_")}
+    submodules = {"extensions", "logging", "sys", "version"}
+    missing = names - set(ct2.__all__) - submodules
+    assert missing == {"Encoder", "EncoderForwardOutput", "MpiInfo", "converters", "models", "specs"}
+    assert ct2.__version__.split(".")[0] == peer.__version__.split(".")[0]
+    assert ct2.get_cuda_device_count() == peer.get_cuda_device_count()
+    with pytest.raises(AttributeError, match="uwaga convert"):
+        _ = ct2.converters
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int16", "int32"])
+def test_storage_view(dtype):
+    peer = pytest.importorskip("ctranslate2")
+    array = np.arange(6, dtype=dtype).reshape(2, 3)
+    for library in (peer, ct2):
+        view = library.StorageView.from_array(array)
+        assert (view.shape, view.device, view.device_index) == ([2, 3], "cpu", 0)
+        assert str(view.dtype) == f"DataType.{dtype}"
+        np.testing.assert_array_equal(np.array(view), array)
+        if library is peer and dtype.startswith("int"):
+            continue  # CTranslate2 does not convert these
+        converted = view.to(library.DataType.float32)
+        assert np.array(converted).dtype == np.float32
+        assert str(converted) == " 0 1 2 3 4 5\n[cpu:0 float32 storage viewed as 2x3]"
+    for wrong in ([1, 2], np.zeros(2), np.zeros(2, dtype=np.uint8)):
+        for library in (peer, ct2):
+            with pytest.raises(ValueError):
+                library.StorageView.from_array(wrong)
 
 
 def test_imports_neither_ctranslate2_nor_torch():

@@ -8,17 +8,20 @@ from typing import get_args
 import numpy as np
 import pytest
 from search_inputs import inputs
+from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli.convert import ExportChoice
+from uwaga.cli.main import app
 from uwaga.conversion.export import export
-from uwaga.conversion.quantise import comparison_sources, measure_agreement
+from uwaga.conversion.quantise import Agreement, comparison_sources, measure_agreement
 from uwaga.errors import ModelError
 from uwaga.search import SearchOptions, search
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.loading import load_model
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
+RUN = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -85,19 +88,36 @@ def test_export_equals_write_hugging_face(tmp_path):
     assert get_args(ExportChoice) == get_args(ExportFormat)
     notes = export(NUMBERS, tmp_path / "a", "pegasus")
     loaded = load_model(NUMBERS, LoadOptions("cpu", "float32", engine="torch"))
-    expected = write_hugging_face(
-        tmp_path / "b",
-        "pegasus",
-        loaded.decoder,
-        loaded.source,
-        loaded.target,
-        loaded.decoding,
-        loaded.text,
-        loaded.languages,
-    )
+    expected = write_hugging_face(tmp_path / "b", "pegasus", loaded)
     assert notes == expected
     assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == {
         path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()
     }
     with pytest.raises(ModelError, match="not overwritten"):
         export(NUMBERS, tmp_path / "a", "pegasus")
+
+
+def test_verdict_follows_from_the_log_probabilities():
+    agreements = [Agreement(1, 0.0, 0.0, difference, 1.0) for difference in (0.0, 0.05, 0.2, 0.26)]
+    assert [agreement.verdict.partition(":")[0] for agreement in agreements] == [
+        "good",
+        "good",
+        "fair",
+        "poor",
+    ]
+
+
+@pytest.mark.parametrize("precision", ["int8", "int4"])
+def test_comparison_can_be_skipped(tmp_path, monkeypatch, precision):
+    compared = RUN.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
+    assert compared.exit_code == 0, compared.output
+    assert compared.stdout.splitlines()[-1].partition(":")[0] in ("good", "fair", "poor")
+    monkeypatch.setattr("uwaga.conversion.quantise.measure_agreement", None)
+    command = ["convert", f"--{precision}", "--no-check", str(NUMBERS), str(tmp_path / "unchecked")]
+    unchecked = RUN.invoke(app, command)
+    assert unchecked.exit_code == 0 and len(unchecked.stdout.splitlines()) == 1, unchecked.output
+    assert {path.name for path in (tmp_path / "compared").iterdir()} == {
+        path.name for path in (tmp_path / "unchecked").iterdir()
+    }
+    refused = RUN.invoke(app, [*command[:-1], str(tmp_path / "third"), "--sample", str(NUMBERS)])
+    assert refused.exit_code != 0

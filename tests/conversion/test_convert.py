@@ -31,6 +31,7 @@ from uwaga.search import (
     to_generation_config,
 )
 from uwaga.settings import BahdanauSettings, DecodingSettings
+from uwaga.translator import Model
 
 transformers = pytest.importorskip("transformers")
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -74,11 +75,17 @@ def random_model(seed=3, **changes):
     return model, source, target
 
 
+def described(model, source, target, settings=DECODING):
+    """Return a model with its tokenisers, search options and text options."""
+    decoding, text = settings
+    return Model(model, source, target, decoding, ("en", "de"), text=text)
+
+
 def write_model(folder, case, **changes):
     options = {**CASES.get(case, {}), "two": case == "two vocabularies", **changes}
     model, source, target = random_model(**options)
     export_format = "pegasus" if model.settings.norm == "pre" else "marian"
-    write_hugging_face(folder, export_format, model, source, target, *DECODING, ("en", "de"))
+    write_hugging_face(folder, export_format, described(model, source, target))
     return model, source, target
 
 
@@ -207,7 +214,7 @@ def test_unsupported_settings_are_rejected(tmp_path, message):
     export_format, changes = UNSUPPORTED[message]
     model, source, target = random_model(**changes)
     with pytest.raises(ModelError, match=message):
-        write_hugging_face(tmp_path / "m", export_format, model, source, target, *DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", export_format, described(model, source, target))
     assert not any(tmp_path.iterdir())
 
 
@@ -215,18 +222,18 @@ def test_unsupported_models_folders_and_options_are_rejected(tmp_path):
     model, source, target = random_model()
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
-        write_hugging_face(tmp_path / "m", "marian", recurrent, source, target, *DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", described(recurrent, source, target))
     gnmt = from_settings(DecodingSettings(beam=4, length_formula="gnmt"))
     with pytest.raises(SettingsError, match=r"no equivalent of .* 'gnmt'"):
-        write_hugging_face(tmp_path / "m", "marian", model, source, target, *gnmt, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", described(model, source, target, gnmt))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
     with pytest.raises(ModelError, match="is not empty, so it is not overwritten"):
-        write_hugging_face(tmp_path / "full", "marian", model, source, target, *DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "full", "marian", described(model, source, target))
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     other = tiny.tokeniser("target", size=340)
     with pytest.raises(ModelError, match="their vocabularies differ"):
-        write_hugging_face(tmp_path / "m", "marian", model, source, other, *DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", described(model, source, other))
 
 
 def test_full_disk_leaves_no_files(tmp_path, monkeypatch):
@@ -237,7 +244,7 @@ def test_full_disk_leaves_no_files(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ModelError, match="no space left"):
-        write_hugging_face(tmp_path / "m", "marian", model, source, target, *DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", "marian", described(model, source, target))
     assert not any(tmp_path.iterdir())
 
 

@@ -82,7 +82,9 @@ def test_learned_shortlist_counts_attention(translator):
 
 def test_held_out_numbers_are_translated(translator, learned):
     trial = evaluate_shortlist(translator, learned.shortlist, HELD_OUT, translator.options(beam=1))
-    sizes = [len(learned.shortlist.allowed_tokens(translator.pair_ids([pair], 1)[0][0])) for pair in HELD_OUT]
+    sizes = [
+        len(learned.shortlist.allowed_tokens(translator.pair_ids([pair])[0].source)) for pair in HELD_OUT
+    ]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
     assert trial.equal >= len(HELD_OUT) - 3
@@ -100,7 +102,7 @@ def test_held_out_numbers_are_translated(translator, learned):
     for translation, (source, _) in zip(trial.shortlisted.translations, HELD_OUT, strict=True):
         allowed = set(
             short.target.pieces(
-                short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")], 1)[0][0])
+                short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")])[0].source)
             )
         )
         assert set(translation.tokens) <= allowed
@@ -110,7 +112,7 @@ def test_held_out_numbers_are_translated(translator, learned):
 def test_prefix_outside_the_list_is_kept(translator, learned):
     short = with_shortlist(translator, learned.shortlist)
     source = english(7)
-    allowed = set(short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")], 1)[0][0]).tolist())
+    allowed = set(short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")])[0].source).tolist())
     target = next(
         german(number) for number in range(999) if not set(short.target.encode(german(number))) <= allowed
     )

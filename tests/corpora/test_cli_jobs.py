@@ -15,7 +15,7 @@ import tiny_models as tiny
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
 from uwaga.search.mbr import rank_by_utility, utilities
 
@@ -46,7 +46,9 @@ def folders(tmp_path_factory):
         tokeniser = JOINT if seed < 2 else tiny.tokeniser(size=330)
         model = tiny.transformer(settings, tokeniser, tokeniser, seed)
         decoding = tiny.DECODING.model_copy(update={"max_length": 8})
-        save_model(folder, model, settings, decoding, tokeniser, tokeniser, ("en", "de"), "card")
+        save_model(
+            folder, model, FolderContents(settings, decoding, tokeniser, tokeniser, ("en", "de"), "card")
+        )
         model_folders.append(folder)
     return model_folders
 

@@ -9,7 +9,7 @@ import tiny_models as tiny
 from table_jobs import sentences, text_rows
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.settings.load_options import LoadOptions
@@ -45,7 +45,7 @@ def install(machine: Path, source: str, target: str, seed: int) -> Path:
     folder = machine / "argos-translate" / "packages" / f"{source}-{target}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     model = tiny.transformer(settings, JOINT, JOINT, seed=seed)
-    save_model(folder, model, settings, tiny.DECODING, JOINT, JOINT, (source, target), "card")
+    save_model(folder, model, FolderContents(settings, tiny.DECODING, JOINT, JOINT, (source, target), "card"))
     return folder
 
 

@@ -50,7 +50,8 @@ class PreparedCorpus:
         path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
         self.data = DataSettings(train=[path], dev=[path], augment=AUGMENT, max_tokens=150)  # type: ignore[arg-type]
         reader = read_corpus(self.data.resolved("train")[0])
-        self.store: Store = build_store(reader, self.tokeniser, self.tokeniser, folder / "s", self.data, True)
+        pair = self.tokeniser, self.tokeniser
+        self.store: Store = build_store(reader, pair, folder / "s", self.data, True)
 
     def batches(self, mode: str, seed: int = 1, budget: int = BUDGET) -> Batches:
         data = self.data.model_copy(update={"augment": {}, **MODES[mode]})
@@ -268,7 +269,7 @@ def test_invalid_settings_are_rejected(corpus: PreparedCorpus, tmp_path: Path) -
         corpus.batches("plain", budget=20)
     reader = read_corpus(corpus.data.resolved("train")[0])
     plain = corpus.data.model_copy(update={"augment": {}})
-    bare = build_store(reader, corpus.tokeniser, corpus.tokeniser, tmp_path / "bare", plain, False)
+    bare = build_store(reader, (corpus.tokeniser, corpus.tokeniser), tmp_path / "bare", plain, False)
     sides: tuple[Tokeniser, Tokeniser] = (corpus.tokeniser, corpus.tokeniser)
     with pytest.raises(DataError, match="no surface form lower, unpunctuated, upper"):
         Batches(Mixture([bare]), sides, corpus.data, 1, BUDGET)

@@ -85,8 +85,7 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
     data = DataSettings(train=["c.tsv"], dev=["c.tsv"], max_tokens=200, **MODES[mode])
     store = build_store(
         read_corpus(corpus_settings, links=links),
-        tokeniser_,
-        tokeniser_,
+        (tokeniser_, tokeniser_),
         tmp_path / "store",
         data,
         keep_text=True,
@@ -160,7 +159,7 @@ def test_store_is_rebuilt_for_other_links(tmp_path: Path) -> None:
         messages: list[str] = []
         reader = read_corpus(corpus_settings, links=links)
         store = build_store(
-            reader, tokeniser_, tokeniser_, tmp_path / "store", data, True, log=messages.append
+            reader, (tokeniser_, tokeniser_), tmp_path / "store", data, True, log=messages.append
         )
         return store, messages
 
@@ -173,6 +172,7 @@ def test_store_is_rebuilt_for_other_links(tmp_path: Path) -> None:
     store, messages = build(file)
     assert "the word alignments differ" in messages[0]
     assert store.links(3).shape == (0, 2)
-    plain = build_store(read_corpus(corpus_settings), tokeniser_, tokeniser_, tmp_path / "other", data, True)
+    reader, pair = read_corpus(corpus_settings), (tokeniser_, tokeniser_)
+    plain = build_store(reader, pair, tmp_path / "other", data, True)
     with pytest.raises(DataError, match="no word alignments"):
         plain.links(0)

@@ -58,7 +58,7 @@ def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> Path:
 def store(tokeniser: Tokeniser, path: Path, folder: Path, keep_text: bool = False, **corpus: object) -> Store:
     data = DataSettings(train=[CorpusSettings(files=(str(path),), **corpus)], dev=["x"])  # type: ignore
     reader = read_corpus(data.resolved("train")[0])
-    return build_store(reader, tokeniser, tokeniser, folder, data, keep_text)
+    return build_store(reader, (tokeniser, tokeniser), folder, data, keep_text)
 
 
 @given(st.integers(1, 5000), st.integers(0, 2**64 - 1), st.integers(0, 9))
@@ -243,7 +243,7 @@ def test_rebuilt_store_logs_reason(tokeniser: Tokeniser, tmp_path: Path) -> None
     def build(**corpus: object) -> Store:
         data = DataSettings(train=[CorpusSettings(files=(str(path),), **corpus)], dev=["x"])  # type: ignore
         reader = read_corpus(data.resolved("train")[0])
-        return build_store(reader, tokeniser, tokeniser, tmp_path / "s", data, False, log=messages.append)
+        return build_store(reader, (tokeniser, tokeniser), tmp_path / "s", data, False, log=messages.append)
 
     build()
     build()

@@ -46,7 +46,7 @@ def build(
 ) -> tuple[Store, CorpusReport]:
     settings = data_settings(path, **values)
     reader = read_corpus(settings.resolved("train")[0])
-    store = build_store(reader, tokeniser, tokeniser, path.with_name("store"), settings, keep_text)
+    store = build_store(reader, (tokeniser, tokeniser), path.with_name("store"), settings, keep_text)
     return store, reader.report
 
 
@@ -114,7 +114,7 @@ def test_store_is_reused_only_if_unchanged(tokeniser, corpus: Path, tmp_path: Pa
     store, report = build(tokeniser, corpus)
     settings = data_settings(corpus, augment={"lower": 0.0})
     reader = exhausted_reader(settings)
-    reused = build_store(reader, tokeniser, tokeniser, store.folder, settings, False)
+    reused = build_store(reader, (tokeniser, tokeniser), store.folder, settings, False)
     assert reused.inputs == store.inputs
     assert reader.report == report
 
@@ -198,6 +198,6 @@ def test_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
     line_counts: list[int] = []
     reader = read_corpus(settings.resolved("train")[0])
     build_store(
-        reader, tokeniser, tokeniser, corpus.with_name("s"), settings, False, progress=line_counts.append
+        reader, (tokeniser, tokeniser), corpus.with_name("s"), settings, False, progress=line_counts.append
     )
     assert line_counts == [40, 80, 90]

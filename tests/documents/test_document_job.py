@@ -126,7 +126,7 @@ def test_invalid_arguments_are_rejected_early(document):
         with pytest.raises(SettingsError, match=r"name it b\.txt"):
             document_job(document / "a.txt", document / name)
     with pytest.raises(SettingsError, match="no document format is named"):
-        document_job(document / "a.txt", document / "b", "doc")
+        document_job(document / "a.txt", document / "b", DocumentOptions(format="doc"))
     with pytest.raises(DataError, match="no such file"):
         document_job(document / "none.txt", document / "b.txt")
     with pytest.raises(DataError, match="no folder"):

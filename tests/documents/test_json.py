@@ -1,14 +1,20 @@
 import json
 
 import pytest
-from document_laws import identity, render, swap_case, swap_case_in_tree, texts
+from document_laws import has_no_placeholders, identity, render, swap_case, swap_case_in_tree, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
 from uwaga_documents import DocumentOptions
 
-LEAF = st.one_of(st.text(max_size=15), st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
+LEAF = st.one_of(
+    st.text(max_size=15).filter(has_no_placeholders),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.booleans(),
+    st.none(),
+)
 KEY = st.text('abcäß"\\{ ', max_size=4)
 TREE = st.recursive(
     LEAF,
@@ -93,3 +99,69 @@ def test_incomplete_plurals_are_unchanged():
     zero = '{"a_zero": "none", "a_one": "one", "a_other": "some"}'
     rendered = json.loads(render("a.json", zero.encode(), identity, DocumentOptions(target="ja")))
     assert rendered == {"a_zero": "none", "a_other": "some"}
+
+
+def kept(inlines):
+    """Return the placeholders and the stand-ins in texts."""
+    return [part.text for inline in inlines for part in inline if not isinstance(part, str)]
+
+
+CHROME = b"""{
+  "greeting": {
+    "message": "Hello $USER$, it costs $$5.",
+    "description": "Shown at the top",
+    "placeholders": {"user": {"content": "$1", "example": "Two dogs"}}
+  },
+  "price": {"message": "Save"}
+}"""
+
+
+def test_only_messages_of_chrome_are_translated():
+    rendered = render("messages.json", CHROME, swap_case)
+    assert rendered == CHROME.replace(b"Hello $USER$, it costs", b"hELLO $USER$, IT COSTS").replace(
+        b"Save", b"sAVE"
+    )
+    options = DocumentOptions(keys=("description",))
+    assert texts("messages.json", CHROME, options) == [("Shown at the top",)]
+    other = CHROME.replace(b'{"message": "Save"}', b'{"text": "Save"}')
+    assert len(texts("messages.json", other)) == 4  # no entry, but any tree
+    formatjs = b'{"a": {"defaultMessage": "Open it", "description": "A button"}}'
+    assert texts("a.json", formatjs) == [("Open it",)]
+
+
+def test_placeholders_of_applications_are_tags():
+    text = b'{"a": "Welcome :name at @:menu.home, :smile:", "b": "At 10:30", "c": ":name", "d": "%B %d, %Y"}'
+    first, second = texts("a.json", text)
+    assert kept([first]) == [":name", "@:menu.home", ":smile:"] and kept([second]) == []
+    rendered = json.loads(render("a.json", text, swap_case))
+    assert rendered["a"] == "wELCOME :name AT @:menu.home, :smile:"
+    assert (rendered["c"], rendered["d"]) == (":name", "%B %d, %Y")
+
+
+@pytest.mark.parametrize(
+    ("message", "translated"),
+    [
+        (
+            "{n, plural, one {A <b>car</b>.} other {<b>{n} cars</b> of #.}}",
+            "{n, plural, one {a <b>CAR</b>.} other {<b>{N} CARS</b> OF #.}}",
+        ),
+        (
+            "<p>He {g, select, male {<i>sleeps</i>} other {{n, plural, one {x} other {# y}}}} now</p>",
+            "<p>hE {g, select, male {<i>SLEEPS</i>} other {{n, plural, one {X} other {# Y}}}} NOW</p>",
+        ),
+        ("{g, select, a {don''t} other {it's}}", "{g, select, a {DON''T} other {IT'S}}"),
+        ('<a href="<%= url %>">Go</a> <%= now %>', '<a href="<%= url %>">gO</a> <%= now %>'),
+        ("50%<br>off %<name>s, %<size>05.2fKB", "50%<br>OFF %<name>s, %<size>05.2fKB"),
+        ("{n, plural, one {never closed}", "{N, PLURAL, ONE {NEVER CLOSED}"),
+    ],
+)
+def test_branches_of_messages_are_texts(message, translated):
+    text = json.dumps({"a": message}).encode()
+    assert render("a.json", text, identity) == text
+    assert json.loads(render("a.json", text, swap_case)) == {"a": translated}
+
+
+def test_apostrophe_before_a_brace_is_doubled():
+    text = b'{"a": "{g, select, a {of {x}} other {it}}"}'
+    rendered = render("a.json", text, lambda inlines: [("d'{x}",) if "of" in str(i) else i for i in inlines])
+    assert b"{d''{x}}" in rendered

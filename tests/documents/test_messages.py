@@ -9,8 +9,16 @@ from document_laws import SWAP_CASE, check_laws, identity, render, swap_case, te
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import uwaga
 from uwaga.errors import DataError, SettingsError
+from uwaga.markup.units import write_unit
+from uwaga.translator import Request
 from uwaga_documents import DocumentOptions
+from uwaga_documents.formats.json import CHROME_SYNTAX
+from uwaga_documents.formats.po import ANY_SYNTAX
+from uwaga_documents.formats.po import SYNTAXES as PO_SYNTAXES
+from uwaga_documents.messages import APPLICATION_SYNTAX, COMMON_SYNTAX, message_unit
+from uwaga_documents.translating import inline_translator
 
 ANDROID = r"""<?xml version="1.0" encoding="utf-8"?>
 <resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
@@ -40,6 +48,44 @@ def test_android():
         assert f'        <item quantity="{quantity}">%d files</item>\n' in polish
     german = render("strings.xml", ANDROID.encode(), identity, DocumentOptions(target="de"))
     assert german == ANDROID.encode()
+
+
+QUOTING = r"""<resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
+<string name="joiner">" and then "</string>
+<string name="part">He said "good   morning"   to
+ us.</string>
+<string name="marked">"A driver's <b>car</b> is fast. "</string>
+<string name="ask">\?</string>
+<string name="data"><![CDATA[<p>He doesn\'t <a href="x.html">read</a> &amp; <b>sleep</b>.</p>]]></string>
+<string name="tags">Read the &lt;b>terms&lt;/b> of <xliff:g id="a">%1$s</xliff:g></string>
+<string name="space">
+    It is <i>so</i>
+</string>
+<plurals name="g"><item quantity="one"><![CDATA[<b>A</b> file]]></item><item quantity="other">files</item></plurals>
+</resources>"""
+
+
+def test_android_quoting():
+    rendered = check_laws("strings.xml", QUOTING.encode()).decode()
+    assert r">\u0020AND THEN\u0020<" in rendered and r">\?<" in rendered
+    assert r">hE SAID GOOD\u0020\u0020\u0020MORNING TO US.<" in rendered
+    assert r">a DRIVER\'S <b>CAR</b> IS FAST.\u0020<" in rendered
+    assert (
+        r'<![CDATA[<p>hE DOESN\'T <a href="x.html">READ</a> &amp; <b>SLEEP</b>.</p>]]></string>' in rendered
+    )
+    assert 'rEAD THE &lt;b>TERMS&lt;/b> OF <xliff:g id="a">%1$s</xliff:g>' in rendered
+    assert '">\n    iT IS <i>SO</i>\n</string>' in rendered
+    options = DocumentOptions(target="pl")
+    polish = render("strings.xml", QUOTING.encode(), swap_case, options).decode()
+    assert '<item quantity="one"><![CDATA[<b>a</b> FILE]]></item><item quantity="few">FILES</item>' in polish
+
+
+def test_android_arguments_are_numbered_if_they_change_places():
+    text = b'<resources><string name="a">Copy %s to %d</string></resources>'
+    [[_, first, _, second]] = texts("strings.xml", text)
+    rendered = render("strings.xml", text, lambda inlines: [(second, " from ", first)])
+    assert b">%2$d from %1$s<" in rendered
+    assert b">COPY %s TO %d<" in render("strings.xml", text, swap_case).replace(b"cOPY", b"COPY")
 
 
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
@@ -137,3 +183,44 @@ def test_invalid_tables_are_rejected():
         texts("a.csv", b"a,b\n1,x\n2\n", DocumentOptions(columns=("b",)))
     with pytest.raises(DataError, match="never closed"):
         texts("a.csv", b'a,b\n1,"x\n2,3\n', DocumentOptions(columns=("b",)))
+
+
+def test_apple_variables_and_numbered_arguments():
+    text = b'"a" = "You have %#@files@ in %@.";\n"b" = "%#@n@";\n"c" = "Copy %@ (%@)";\n'
+    assert len(texts("a.strings", text)) == 2
+
+    def reverse(inlines):
+        return [inline[::-1] for inline in inlines]
+
+    rendered = render("a.strings", text, reverse).decode()
+    assert '"a" = ".%2$@ in %1$#@files@You have ";' in rendered and '"b" = "%#@n@";' in rendered
+    assert '"c" = ")%2$@ (%1$@Copy ";' in rendered
+    assert render("a.strings", text, swap_case) == text.replace(b"You have", b"yOU HAVE").replace(
+        b" in ", b" IN "
+    ).replace(b"Copy", b"cOPY")
+
+
+SENTENCES = ("The file {} already exists.", "{} men are playing in {}.", "I have {}, and you have {}.", "{}")
+SYNTAXES = {
+    COMMON_SYNTAX: ("%.1fs", "%(model)ss", "{x!r:>{w}}", "%<name>s", "{0,number}"),
+    APPLICATION_SYNTAX: (":name", "@:menu.file", "<%= user.name %>", "$t(a.b)"),
+    CHROME_SYNTAX: ("$USER$", "$1", "$$5"),
+    PO_SYNTAXES["qt"]: ("%1", "%L2", "%n"),
+    PO_SYNTAXES["c"]: ("%s", "%d", "%<PRIu64>", "%.*f"),
+    PO_SYNTAXES["boost"]: ("%1%", "%|2$5|"),
+    ANY_SYNTAX: ("!user", "@site-name", "%title", ":url"),
+}
+
+
+def test_placeholders_come_through_the_model():
+    translator = uwaga.load()
+    translate = inline_translator(translator, translator.prepare(Request("")))
+    for syntax, placeholders in SYNTAXES.items():
+        for number, sentence in enumerate(SENTENCES):
+            first, second = placeholders[number % len(placeholders)], placeholders[-1]
+            text = sentence.format(first, second)
+            unit = message_unit(text, text, str, syntax)
+            written = unit if isinstance(unit, str) else write_unit(unit, translate(unit.inlines))
+            assert [written.count(name) for name in (first, second)] == [
+                text.count(name) for name in (first, second)
+            ], (text, written)

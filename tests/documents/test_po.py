@@ -100,3 +100,86 @@ def test_comments_obsolete_entries_and_encodings():
 def test_invalid_line_is_reported(line):
     with pytest.raises(DataError, match="line 2"):
         texts("a.po", f"# comment\n{line}\n".encode())
+
+
+PLURAL_ENTRY = 'msgid "%d car"\nmsgid_plural "%d cars"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+
+
+def translated(header, target, entries=PLURAL_ENTRY, **options):
+    content = f'msgid ""\nmsgstr ""\n{header}\n{entries}' if header else entries
+    options = DocumentOptions(target=target, **options)
+    return render("a.po", content.encode(), identity, options).decode()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        '"Project-Id-Version: x\\n"\n',
+        '"Content-Type: text/plain; charset=CHARSET\\n"\n"Language: \\n"\n',
+        '"Language: en\\n"\n"Plural-Forms: nplurals=2; plural="\n"(n != 1);\\n"\n',
+        '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n',
+        '"Language: de\\n"\n',
+    ],
+)
+@pytest.mark.parametrize(("target", "forms"), [("ja", 1), ("pt", 2), ("pl", 3), ("sr_Latn", 3)])
+def test_header_is_completed(header, target, forms):
+    catalogue = parse_catalogue(translated(header, target).encode())
+    assert str(catalogue.locale) == target and catalogue.num_plurals == forms
+    assert catalogue.charset.lower() == "utf-8"
+    assert all(len(entry.string) == forms for entry in catalogue if entry.id)
+    again = translated(header, target).encode()
+    assert render("a.po", again, swap_case, DocumentOptions(target=target)) == again
+
+
+def test_stated_language_and_plural_forms_are_kept():
+    header = '"Language: pt_BR\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+    header += '"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n ? 1 : 2);\\n"\n'
+    rendered = translated(header, "pt")
+    assert header in rendered and rendered.count("msgstr[") == 3
+
+
+def test_catalogue_in_another_language():
+    header = '"Language: de\\n"\n'
+    german = PLURAL_ENTRY + '\nmsgid "Open"\nmsgstr "\u00d6ffnen"\n'
+    with pytest.raises(DataError, match="Language: de"):
+        translated(header, "pt", german)
+    assert '"Language: pt\\n"' in translated(header, "pt", german, retranslate=True)
+    copied = PLURAL_ENTRY + '\nmsgid "Open"\nmsgstr "Open"\n'
+    content = f'msgid ""\nmsgstr ""\n"Language: en\\n"\n\n{copied}'
+    assert (
+        'msgstr "oPEN"' in render("a.po", content.encode(), swap_case, DocumentOptions(target="pt")).decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "placeholders"),
+    [
+        ("c-format", "%s of %d", ["%s", "%d"]),
+        ("fuzzy, python-format", "%sfiles of %s", ["%s", "%s"]),
+        ("qt-format", "%1s of %L2, %n", ["%1", "%L2", "%n"]),
+        ("kde-format", "%1 of %2x", ["%1", "%2"]),
+        ("boost-format", "%1%x", ["%1%"]),
+        ("gcc-internal-format", "%qs near %<x%>", ["%qs", "%<", "%>"]),
+        ("object-pascal-format", "%0:s of %1:d", ["%0:s", "%1:d"]),
+        ("scheme-format", "~a x", ["~a"]),
+        ("wrap", "!user x of @site and :url", ["!user", "@site", ":url"]),
+    ],
+)
+def test_flags_name_the_syntax(flag, text, placeholders):
+    [inline] = texts("a.po", f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'.encode())
+    assert [part.text for part in inline if not isinstance(part, str)] == placeholders
+
+
+def test_arguments_that_change_places_are_numbered():
+    entry = '#, {}\nmsgid "Copy %s to %d"\nmsgstr ""\n'
+
+    def reverse(inlines):
+        return [inline[::-1] for inline in inlines]
+
+    assert 'msgstr "%2$d to %1$sCopy"' in render(
+        "a.po", entry.format("c-format").encode(), reverse
+    ).decode().replace("Copy ", "Copy")
+    assert 'msgstr "Copy %s to %d"' in render("a.po", entry.format("c-format").encode(), identity).decode()
+    python = render("a.po", entry.format("python-format").encode(), swap_case).decode()
+    assert "$" not in python

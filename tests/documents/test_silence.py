@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from document_laws import pieces, swap_case
 from hypothesis import given
@@ -204,7 +206,7 @@ def test_texts_are_translated_or_copied_with_a_reason(
     folder = tmp_path_factory.mktemp("silence")
     path = folder / f"a{SUFFIXES.get(name, f'.{name}')}"
     path.write_bytes(content)
-    job = document_job(path, folder / f"b{path.suffix}", name, OPTIONS)
+    job = document_job(path, folder / f"b{path.suffix}", replace(OPTIONS, format=name))
     received: list[str] = []
 
     def translate(inlines):

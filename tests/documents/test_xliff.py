@@ -161,3 +161,16 @@ def test_target_language_of_other_translations_is_refused():
     assert b'"fr-FR"' in render("a.xlf", document, identity, DocumentOptions(target="fr"))
     rendered = render("a.xlf", document, swap_case, DocumentOptions(target="de", retranslate=True))
     assert b'target-language="de"' in rendered and b"<target>uP</target>" in rendered
+
+
+def test_branches_with_inline_codes_are_texts():
+    document = (
+        '<xliff version="1.2"><file source-language="en"><body><trans-unit id="1"><source>{V, plural, '
+        '=1 {one <x id="1"/> car} other {<g id="2">many</g> cars of <x id="3"/>}} now</source></trans-unit>'
+        "</body></file></xliff>"
+    )
+    rendered = render("a.xlf", document.encode(), swap_case).decode()
+    assert (
+        '<target>{V, plural, =1 {ONE <x id="1"/> CAR} other {<g id="2">MANY</g> CARS OF <x id="3"/>}} NOW</target>'
+    ) in rendered
+    assert len(texts("a.xlf", document.encode())) == 3

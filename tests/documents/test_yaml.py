@@ -1,6 +1,6 @@
 import pytest
 import yaml
-from document_laws import identity, render, swap_case, swap_case_in_tree, texts
+from document_laws import has_no_placeholders, identity, render, swap_case, swap_case_in_tree, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,8 +8,10 @@ from uwaga.errors import DataError
 from uwaga_documents import DocumentOptions
 
 VALUE = st.one_of(
-    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=20),
-    st.text("ab: #'\"\n-{}[]&*!|>%@`,?é ", max_size=20),
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=20).filter(
+        has_no_placeholders
+    ),
+    st.text("ab: #'\"\n-{}[]&*!|>%@`,?é ", max_size=20).filter(has_no_placeholders),
     st.integers(),
     st.booleans(),
     st.none(),
@@ -128,3 +130,24 @@ def test_rails_plurals():
 def test_comment_between_plurals():
     text = "a:\n  one: file # single\n  other: files\n"
     assert render("a.yml", text.encode(), identity, DocumentOptions(target="pl")).decode() == text
+
+
+def test_symbols_of_ruby_are_left():
+    text = b"""en:
+  order: [:year, :month, ":day", :a b]
+  list:
+  - :year
+  - !ruby/symbol month
+  name: Hello %{name}, :count
+  yes: Sure
+  "no": Never
+"""
+    rendered = render("a.yml", text, swap_case).decode()
+    assert '[:year, :month, ":day",' in rendered and "- :year\n  - !ruby/symbol month\n" in rendered
+    assert "hELLO %{name}, :count" in rendered
+    assert "yes: sURE" in rendered and '"no": nEVER' in rendered
+
+
+def test_root_that_is_no_text_is_quoted():
+    rendered = render("a.yml", b"en:\n  a: It\n", identity, DocumentOptions(source="en", target="no"))
+    assert list(yaml.safe_load(rendered)) == ["no"]

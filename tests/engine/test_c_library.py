@@ -34,7 +34,7 @@ from recurrent_variants import VARIANTS
 from search_inputs import inputs
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
@@ -94,7 +94,11 @@ def test_translations_equal_python(library, folders, dtype, options):
 def test_recurrent_translations_equal_python(library, name, tmp_path):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
-    save_model(tmp_path / "m", model, shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n")
+    save_model(
+        tmp_path / "m",
+        model,
+        FolderContents(shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
+    )
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
     for folder in (tmp_path / "m", tmp_path / "int8"):
         if name.startswith(("cho", "sutskever")):
@@ -145,8 +149,9 @@ def test_transformer_variants_equal_python(library, tmp_path, variant, stored):
     source = tiny.tokeniser("source")
     target = source if shared else tiny.tokeniser("target", size=330)
     folder = tmp_path / "model"
-    parts = tiny.transformer(shape, source, target), shape, tiny.DECODING, source, target
-    save_model(folder, *parts, ("en", "de"), "# card\n", "float32" if stored == "int8 folder" else stored)
+    model = tiny.transformer(shape, source, target)
+    contents = FolderContents(shape, tiny.DECODING, source, target, ("en", "de"), "# card\n")
+    save_model(folder, model, contents, "float32" if stored == "int8 folder" else stored)
     if stored == "int8 folder":
         quantise(folder, tmp_path / "int8", ("output",))
         folder = tmp_path / "int8"
@@ -253,8 +258,8 @@ def test_language_tags_are_single_tokens(library, tmp_path, kind):
     tokeniser = Tokeniser(
         sentencepiece(pad_id=3, **{kind: ["<2de>", ">>fra<<", "<formal>", "<other tag>"]}), "words"
     )
-    parts = tiny.transformer(tiny.TINY, tokeniser, tokeniser), tiny.TINY, tiny.DECODING, tokeniser, tokeniser
-    save_model(tmp_path / "m", *parts, ("en", "de"), "# card\n")
+    contents = FolderContents(tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n")
+    save_model(tmp_path / "m", tiny.transformer(tiny.TINY, tokeniser, tokeniser), contents)
     model = library.open(tmp_path / "m")
     assert model.info["target_languages"] == [tag.strip("<>2") for tag in tokeniser.languages]
     tokeniser_for_french = tokeniser.with_target("fra")

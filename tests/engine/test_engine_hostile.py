@@ -161,12 +161,12 @@ shape = TransformerSettings(
 rng = np.random.default_rng(0)
 sizes = stored_shapes(shape, 90, 90)
 weights = {name: rng.normal(0, 0.2, size).astype(np.float32) for name, size in sizes.items()}
-packed = pack(shape, 90, 90, weights.__getitem__)
+packed = pack(shape, (90, 90), weights.__getitem__)
 symbols = Symbols(start=2, end=3, pad=0, unknown=1)
 sources = [rng.integers(4, 90, 30).tolist() for _ in range(40)]
 
 def found(threads, width, beams):
-    model = NativeModel(shape, symbols, 90, 90, packed, threads, shared_width=width)
+    model = NativeModel(shape, symbols, (90, 90), packed, threads, shared_width=width)
     state = model.start(model.encode(sources), beams)
     return model.step(np.full(40 * beams, 2), state, Choice(5)).log_probs
 
@@ -261,7 +261,7 @@ rng = np.random.default_rng(0)
 sizes = stored_shapes(shape, 90, 90)
 weights = {name: rng.normal(0, 0.2, size).astype(np.float32) for name, size in sizes.items()}
 symbols = Symbols(start=2, end=3, pad=0, unknown=1)
-model = NativeModel(shape, symbols, 90, 90, pack(shape, 90, 90, weights.__getitem__), int(sys.argv[1]))
+model = NativeModel(shape, symbols, (90, 90), pack(shape, (90, 90), weights.__getitem__), int(sys.argv[1]))
 long = rng.integers(4, 90, 60_000).tolist()
 print("ready", flush=True)
 try:

@@ -18,6 +18,7 @@ from uwaga.inspection import look_inside
 from uwaga.models.base import pad
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.translator.score import step_scorer
+from uwaga.translator.text import TokenPair
 
 pytestmark = pytest.mark.numerical
 
@@ -115,7 +116,7 @@ def test_arrays_equal_torch_and_the_steps(shape, seed):
             np.testing.assert_allclose(
                 arrays[f"{name}.context"], context, atol=1e-4 * max(1, np.abs(context).max())
             )
-    [scores] = step_scorer(engine)([source], [target])
+    [scores] = step_scorer(engine)([TokenPair(source, target)])
     log_probs = np.log(softmax(arrays["logits"].astype(np.float64)))
     np.testing.assert_allclose(log_probs[np.arange(len(target)), target], scores, atol=1e-4, rtol=1e-4)
 

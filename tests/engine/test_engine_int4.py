@@ -11,7 +11,7 @@ from prompted_models import random_decoder
 from search_inputs import inputs
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
 from uwaga.cli.main import main
@@ -65,10 +65,10 @@ def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = getattr(model, "source_embedding", None)
     sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
-    packed = pack(model.settings, *sizes, state.__getitem__, "int4", keep)
+    packed = pack(model.settings, sizes, state.__getitem__, "int4", keep)
     int8_matrices = {name: as_int8(matrix) for name, matrix in packed.matrices.items()}
     int8 = replace(packed, matrices=int8_matrices, precision="int8")
-    return [NativeModel(model.settings, SYMBOLS, *sizes, weights, threads, isa) for weights in (packed, int8)]
+    return [NativeModel(model.settings, SYMBOLS, sizes, weights, threads, isa) for weights in (packed, int8)]
 
 
 @pytest.mark.parametrize("isa", available_isas())
@@ -214,7 +214,7 @@ SOURCE, TARGET = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
 def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("int4") / "model"
     model = tiny.transformer(FOLDER, SOURCE, TARGET)
-    save_model(folder, model, FOLDER, tiny.DECODING, SOURCE, TARGET, ("en", "de"), "# card\n")
+    save_model(folder, model, FolderContents(FOLDER, tiny.DECODING, SOURCE, TARGET, ("en", "de"), "# card\n"))
     return folder
 
 

@@ -18,6 +18,7 @@ from uwaga.models.interventions import with_interventions
 from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.translator.score import parallel_scorer, step_scorer
+from uwaga.translator.text import TokenPair
 
 pytestmark = pytest.mark.numerical
 
@@ -26,6 +27,7 @@ BASE = TransformerSettings(
 )
 MODEL = random_model(BASE, spread=2.0)
 SOURCES, TARGETS = sentences(5, seed=3), sentences(5, seed=4)
+PAIRS = list(map(TokenPair, SOURCES, TARGETS))
 
 
 def decoder_inputs(targets):
@@ -83,7 +85,8 @@ def check_torch(shape: TransformerSettings, seed: int) -> None:
         actual_matrices, expected_matrices = getattr(actual, name), getattr(expected, name)
         if expected_matrices is not None:
             np.testing.assert_allclose(actual_matrices, expected_matrices, atol=1e-4)
-    scores = step_scorer(engine)([source], [target]), parallel_scorer(torch_model)([source], [target])
+    pair = TokenPair(source, target)
+    scores = step_scorer(engine)([pair]), parallel_scorer(torch_model)([pair])
     np.testing.assert_allclose(*scores, atol=1e-3, rtol=1e-4)
 
 
@@ -124,10 +127,8 @@ EDITS = [
 @pytest.mark.parametrize("threads", [1, 3])
 def test_edited_results_do_not_depend_on_the_batch(precision, threads):
     model = native_model(MODEL, precision, threads=threads).edited(*EDITS)
-    joint = step_scorer(model)(SOURCES, TARGETS)
-    separate = [
-        step_scorer(model)([source], [target])[0] for source, target in zip(SOURCES, TARGETS, strict=True)
-    ]
+    joint = step_scorer(model)(PAIRS)
+    separate = [step_scorer(model)([pair])[0] for pair in PAIRS]
     assert joint == separate
     maps = model.attentions(SOURCES, decoder_inputs(TARGETS))
     for source, target, attentions in zip(SOURCES, TARGETS, maps, strict=True):
@@ -167,15 +168,10 @@ def test_edited_weights():
 def test_edits_accumulate_and_share_encoded_sources():
     plain = native_model(MODEL).caching_sources()
     edited_twice = plain.edited(EDITS[0]).edited(*EDITS[1:])
-    assert step_scorer(edited_twice)(SOURCES, TARGETS) == step_scorer(native_model(MODEL).edited(*EDITS))(
-        SOURCES, TARGETS
-    )
-    scores = [
-        step_scorer(model.edited(*EDITS[1:]))(SOURCES, TARGETS)
-        for model in (plain, plain, native_model(MODEL))
-    ]
+    assert step_scorer(edited_twice)(PAIRS) == step_scorer(native_model(MODEL).edited(*EDITS))(PAIRS)
+    scores = [step_scorer(model.edited(*EDITS[1:]))(PAIRS) for model in (plain, plain, native_model(MODEL))]
     assert scores[0] == scores[1] == scores[2]
-    assert step_scorer(plain)(SOURCES, TARGETS) == step_scorer(native_model(MODEL))(SOURCES, TARGETS)
+    assert step_scorer(plain)(PAIRS) == step_scorer(native_model(MODEL))(PAIRS)
 
 
 def test_edits_of_decoder_only_models():
@@ -218,11 +214,9 @@ def test_edits_of_decoder_only_models_equal_torch(edits):
             for edited_model in (engine, torch_model)
         )
         np.testing.assert_allclose(actual.decoder, expected.decoder, atol=1e-4)
-    scores = [
-        np.concatenate(step_scorer(edited_model)(sources, continued))
-        for edited_model in (engine, torch_model)
-    ]
-    scores.append(np.concatenate(parallel_scorer(torch_model)(sources, continued)))
+    pairs = list(map(TokenPair, sources, continued))
+    scores = [np.concatenate(step_scorer(edited_model)(pairs)) for edited_model in (engine, torch_model)]
+    scores.append(np.concatenate(parallel_scorer(torch_model)(pairs)))
     for step_scores in scores[:2]:
         np.testing.assert_allclose(step_scores, scores[2], atol=1e-3, rtol=1e-4)
     for kind in ("cross", "encoder"):
@@ -255,6 +249,6 @@ def test_tables_of_another_sentence_are_rejected():
     for kind in ATTENTION_KINDS:
         model = native_model(MODEL).edited(Heads(kind, 1, weights=np.ones((2, 2))))
         with pytest.raises(SettingsError, match=f"2 rows and 2 columns for {kind} attention does not fit"):
-            step_scorer(model)(SOURCES[:1], TARGETS[:1])
+            step_scorer(model)(PAIRS[:1])
         with pytest.raises(SettingsError, match="does not fit"):
             model.attentions(SOURCES[:1], decoder_inputs(TARGETS[:1]))

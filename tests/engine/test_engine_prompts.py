@@ -118,13 +118,13 @@ def unspread(model):
     """Return the engine in int8 without spread inputs."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
-    packed = pack(model.settings, *sizes, state.__getitem__, "int8")
+    packed = pack(model.settings, sizes, state.__getitem__, "int8")
     matrices = dict(packed.matrices)
     for product in products(model.settings, *sizes):
         weight = np.concatenate([state[weight_name(part)] for part in product.parts])
         arrays = _core.pack_int8(weight, 127)
         matrices[product.name] = replace(matrices[product.name], arrays=arrays, spread=False)
-    return NativeModel(model.settings, SYMBOLS, *sizes, replace(packed, matrices=matrices))
+    return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))
 
 
 def test_int8_with_a_few_large_inputs():

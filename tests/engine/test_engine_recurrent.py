@@ -250,7 +250,7 @@ def test_stored_shapes_equal_torch(name):
 @pytest.mark.parametrize("name", ["encoder.0.back.states", "score.query", "read_out", "decoder.0.inputs"])
 def test_wrong_shapes_are_rejected(name):
     shape = VARIANTS["bahdanau"]
-    model, packed = random_model(shape), pack(shape, 23, 23, weights_of(shape).__getitem__)
+    model, packed = random_model(shape), pack(shape, (23, 23), weights_of(shape).__getitem__)
     packed.matrices[name] = packed.matrices["bridge"] if name == "read_out" else packed.matrices["output"]
     with pytest.raises(ModelError, match=f"{name}: is"):
         type(native_model(model))(shape, SYMBOLS, 23, 23, packed)
@@ -265,7 +265,7 @@ def test_non_finite_weights_are_rejected(name):
     weights = weights_of(shape)
     weights[name].flat[1] = np.nan
     with pytest.raises(ModelError, match=r"weight '(score|decoder|encoder)\..*not finite"):
-        pack(shape, 23, 23, weights.__getitem__)
+        pack(shape, (23, 23), weights.__getitem__)
 
 
 def test_custom_scores_need_torch():

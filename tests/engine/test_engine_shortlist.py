@@ -49,8 +49,8 @@ def engine(precision="float32", threads=1, isa=None, shape=SHAPE):
         spread = 2 * shapes[name][-1] ** -0.5 if len(shapes[name]) == 2 else 0.2
         return (rng.normal(0, spread, shapes[name]) + ("norm.weight" in name)).astype(np.float32)
 
-    packed = pack(shape, VOCABULARY, VOCABULARY, read, precision)
-    return NativeModel(shape, SYMBOLS, VOCABULARY, VOCABULARY, packed, threads, isa)
+    packed = pack(shape, (VOCABULARY, VOCABULARY), read, precision)
+    return NativeModel(shape, SYMBOLS, (VOCABULARY, VOCABULARY), packed, threads, isa)
 
 
 def sources(count, seed=1, longest=9):

@@ -7,7 +7,7 @@ import pytest
 
 from uwaga.engine import _core, pack
 from uwaga.engine.layout import stored_shapes
-from uwaga.engine.packing import ALIGNMENT, BLOCK_ROWS, HUGE_PAGE, huge_bytes
+from uwaga.engine.packing import ALIGNMENT, BLOCK_ROWS, HUGE_PAGE, StoredForms, huge_bytes
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 SHAPE = TransformerSettings(
@@ -73,8 +73,10 @@ def test_packing_by_rows(precision, width):
         blocks.append((name, first, last))
         return stored[name][first:last]
 
-    expected = pack(settings, vocabulary, vocabulary, stored.__getitem__, precision)
-    packed = pack(settings, vocabulary, vocabulary, stored.__getitem__, precision, rows=rows)
+    expected = pack(settings, (vocabulary, vocabulary), stored.__getitem__, precision)
+    packed = pack(
+        settings, (vocabulary, vocabulary), stored.__getitem__, precision, stored=StoredForms(rows=rows)
+    )
     assert [(first, last) for _, first, last in blocks] == [
         (0, BLOCK_ROWS),
         (BLOCK_ROWS, 2 * BLOCK_ROWS),
@@ -89,7 +91,7 @@ def test_packing_by_rows(precision, width):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_matrices_are_adjacent(precision):
     shapes = stored_shapes(SHAPE, VOCABULARY, VOCABULARY)
-    packed = pack(SHAPE, VOCABULARY, VOCABULARY, lambda name: np.ones(shapes[name], np.float32), precision)
+    packed = pack(SHAPE, (VOCABULARY, VOCABULARY), lambda name: np.ones(shapes[name], np.float32), precision)
     all_arrays = [array for matrix in packed.matrices.values() for array in matrix.arrays]
     pages: set[int] = set()
     for array in all_arrays:

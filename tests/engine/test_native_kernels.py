@@ -4,7 +4,6 @@ They are built by their own Makefile, without Python, in ``build/kernels``, wher
 """
 
 import json
-import re
 import shlex
 import shutil
 import subprocess
@@ -122,34 +121,3 @@ def test_tests_and_extension_use_the_same_flags(tmp_path):
     assert flags_of(tested) == flags_of(shipped)
     assert all("-ffp-contract=off" in words for words in flags_of(shipped).values())
     assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
-
-
-FOLDER_ORDER = (
-    "binding",
-    "rates",
-    "c",
-    "checkpoints",
-    "search",
-    "recurrent",
-    "transformer",
-    "output",
-    "runtime",
-    "files",
-    "kernels",
-    "text",
-)
-MUTUAL_FOLDERS = ("recurrent", "transformer", "output")
-"""States contain the columns of their sentences' shortlists, and steps call the choice of candidates."""
-
-
-def test_folders_include_lower_folders_only():
-    """Check the rule of native/README.md."""
-    for folder in FOLDER_ORDER:
-        allowed = {
-            *FOLDER_ORDER[FOLDER_ORDER.index(folder) :],
-            *(MUTUAL_FOLDERS if folder in MUTUAL_FOLDERS else ()),
-        }
-        for path in (ROOT / "native" / folder).rglob("*.*"):
-            included = set(re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE))
-            assert included <= allowed, path
-    assert {path.name for path in (ROOT / "native").iterdir() if path.is_dir()} == {*FOLDER_ORDER, "tests"}

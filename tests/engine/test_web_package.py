@@ -21,12 +21,13 @@ from safetensors.numpy import load_file, save_file
 from search_inputs import inputs
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
 from uwaga.search import search
-from uwaga.translator.attention import with_attentions
+from uwaga.translator.attention import add_attentions
+from uwaga.translator.text import Sentence
 
 LIB = ROOT / "web" / "lib"
 TEXTS = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
@@ -98,7 +99,9 @@ def test_int4_folder(portable, tmp_path):
     tokeniser = tiny.tokeniser()
     model = build_model(tiny.TINY, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
     save_model(
-        tmp_path / "m", model, tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"
+        tmp_path / "m",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
     )
     quantise(tmp_path / "m", tmp_path / "int4", precision="int4")
     web_model = WebModel(tmp_path / "int4")
@@ -147,7 +150,11 @@ def test_recurrent_models_with_attention(portable, name, tmp_path):
 def check_recurrent_model(name, tmp_path, texts):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
-    save_model(tmp_path / "m", model, shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n")
+    save_model(
+        tmp_path / "m",
+        model,
+        FolderContents(shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
+    )
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
     for folder in (tmp_path / "m", tmp_path / "int8"):
         check_translations(folder, texts, {"beam": 3, "max_length": 30})
@@ -368,9 +375,12 @@ def test_500_sentences_in_a_page(portable, site):
             for beam in (1, 5):
                 digests = page.evaluate(DIGESTS, [dtype, texts, beam])
                 results = search(translator.decoder, inputs(sources), replace(translator.decoding, beam=beam))
-                for (hypothesis,), expected in zip(
-                    with_attentions(translator.decoder, sources, results), digests, strict=True
-                ):
+                sentences = [
+                    Sentence(source, hypotheses=nbest) for source, nbest in zip(sources, results, strict=True)
+                ]
+                add_attentions(translator.decoder, sentences)
+                for sentence, expected in zip(sentences, digests, strict=True):
+                    [hypothesis] = sentence.hypotheses
                     tables = (
                         hypothesis.attentions.encoder,
                         hypothesis.attentions.decoder,

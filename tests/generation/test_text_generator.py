@@ -67,6 +67,56 @@ def test_M18_texts_equal_transformers(peer, generator):
     np.testing.assert_allclose([continuation.score for continuation in separate], scores, **tolerance(scores))
 
 
+REPEATING = ["A dog sees a dog sees a", "Where is the dog? Where is", "of of of", "A"]
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"no_repeat_ngram_size": 1},
+        {"no_repeat_ngram_size": 2},
+        {"no_repeat_ngram_size": 3, "min_length": 10},
+        {"max_length": 24, "max_new_tokens": None},
+        {"max_length": 30, "min_length": 26, "max_new_tokens": None},
+        {"max_length": 12, "max_new_tokens": 5},
+    ],
+)
+def test_M24_lengths_and_ngrams_count_the_prompt_as_in_transformers(peer, tmp_path, settings):
+    """``max_length``, ``min_length`` and ``no_repeat_ngram_size`` of a folder include the prompt."""
+    folder, _, tokeniser = peer
+    copied = shutil.copytree(folder, tmp_path / "model")
+    path = copied / "generation_config.json"
+    stated = json.loads(path.read_text()) | settings
+    path.write_text(json.dumps({name: value for name, value in stated.items() if value is not None}))
+    model = transformers.GPT2LMHeadModel.from_pretrained(copied).eval()
+    generators = [uwaga.load(copied, device="cpu", engine=engine) for engine in ("native", "torch")]
+    for beam in (1, 3):
+        expected = []
+        for prompt in REPEATING:
+            batch = tokeniser(prompt, return_tensors="pt")
+            [row] = model.generate(**batch, num_beams=beam)
+            new = row[batch.input_ids.shape[1] :]
+            expected.append(
+                tokeniser.decode(new, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            )
+        for generator in generators:
+            assert [result.text for result in generator.generate(REPEATING, beam=beam)] == expected
+            if beam == 1:
+                assert ["".join(generator.stream(prompt)) for prompt in REPEATING] == expected
+
+
+def test_lengths_of_a_call_are_those_of_the_continuation(peer, tmp_path):
+    copied = shutil.copytree(peer[0], tmp_path / "model")
+    (copied / "generation_config.json").write_text(json.dumps({"max_length": 6, "min_length": 6}))
+    generator = uwaga.load(copied, device="cpu")
+    for prompt in ("A", REPEATING[0]):
+        continuation = generator.generate(prompt, max_length=4, min_length=3)
+        assert 3 <= len(continuation.tokens) <= 4
+    with pytest.raises(TextTooLongError, match="set max_length"):
+        generator.generate(REPEATING[0])
+
+
 @pytest.mark.numerical
 @pytest.mark.parametrize("engine", ["native", "torch"])
 def test_M10_M18_attention_matrices_equal_transformers(peer, engine):

@@ -20,9 +20,9 @@ VERBS = ("translate-file", "batch", "serve", "mcp", "clean", "distil", "backtran
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the tree without the companions and their tests, with an environment for it."""
-    tree = tmp_path_factory.mktemp("alone")
+    tree = tmp_path_factory.mktemp("toolkit")
     ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
     shutil.copytree(ROOT / "src/uwaga", tree / "src/uwaga", ignore=ignored)
     shutil.copy(uwaga.engine._core.__file__, tree / "src/uwaga/engine")
@@ -36,7 +36,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Path files in a folder that a path file adds are not read, such as that of the installed uwaga.
     [packages] = (tree / "environment").glob("lib/python*/site-packages")
     installed = sysconfig.get_path("purelib")
-    (packages / "alone.pth").write_text(f"{tree / 'src'}\n{installed}\n", encoding="utf-8")
+    (packages / "toolkit.pth").write_text(f"{tree / 'src'}\n{installed}\n", encoding="utf-8")
     return tree
 
 
@@ -49,20 +49,20 @@ def test_companions_are_those_of_the_layout() -> None:
     assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "server"]
 
 
-def test_help_names_no_absent_verb(alone: Path) -> None:
-    shown = python(alone, "-m", "uwaga", "--help").stdout
-    assert "translate " in shown
-    assert not [name for name in VERBS if f" {name} " in shown]
-    assert "No such command 'serve'" in python(alone, "-m", "uwaga", "serve").stderr
+def test_help_names_no_absent_verb(toolkit: Path) -> None:
+    help_page = python(toolkit, "-m", "uwaga", "--help").stdout
+    assert "translate " in help_page
+    assert not [name for name in VERBS if f" {name} " in help_page]
+    assert "No such command 'serve'" in python(toolkit, "-m", "uwaga", "serve").stderr
 
 
-def test_translating_needs_no_companion(alone: Path) -> None:
-    assert python(alone, "-m", "uwaga", "translate", "A dog sleeps.").stdout == "Ein Hund schläft.\n"
+def test_translating_needs_no_companion(toolkit: Path) -> None:
+    assert python(toolkit, "-m", "uwaga", "translate", "A dog sleeps.").stdout == "Ein Hund schläft.\n"
 
 
 @pytest.mark.release
-def test_tests_of_the_toolkit_pass_alone(alone: Path) -> None:
+def test_tests_of_the_toolkit_pass_alone(toolkit: Path) -> None:
     workers = ("-n", str(os.cpu_count()), "--dist", "loadfile")
-    result = python(alone, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
+    result = python(toolkit, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
     print(result.stdout[-5000:], file=sys.stderr)
     assert result.returncode == 0

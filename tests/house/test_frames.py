@@ -95,7 +95,7 @@ def test_documented_frames_are_in_the_stack(title: str, engine: str, monkeypatch
 
 LAYERS = (
     ("errors", "decoder", "results"),
-    ("settings", "files", "languages"),
+    ("settings", "files", "languages", "plugins"),
     ("tokenizers", "models", "engine", "search", "alignment"),
     ("checkpoints", "library"),
     ("terms", "markup", "translator", "scheduling", "data", "training", "evaluation"),

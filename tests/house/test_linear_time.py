@@ -7,7 +7,6 @@ import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -129,32 +128,15 @@ def copying_search(decoder, sentences, options, drafter=None):
     return [[Hypothesis(tokens, -1.0, -1.0, (-1.0,) * (len(tokens) + 1))] for tokens in hypotheses]
 
 
-def diagonal_alignments(decoder, head, sources, targets, start=None):
+def diagonal_alignments(decoder, head, pairs, start=None):
     return [
-        (np.eye(len(target), len(source), dtype=np.float32), None)
-        for source, target in zip(sources, targets, strict=True)
+        align.TokenAlignment(np.eye(len(target), len(source), dtype=np.float32)) for source, target in pairs
     ]
-
-
-def with_diagonal_alignments(decoder, head, sources, lists, start=None):
-    results = []
-    for source, hypotheses in zip(sources, lists, strict=True):
-        rows = diagonal_alignments(
-            decoder, head, [source] * len(hypotheses), [hypothesis.tokens for hypothesis in hypotheses]
-        )
-        results.append(
-            [
-                replace(hypothesis, alignment=row)
-                for hypothesis, (row, _) in zip(hypotheses, rows, strict=True)
-            ]
-        )
-    return results
 
 
 @pytest.fixture
 def _copying(monkeypatch):
     monkeypatch.setattr(sentence_search, "search", copying_search)
-    monkeypatch.setattr(align, "with_alignments", with_diagonal_alignments)
     monkeypatch.setattr(term_layer, "search", copying_search)
     monkeypatch.setattr(align, "token_alignments", diagonal_alignments)
 

@@ -11,19 +11,22 @@ import pytest
 from pattern_attacks import ANCHORED, Attack, SourcePattern, attacks, source_patterns
 
 from uwaga.library.licences import LICENCE_TERMS
-from uwaga.markup.placeholders import COMMON_PLACEHOLDERS
+from uwaga.markup.placeholders import SYNTAXES
 from uwaga.tokenizers.sentences import full_stops
 
 VALUES = {
     "uwaga_documents.formats.csv": {"separator": ","},
-    "uwaga_documents.formats.po": {"language": re.escape("Language: ")},
-    "uwaga_documents.messages": {"category": "other"},
+    "uwaga_documents.messages": {"category": "other", "characters": "\U000f0000"},
     "uwaga.files.atomic": {"target": type("Target", (), {"name": "name"})},
     "uwaga.library.installed": {"pattern": r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"},
     "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in LICENCE_TERMS)},
     "uwaga.library.sources.opus": {"prefix": "(?:Helsinki-NLP/)?(?:opus-mt-tc-big|opus-mt)-"},
     "uwaga.markup.html": {"name": "textarea"},
-    "uwaga.markup.placeholders": {"self": COMMON_PLACEHOLDERS, "pattern": "a pattern of the user's"},
+    "uwaga.markup.placeholders": {
+        "pattern": "a pattern of the user's",
+        "extra": ["(?:a pattern of the user's)"],
+        "syntaxes": list(SYNTAXES.values()),
+    },
     "uwaga.terms.apply": {"before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
     "uwaga.tokenizers.codecs": {"first": "a<"},
     "uwaga.tokenizers.segmentation_sampling": {

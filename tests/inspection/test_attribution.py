@@ -33,7 +33,7 @@ def test_integrated_gradients_are_complete(translator) -> None:
 
 def test_gradient_times_input_matches_finite_differences(translator) -> None:
     attribution = attribute(translator, TEXT, TARGET, "gradient_input")
-    [ids], [outputs] = translator.pair_ids([(TEXT, TARGET)])
+    [(ids, outputs)] = translator.pair_ids([(TEXT, TARGET)])
     model = translator.decoder
     vectors = model.source_embedding.weight[list(ids)].detach().double()
     small = 1e-2
@@ -53,7 +53,7 @@ def test_gradient_times_input_matches_finite_differences(translator) -> None:
 
 
 def test_source_vectors_equal_to_embeddings_change_nothing(translator) -> None:
-    [ids], [outputs] = translator.pair_ids([(TEXT, TARGET)])
+    [(ids, outputs)] = translator.pair_ids([(TEXT, TARGET)])
     model = translator.decoder
     inputs = torch.tensor([ids]), torch.tensor([[model.symbols.start, *outputs[:-1]]])
     with torch.inference_mode():

@@ -17,7 +17,7 @@ from recurrent_variants import VARIANTS
 from rich.console import Console
 from search_inputs import inputs
 
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.inspection import (
     Alignment,
@@ -38,6 +38,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, search
 from uwaga.translator import Model, Translator
 from uwaga.translator.score import force
+from uwaga.translator.text import TokenPair
 
 JOINT = tiny.tokeniser()
 TEXT = "The dog sees the cat."
@@ -95,7 +96,7 @@ def test_forced_decoding_has_the_attention_of_search(translators, name):
     decoder = translators[name].decoder
     source = tuple(JOINT.add_special_tokens(JOINT.encode(TEXT)))
     [[hypothesis]] = search(decoder, inputs([source]), SearchOptions(beam=1, max_length=9, attention=True))
-    forced = force(decoder, source, [*hypothesis.tokens, JOINT.symbols.end])
+    forced = force(decoder, TokenPair(source, [*hypothesis.tokens, JOINT.symbols.end]))
     shared = len(hypothesis.token_scores)
     np.testing.assert_allclose(
         forced.attention[:shared], hypothesis.attention, **tolerance(hypothesis.attention)
@@ -127,7 +128,11 @@ def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("systems")
     for name in ("bahdanau", "luong", "cho"):
         model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-        save_model(root / name, model, VARIANTS[name], tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+        save_model(
+            root / name,
+            model,
+            FolderContents(VARIANTS[name], tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"),
+        )
     return {name: root / name for name in ("bahdanau", "luong", "cho")}
 
 
@@ -304,7 +309,7 @@ def test_table_as_json_and_tsv():
         ({"systems": {"one": ["x"]}}, "one: 1 lines for 2 sources"),
         ({"references": [("x",)]}, "references: 1 lines for 2"),
         ({"buckets": 0}, "buckets must be 1 or more"),
-        ({"edges": [5, 5]}, "edges 5, 5: each must be greater"),
+        ({"buckets": [5, 5]}, "edges 5, 5: each must be greater"),
         ({"samples": -1}, "samples must be 0 or more"),
         ({"tokenize": "13b"}, "unknown tokeniser '13b'"),
     ],

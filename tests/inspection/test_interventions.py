@@ -25,7 +25,7 @@ def translator() -> uwaga.Translator:
 
 @pytest.fixture(scope="module")
 def inputs(translator) -> tuple[torch.Tensor, torch.Tensor]:
-    [source], [target] = translator.pair_ids([(TEXT, TARGET)])
+    [(source, target)] = translator.pair_ids([(TEXT, TARGET)])
     start = translator.decoder.symbols.start
     return torch.tensor([source]), torch.tensor([[start, *target[:-1]]])
 

@@ -6,6 +6,7 @@ import base64
 import http.server
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import tiny_models as tiny
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.translator import Translator
@@ -113,7 +114,7 @@ def hub(monkeypatch):
 def save(folder: Path, card: str = TRAINED) -> Path:
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(folder, model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), card)
+    save_model(folder, model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), card))
     return folder
 
 
@@ -152,12 +153,7 @@ def test_save_int8_and_hugging_face_folders(tmp_path, trained):
     write_hugging_face(
         tmp_path / "marian",
         "marian" if tiny.TINY.norm == "post" else "pegasus",
-        Translator.load(tmp_path / "trained", engine="torch").decoder,
-        trained.source,
-        trained.target,
-        trained.decoding,
-        trained.model.text,
-        ("en", "de"),
+        replace(Translator.load(tmp_path / "trained", engine="torch").model, languages=("en", "de")),
     )
     for name in ("int8", "marian"):
         model = Translator.load(tmp_path / name)

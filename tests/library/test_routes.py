@@ -219,7 +219,7 @@ def test_server_and_command_line_agree(monkeypatch):
         )
         for source, target in itertools.permutations(served.codes, 2):
             try:
-                steps = model_selection.choose_models(source, target).legs
+                steps = [chosen.step for chosen in model_selection.choose_models(source, target).steps]
             except NotInstalledError:
                 steps = ()
             served_steps = served.route(source, target) or ()

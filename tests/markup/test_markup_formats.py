@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from uwaga.errors import DataError
 from uwaga.markup import Tag, plain_text
-from uwaga.markup.formats import Format, read_fragment
+from uwaga.markup.formats import Format, read_fragment, text_format
 from uwaga.markup.units import Fragment
 
 HTML = [
@@ -80,6 +80,25 @@ def test_malformed_html_round_trip(text: str) -> None:
         written.replace("&lt;", "<").replace("&amp;", "&").split()
         == text.replace("&lt;", "<").replace("&amp;", "&").split()
     )
+
+
+def test_message() -> None:
+    text = "One <0>two</0>,\n<a1>three</a1>  R&D &lt; 4"
+    fragment = read_fragment(text, "message")
+    assert marked_texts(fragment) == ["One [o]two[c],\n[o]three[c]  R&D < 4"]
+    assert fragment.write(fragment.inlines) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["a <b>", "<br />", "</x>", "<a i=0>", "<0>", '<a href="x" b>', "<x:y z='1'/>"]
+)
+def test_text_with_tags_is_a_message(text: str) -> None:
+    assert text_format(text) == "message"
+
+
+@pytest.mark.parametrize("text", ["a < b > c", "if (a<b && c>d)", "<", "<>", "R&amp;D", "<a b", "<a <b"])
+def test_text_without_tags_is_plain(text: str) -> None:
+    assert text_format(text) == "text"
 
 
 XML = 'Press <g id="1">Save</g> &amp; <ph id="2">&lt;br&gt;</ph><x id="3"/> <![CDATA[a<b]]> now<!-- c -->'

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from uwaga.errors import SettingsError
 from uwaga.markup import Tag, plain_text
 from uwaga.markup.icu import parse_message
-from uwaga.markup.placeholders import Placeholders, resolve_placeholders
+from uwaga.markup.placeholders import (
+    Placeholders,
+    keep_order,
+    number_arguments,
+    resolve_placeholders,
+    without_numbers,
+)
 from uwaga.markup.symbols import (
     MAX_ATTEMPTS,
     choose_symbols,
@@ -47,10 +53,66 @@ def find_placeholders(text: str) -> list[str]:
         ("It is 9:30 or 16:9 in 1990-1995, the 3rd in the U.S.A., 1.000.000 on 17.05.2024", []),
         ("He said it.Then he left -- well-known, and iPhone, B&B or McDonald's - 20 (20) men", []),
         ("{broken, plural, one {x}", ["{x}"]),
+        ("Finished in %.1fs, %sKB, %ss, %dpx, %zuMB", ["%.1fs", "%sKB", "%ss", "%dpx", "%zuMB"]),
+        ("No %(model)ss of %(a.b)s, %(a-b)d", ["%(model)ss", "%(a.b)s", "%(a-b)d"]),
+        ("%.*f, %'d, %Id, %I:%M %p, %-d. %B", ["%.*f", "%'d", "%Id", "%I", "%M", "%p", "%-d", "%B"]),
+        ("%<PRIu64> of %<size>d, %<x>05.2f", ["%<PRIu64>", "%<size>d", "%<x>05.2f"]),
+        ("Copy %1 of %L1 %1%2, %1% and %n", ["%1", "%L1", "%1", "%2", "%1%", "%n"]),
+        ("%count% of %site or %first_name in %u%n", ["%count%", "%site", "%first_name", "%u", "%n"]),
+        ("$USER$ has $HOME, %#@files@", ["$USER$", "$HOME", "%#@files@"]),
+        ("By <%= user.name %> at <% if x %>", ["<%= user.name %>", "<% if x %>"]),
+        (
+            "{x!r:>{w}} {0,number,#.#} {0,choice,0#no|1#{1}}",
+            ["{x!r:>{w}}", "{0,number,#.#}", "{0,choice,0#no|1#{1}}"],
+        ),
+        ("%sError: %s", ["%s", "%s"]),
     ],
 )
 def test_common_placeholders(text: str, expected: list[str]) -> None:
     assert find_placeholders(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "expected"),
+    [
+        ("printf", "%sfiles 50%d %s", ["%s", "%d", "%s"]),
+        ("qt", "%1s of %L2 and %n, %10", ["%1", "%L2", "%n", "%10"]),
+        ("boost", "%1% %|2$5| %s", ["%1%", "%|2$5|", "%s"]),
+        ("gcc", "%qs near %<x%>", ["%qs", "%<", "%>"]),
+        ("pascal", "%0:s of %1:d", ["%0:s", "%1:d"]),
+        ("go", "%[2]s of %v", ["%[2]s", "%v"]),
+        ("lisp", "~a and ~5d", ["~a", "~5d"]),
+        ("objc", "%1$#@n@ of %@, %lu", ["%1$#@n@", "%@", "%lu"]),
+        ("laravel", ":name at 10:30, :smile: http://a:b/c", [":name", ":smile:", "http://a:b/c"]),
+        ("vue", "@:menu.file @.lower:x @:{'a b'} @:(y)", ["@:menu.file", "@.lower:x", "@:{'a b'}", "@:(y)"]),
+        ("i18next", "Go to $t(menu.open)", ["$t(menu.open)"]),
+        ("chrome", "$USER$ pays $$5 or $1", ["$USER$", "$$5", "$1"]),
+        ("drupal", "!user of @site-name, %x-y or :url", ["!user", "@site-name", "%x-y", ":url"]),
+    ],
+)
+def test_syntaxes(syntax: str, text: str, expected: list[str]) -> None:
+    parts = Placeholders(syntaxes=(syntax,)).split(text)
+    assert [part.raw for part in parts if isinstance(part, Tag)] == expected
+
+
+def test_arguments_are_numbered() -> None:
+    numbered = "%1$s: 100%% of %2$d in %3$#@files@"
+    assert number_arguments("%s: 100%% of %d in %#@files@") == numbered
+    assert without_numbers(numbered) == "%s: 100%% of %d in %#@files@"
+    assert without_numbers("%2$d of %1$s") == "%2$d of %1$s"
+    for text in ("%s", "%1$s of %2$d", "%(a)s of %(b)s", "%.*f of %s", "%<a>s of %<b>s"):
+        assert number_arguments(text) is None
+
+
+def test_order_is_kept() -> None:
+    source = ("Copy ", *(Tag("kept", raw, raw) for raw in ("%r", "%(a)s", "%d")))
+    assert keep_order(source, (source[3], " x ", source[2], source[1])) == (
+        source[1],
+        " x ",
+        source[2],
+        source[3],
+    )
+    assert keep_order(source, (source[3],)) == (source[3],)
 
 
 @given(st.text(alphabet="{}%$#a1 ,.:/@'plural", max_size=60))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from precision import EXACT
 
 from uwaga.models.blocks import DecoderBlock
+from uwaga.models.layers.multihead import AttendedSource
 from uwaga.settings import TransformerSettings
 
 pytestmark = pytest.mark.numerical
@@ -75,7 +76,7 @@ def test_M26_M35_residuals_and_norms_match_marian(norm: str, kind: str) -> None:
     block, x = make_block(norm, kind), torch.randn(2, TIME, WIDTH, dtype=torch.float64)
     memory = block.cross_attention.project(torch.randn(2, 3, WIDTH, dtype=torch.float64))
     with torch.no_grad():
-        out, _, weights = block(x, None, None, memory, None, need_weights=True)
+        out, _, weights = block(x, None, None, AttendedSource(memory), need_weights=True)
     assert weights is not None
     assert weights.shape == (2, 2, TIME, 3)
     for row in range(2):

@@ -17,7 +17,7 @@ from torch_models import load_torch
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.main import app
 from uwaga.decoder import Choice, Symbols
 from uwaga.errors import ModelError, SettingsError
@@ -109,8 +109,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("alien", RNN, other),
     ):
         model = build_model(settings, tokeniser.symbols, tokeniser.size, tokeniser.size)
-        pair = (tokeniser, tokeniser)
-        save_model(root / name, model, settings, tiny.DECODING, *pair, ("en", "de"), "card")
+        contents = FolderContents(settings, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "card")
+        save_model(root / name, model, contents)
     return {name: root / name for name in ("rnn", "transformer", "alien")}
 
 
@@ -145,7 +145,9 @@ def test_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
 def test_families_round_trip_through_folders(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
-    save_model(tmp_path / "m", model, settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    save_model(
+        tmp_path / "m", model, FolderContents(settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    )
     loaded = load_torch(tmp_path / "m")
     assert loaded.checkpoint.settings == settings
     source, target = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 9, 10]])

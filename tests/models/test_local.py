@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from uwaga.models.layers.attention import attend
+from uwaga.models.layers.attention import Adjustments, attend
 from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
 from uwaga.models.layers.scores import make_score
 
@@ -53,7 +53,8 @@ def test_M9_weights_are_windowed_softmax_times_gaussian() -> None:
     score, window = make_score("dot", 4, 4), PredictiveWindow(4, 2)
     query, keys, values = torch.randn(2, 3, 4), torch.randn(2, 6, 4), torch.randn(2, 6, 4)
     mask, gain = window(query, torch.arange(3), LENGTHS, 6)
-    context, weights = attend(query, keys, values, score, mask, need_weights=True, hook=gain.mul)
+    adjustments = Adjustments(hook=gain.mul)
+    context, weights = attend(query, keys, values, score, mask, True, adjustments)
     assert weights is not None and (weights[~mask] == 0).all()
     windowed = torch.softmax((query @ keys.transpose(1, 2)).masked_fill(~mask, -math.inf), dim=-1)
     torch.testing.assert_close(weights, windowed * gain)

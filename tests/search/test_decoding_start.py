@@ -14,6 +14,7 @@ from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions, search, stream, to_generation_config
 from uwaga.translator import Model, Translator
 from uwaga.translator.score import force, parallel_scorer, step_scorer
+from uwaga.translator.text import TokenPair
 
 SOURCES = [[5, 9, 2], [2], [7, 7, 4, 30, 2]]
 OTHER = 6
@@ -55,11 +56,12 @@ def test_forced_targets_are_scored_from_start_option():
     decoder = RecurrentToy(9)
     for source, [best] in zip(SOURCES, search(decoder, inputs(SOURCES), options), strict=True):
         target = [*best.tokens, 2][: len(best.token_scores)]
-        [scores] = step_scorer(decoder)([source], [target], OTHER)
+        pair = TokenPair(source, target)
+        [scores] = step_scorer(decoder)([pair], OTHER)
         assert scores == pytest.approx(best.token_scores, abs=1e-6)
-        forced = force(decoder, source, target, OTHER)
+        forced = force(decoder, pair, OTHER)
         assert forced.token_scores == pytest.approx(best.token_scores, abs=1e-6)
-        assert scores != pytest.approx(step_scorer(decoder)([source], [target])[0], abs=1e-3)
+        assert scores != pytest.approx(step_scorer(decoder)([pair])[0], abs=1e-3)
 
 
 def test_translator_scores_and_attends_from_start_option():

@@ -5,10 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import httpx
 import pytest
-from running_server import RunningServer
+from running_server import RunningServer, running_server
+
+from uwaga.languages.names import language_name
+from uwaga_server.auth import add_key
+from uwaga_server.dialects.deepl.account import resource_languages
 
 pytest_plugins = "server_fixtures"
 
@@ -119,6 +125,19 @@ def test_xml_ignore_and_non_splitting_tags(client, translator):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<p>Two dogs run.<i>A man sleeps.</i></p>", "<p>Zwei Hunde laufen.<i>Ein Mann schläft.</i></p>"),
+        ("<p>Two dogs run. <i>A man sleeps.</i></p>", "<p>Zwei Hunde laufen. <i>Ein Mann schläft.</i></p>"),
+        ("<b>Two dogs run.</b><i>A man sleeps.</i>", "<b>Zwei Hunde laufen.</b><i>Ein Mann schläft.</i>"),
+    ],
+)  # fmt: skip
+def test_tags_between_sentences(client, text: str, expected: str):
+    options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
+    assert client.translate_text(text, **options).text == expected
+
+
 def test_tag_handling(client):
     page = "\n<!DOCTYPE html>\n<html><body><p>A man sleeps.</p></body></html>\n"
     for kind in ("xml", "html"):
@@ -171,7 +190,7 @@ def test_options_without_effect(client, translator, options):
 
 def test_short_texts_are_detected_among_served_languages(client):
     results = client.translate_text(["proton beam", "Protonenstrahl", "12:30"], target_lang="DE")
-    assert [result.detected_source_lang for result in results] == ["EN", "DE", "DE"]
+    assert [result.detected_source_lang for result in results] == ["EN", "DE", "EN"]
     assert [result.text for result in results][1:] == ["Protonenstrahl", "12:30"]
 
 
@@ -256,6 +275,76 @@ def test_multilingual_glossary_lifecycle(client):
     client.delete_multilingual_glossary(glossary)
     with pytest.raises(deepl.GlossaryNotFoundException):
         client.get_multilingual_glossary(glossary.glossary_id)
+
+
+def test_glossaries_are_applied_in_order(client):
+    glossaries = [
+        client.create_glossary("Words", "EN", "DE", {"car": translation})
+        for translation in ("Karre", "Karosse")
+    ]
+    for ordered in (glossaries, glossaries[::-1]):
+        text = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", glossary_ids=ordered).text
+        expected = client.translate_text(
+            TEXTS[1], source_lang="EN", target_lang="DE", glossary=ordered[0]
+        ).text
+        assert text == expected
+
+
+@pytest.mark.parametrize(
+    "body", [{"json": {"name": "Words", "dictionaries": []}}, {"data": {"name": "Words"}}]
+)
+def test_glossary_without_dictionaries(client, server: RunningServer, body):
+    created = httpx.post(f"{server.url}/v3/glossaries", **body)
+    assert (created.status_code, created.json()["dictionaries"]) == (201, [])
+    glossary_id = created.json()["glossary_id"]
+    with pytest.raises(deepl.DeepLException, match="No dictionary found for language pair"):
+        client.get_multilingual_glossary_entries(glossary_id, "EN", "DE")
+    with pytest.raises(deepl.DeepLException, match="No dictionary found for language pair"):
+        client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", glossary=glossary_id)
+    addition = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"car": "Karosse"})
+    client.update_multilingual_glossary_dictionary(glossary_id, glossary_dict=addition)
+    assert client.get_multilingual_glossary_entries(glossary_id, "EN", "DE").dictionaries[0].entries
+
+
+def test_languages_of_resources(server: RunningServer):
+    def listed(**parameters: str) -> httpx.Response:
+        return httpx.get(f"{server.url}/v3/languages", params=parameters)
+
+    assert {
+        (language["lang"], language["usable_as_source"], language["usable_as_target"])
+        for language in listed(resource="translate_text").json()
+    } == {("en", True, False), ("de", False, True)}
+    assert "renamed to 'resource'" in listed(product="translate_text").json()["message"]
+    assert listed().status_code == 400
+
+
+@pytest.mark.parametrize("sources", [{"en": ["pt"], "pt": ["en"]}, {"de": ["en", "pt"]}])
+def test_languages_with_variants_are_targets_without_one(sources):
+    languages = SimpleNamespace(
+        sources=[
+            SimpleNamespace(code=code, name=language_name(code), targets=targets)
+            for code, targets in sources.items()
+        ],
+        route=lambda source, target: (),
+    )
+    listed = resource_languages(SimpleNamespace(languages=languages), "translate_text")
+    targets = {language["lang"] for language in listed if language["usable_as_target"]}
+    assert targets == {"en", "en-GB", "en-US", "pt", "pt-BR", "pt-PT"}
+
+
+def test_document_over_quota_is_refused_at_upload(tmp_path: Path):
+    key = add_key(tmp_path / "keys.json", "ann", characters=20)
+    with running_server(tmp_path, keys=str(tmp_path / "keys.json"), state=str(tmp_path / "state"),
+                        dialects=["v1", "deepl"]) as running:  # fmt: skip
+        upload = {"files": {"file": ("a.txt", b"I want to buy a large car.")}}
+        with httpx.Client(base_url=running.url, headers={"Authorization": f"DeepL-Auth-Key {key}"}) as http:
+            languages = {"source_lang": "EN", "target_lang": "DE"}
+            refused = http.post("/v2/document", data=languages, **upload)
+            assert refused.status_code == 456 and "Quota exceeded" in refused.json()["message"]
+            short = http.post("/v2/document", data=languages, files={"file": ("a.txt", b"A man sleeps.")})
+            assert short.status_code == 200
+            broken = http.post("/v2/document", data=languages, files={"file": ("a.docx", b"A man sleeps.")})
+            assert broken.status_code == 200  # reported by its state, as to clients without a quota
 
 
 def test_document_lifecycle(client, translator, tmp_path: Path):

@@ -89,6 +89,13 @@ def server(shared_server: RunningServer) -> RunningServer:
         ("POST", "/kiss", {"json": {"texts": ["The <i0>car</i0> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": CAR, "src": "en"}]),
         ("POST", "/kiss", {"json": {"texts": ["The <a i=0>car</a> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": matches("<a i=0>Auto</a>"), "src": "en"}]),
         ("POST", "/kiss", {"json": {"text": TEXT, "from": "", "to": "de"}}, 200, {"text": GERMAN, "from": "en", "to": "de"}),
+        ("POST", "/kiss", {"json": {"texts": [TEXT, "", "12:30"], "from": "auto", "to": "de"}}, 200,
+         [{"text": GERMAN, "src": "en"}, {"text": "", "src": "en"}, {"text": "12:30", "src": "en"}]),
+        ("POST", "/kiss", {"json": {"texts": [""], "from": "auto", "to": "de"}}, 200, [{"text": "", "src": "en"}]),
+        ("POST", "/kiss", {"json": {"texts": ["A man sleeps.<br />Two dogs run.\n<b>The car</b> is very fast."], "from": "en", "to": "de"}}, 200,
+         [{"text": "Ein Mann schläft.<br />Zwei Hunde laufen.\n<b>Das Auto</b> ist sehr schnell.", "src": "en"}]),
+        ("POST", "/translate", {"json": {"q": "A man sleeps.<br />Two dogs run.", "source": "en", "target": "de", "format": "text"}}, 200,
+         {"translatedText": "Ein Mann schläft.<br />Zwei Hunde laufen."}),
         ("POST", "/kiss", {"json": {"from": "en", "to": "de"}}, 400, {"code": "missing", "message": matches("`texts`")}),
         # google-cloud-translate for Python
         ("POST", PYTHON, {"json": GOOGLE}, 200, data({"translatedText": GERMAN, "detectedSourceLanguage": "en"})),

@@ -54,7 +54,7 @@ def translate_to_upper_case(claimed, batch=2, wait=0.0):
             tuple(part.upper() if isinstance(part, str) else part for part in inline) for inline in inlines
         ]
 
-    job = document_job(claimed.document, claimed.output, claimed.spec.format, DocumentOptions())
+    job = document_job(claimed.document, claimed.output, DocumentOptions(format=claimed.spec.format))
     run_document_job(replace(job, batch=batch), translate, claimed.progress)
 
 

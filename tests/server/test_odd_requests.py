@@ -32,12 +32,13 @@ def client(shared_server: RunningServer) -> Iterator[httpx.Client]:
 
 
 def routes(tmp_path_factory: pytest.TempPathFactory) -> list[Route]:
-    return [route for route in make_app(tmp_path_factory.mktemp("app"))[0].routes if route.body is not None]
+    app = make_app(tmp_path_factory.mktemp("app"))[0]
+    return [route for route in app.routes if route.body.model is not None]
 
 
 def names_of(route: Route) -> list[str]:
-    assert route.body is not None
-    fields = route.body.model_fields
+    assert route.body.model is not None
+    fields = route.body.model.model_fields
     return [field.alias or name for name, field in fields.items()]
 
 
@@ -45,14 +46,14 @@ def send_values(client: httpx.Client, route: Route, name: str) -> Iterator[httpx
     """Send a route's fields, with each odd value in turn in the field with this name."""
     defaults = {field: FIELDS[field] for field in names_of(route) if field in FIELDS}
     path = route.path.replace("{", "").replace("}", "")
-    if route.kind != "query":
+    if route.body.kind != "query":
         for value in VALUES:
             yield client.request(route.method, path, content=json.dumps({**defaults, name: value}))
-    if route.kind in ("query", "json or form"):
+    if route.body.kind in ("query", "json or form"):
         texts = {key: value for key, value in defaults.items() if isinstance(value, str)}
         for value in FORM_VALUES:
             body_fields = {**texts, name: value.encode("utf-8", "surrogatepass")}
-            if route.kind == "query":
+            if route.body.kind == "query":
                 yield client.request(
                     route.method, path, params={**texts, name: value.replace(SURROGATE, "?")}
                 )

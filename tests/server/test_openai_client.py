@@ -236,6 +236,33 @@ def test_requests_of_clients(server: RunningServer, translator: Translator, body
 
 
 @pytest.mark.parametrize("stream", [False, True])
+def test_answer_in_json(server: RunningServer, translator: Translator, stream: bool):
+    message = 'Translate to German and return JSON {"translation": ...}: A man sleeps.'
+    body = {"model": "uwaga", "messages": user(message), "stream": stream}
+    response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+    content = streamed_text(response) if stream else response.json()["choices"][0]["message"]["content"]
+    assert json.loads(content) == {"translation": "Ein Mann schläft."}
+
+
+@pytest.mark.parametrize("model", ["uwaga", "en-de"])
+def test_tags_are_kept(server: RunningServer, model: str):
+    text = "<b>A man</b> sleeps.\nTwo dogs run.<br />The <0>car</0> is very fast."
+    message = f"Translate to German:\n\n{text}" if model == "uwaga" else text
+    response = httpx.post(f"{server.url}{PATH}", json={"model": model, "messages": user(message)}, timeout=60)
+    assert response.json()["choices"][0]["message"]["content"] == (
+        "<b>Ein Mann</b> schläft.\nZwei Hunde laufen.<br />Das <0>Auto</0> ist sehr schnell."
+    )
+
+
+@pytest.mark.parametrize("text", ['["A man sleeps."]', '{"title": "A man sleeps."}'])
+def test_text_in_json_is_refused(server: RunningServer, text: str):
+    body = {"model": "uwaga", "messages": user(f"Translate to German:\n\n{text}")}
+    response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+    assert response.status_code == 400
+    assert "the text is JSON" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
 def test_segments_of_kiss_translator(server: RunningServer, translator: Translator, stream: bool):
     segments = [{"id": 1, "text": TEXT}, {"id": 2, "text": "A <i1>man</i1> sleeps."}]
     message = {"targetLanguage": "de", "title": "News", "segments": segments, "glossary": {"car": "Wagen"}}

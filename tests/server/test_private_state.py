@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.files.handles import make_private
-from uwaga_documents import document_job, run_document_job
+from uwaga_documents import DocumentOptions, document_job, run_document_job
 from uwaga_server.settings import ServerSettings
 from uwaga_server.store import open_stores
 from uwaga_server.store.database import USAGE, open_database
@@ -44,9 +44,9 @@ def store_everything(state: Path) -> dict[str, int]:
     for _ in range(3):
         stores.documents.add(SPEC, io.BytesIO(b"one\n\ntwo\n"))
     stores.usage.add("ann", 10, limit=100)
-    translated = stores.documents.claim_next()
+    translated, options = stores.documents.claim_next(), DocumentOptions(format="txt")
     assert translated is not None
-    run_document_job(document_job(translated.document, translated.output, "txt"), list)
+    run_document_job(document_job(translated.document, translated.output, options), list)
     translated.finish()
     running = stores.documents.claim_next()
     assert running is not None
@@ -56,7 +56,7 @@ def store_everything(state: Path) -> dict[str, int]:
         modes.update(permissions(state))
         return list(inlines)
 
-    run_document_job(document_job(running.document, running.output, "txt"), translate)
+    run_document_job(document_job(running.document, running.output, options), translate)
     running.finish()
     return modes
 

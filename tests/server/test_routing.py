@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from uwaga_server.api_errors import ApiError
 from uwaga_server.page import description_page
-from uwaga_server.routing import Router, Routes, openapi
+from uwaga_server.routing import Body, Router, Routes, openapi
 
 
 class Part(BaseModel):
@@ -37,11 +37,11 @@ def routes() -> Routes:
     async def delete(request: Request, part_id: str) -> Response:
         return Response(status_code=204)
 
-    @group.add("POST", "/parts", "Add", body=Part, kind="json or form", response_model=list[Part])
+    @group.add("POST", "/parts", "Add", body=Body(Part, "json or form"), response_model=list[Part])
     async def add(request: Request) -> Response:
         return Response(await request.body())
 
-    @group.add("GET", "/parts", "Search", body=Query, kind="query")
+    @group.add("GET", "/parts", "Search", body=Body(Query, "query"))
     async def search(request: Request) -> Response:
         return Response("all")
 

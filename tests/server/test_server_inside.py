@@ -20,7 +20,7 @@ from running_server import RunningServer, running_server
 from server_page import BUNDLED, copy_bundled_model
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.engine.interventions import ATTENTION_KINDS
 from uwaga.inspection import look_inside, trace
 from uwaga.inspection.interventions import intervene
@@ -53,7 +53,11 @@ def server(portable, tmp_path_factory):
     words = tiny.tokeniser()
     shape = VARIANTS["bahdanau-conditional"].model_copy(update={"max_length": 60})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(folder / "recurrent", model, shape, tiny.DECODING, words, words, ("en", "es"), "# card\n")
+    save_model(
+        folder / "recurrent",
+        model,
+        FolderContents(shape, tiny.DECODING, words, words, ("en", "es"), "# card\n"),
+    )
     models = ["bundled", str(copy_bundled_model(folder, "de", "pl")), str(folder / "recurrent")]
     with running_server(folder, models=models, limits={"characters": 20_000}) as running:
         yield running
@@ -221,9 +225,9 @@ def test_overflow_is_not_a_server_error(server):
 
 def test_torch_and_matplotlib_are_not_imported():
     program = (
-        "import sys, uwaga; from uwaga.inspection import trace;"
+        "import sys, uwaga; from uwaga.inspection import TraceParts, trace;"
         "import uwaga_server.dialects.v1_inside;"
-        "trace(uwaga.load(threads=1), 'A dog runs.', tree=True, candidates=3, attention=True, names=[]);"
+        "trace(uwaga.load(threads=1), 'A dog runs.', parts=TraceParts(True, [], True, 3));"
         "print([name for name in ('torch', 'matplotlib') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

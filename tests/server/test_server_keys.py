@@ -13,7 +13,7 @@ import pytest
 from uwaga.errors import SettingsError
 from uwaga_server import auth as module
 from uwaga_server.api_errors import ApiError
-from uwaga_server.auth import Client, KeyRing, add_key, read_keys, remove_key
+from uwaga_server.auth import Client, KeyRing, add_key, read_keys, remove_key, rotate_key
 from uwaga_server.limits import GROUP_SIZE, RateLimiter
 
 
@@ -64,6 +64,24 @@ def test_changes_of_the_file_are_noticed(tmp_path: Path, monkeypatch: pytest.Mon
         ring.client(first)
     path.write_text("{", encoding="utf-8")  # half-copied: the current keys stay valid
     assert ring.client(second).name == "bob"
+
+
+def test_rotation_without_an_outage(tmp_path: Path):
+    path = tmp_path / "keys.json"
+    old = add_key(path, "ann", requests_per_minute=5, characters=9)
+    add_key(path, "bob")
+    new = rotate_key(path, "ann")
+    ring = KeyRing(path, Client(""))
+    assert ring.client(old) == ring.client(new) == Client("ann", 5, 0, 9)
+    remove_key(path, "ann", older=True)
+    ring = KeyRing(path, Client(""))
+    assert ring.client(new) == Client("ann", 5, 0, 9)
+    with pytest.raises(ApiError):
+        ring.client(old)
+    remove_key(path, "ann")
+    assert [stored.name for stored in read_keys(path)] == ["bob"]
+    with pytest.raises(SettingsError, match="has no key for 'ann'"):
+        rotate_key(path, "ann")
 
 
 def test_invalid_names_and_files(tmp_path: Path):

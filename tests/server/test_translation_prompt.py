@@ -63,6 +63,58 @@ def test_prompts_of_clients(system: str, message: str, source: str | None, targe
 
 
 @pytest.mark.parametrize(
+    ("message", "source"),
+    [
+        # ALMA; TowerInstruct; the papers that measured GPT-3 and GPT-4; Alpaca
+        ("Translate this from English to German:\nEnglish: {}\nGerman:", "en"),
+        ("Translate the following text from English into German.\nEnglish: {}\nGerman: ", "en"),
+        ("Translate the following English source text to German:\nEnglish: {}\nGerman: ", "en"),
+        ('Translate English to German:\n"{}" =>', "en"),
+        ("Translate English to German:\n{} ->", "en"),
+        ("### Instruction:\nTranslate from English to German\n### Input:\n{}\n### Response:\n", "en"),
+        # the text before the instruction
+        ("{}\n\nTranslate the above text to German.", None),
+        ("{}\nTranslate the text above from English into German", "en"),
+        ("{}\n\n请把上面的文本翻译成德语。", None),
+        # in Chinese
+        ("把下面的文本翻译成德语：\n\n{}", None),
+        ("把下面的文本翻译成德语:\n{}", None),
+        ("将以下英文翻译成德文：{}", "en"),
+        ("將以下文本翻譯成德語：\n{}", None),
+        ("请将下列文本从英语翻译为德语，只返回译文。\n\n{}", "en"),
+        ("翻译成 German:\n{}", None),
+        ("翻译为de：\n{}", None),
+        ("把“{}”翻译成德语", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("text", ["A man sleeps.", "Note: a man\nsleeps: here.", "Wow - so <b>fast</b>!"])
+def test_prompts_of_language_models(message: str, source: str | None, text: str):
+    if "“" in message:
+        text = text.replace("\n", " ")
+    assert read_prompt(message.replace("{}", text)) == Prompt(text, source, "de")
+
+
+@pytest.mark.parametrize(
+    ("system", "message", "key"),
+    [
+        ("", 'Translate to German and return JSON {"translation": ...}: {}', "translation"),
+        ("", 'Translate to German. Return JSON:\n{"result": "<translation>"}\nText: {}', "result"),
+        ("", 'Translate to German. Respond with a JSON object with the key "text".\n\n{}', "text"),
+        ("", "Answer in JSON only.\n\nTranslate to German:\n\n{}", "translation"),
+        ('Translate English to German. Respond in JSON: {"de": "..."}', "{}", "de"),
+        ('Respond in JSON: {"de": "..."}', "Translate to German:\n{}", "de"),
+        ("", '把下面的文本翻译成德语，以JSON格式返回 {"译文": "..."}：\n{}', "译文"),
+        ("", "Translate to German. Do not return JSON.\n\n{}", None),
+        ("", "Translate to German:\n\n{}", None),
+    ],
+)  # fmt: skip
+def test_prompts_that_ask_for_json(system: str, message: str, key: str | None):
+    for text in ("A man sleeps.", "Return the JSON file."):
+        prompt = read_prompt(message.replace("{}", text), system)
+        assert prompt is not None and (prompt.text, prompt.target, prompt.json_key) == (text, "de", key)
+
+
+@pytest.mark.parametrize(
     ("message", "expected"),
     [
         ('Translate "Good morning: you" to German.', Prompt("Good morning: you", None, "de")),
@@ -85,6 +137,8 @@ def test_prompts_of_people(message: str, expected: Prompt):
         ("Translate the text to be natural: Hello", ""),
         ("Translate to German", ""),
         ("Translate to German:\n\n", ""),
+        ("You are a translator.\n\nTranslate to German:\n\n", ""),
+        ("翻译成克林贡语：你好", ""),
         ("x" * 4000 + "\nTranslate to German: Hello", ""),
         ("", ""),
     ],

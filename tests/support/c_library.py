@@ -16,9 +16,11 @@ from search_inputs import inputs
 from uwaga.engine.interventions import ATTENTION_KINDS, REPLACEMENTS, Heads, Positions
 from uwaga.inspection.interventions import intervene
 from uwaga.search import search
-from uwaga.translator.align import with_alignments
-from uwaga.translator.attention import with_attentions
+from uwaga.translator.align import add_alignments
+from uwaga.translator.attention import add_attentions
+from uwaga.translator.layers.search import set_hypotheses
 from uwaga.translator.score import step_scorer
+from uwaga.translator.text import Sentence, TokenPair
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
@@ -206,13 +208,15 @@ def check_answers(c_model, translator, texts, options):
     decoder, model = translator.decoder, translator.model
     decoding = replace(translator.decoding, **options)
     sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
-    results = with_attentions(decoder, sources, search(decoder, inputs(sources), decoding))
-    results = with_alignments(decoder, model.alignment_head, sources, results)
+    sentences = list(map(Sentence, sources))
+    set_hypotheses(sentences, search(decoder, sentences, decoding))
+    add_attentions(decoder, sentences)
+    add_alignments(decoder, model.alignment_head, sentences)
     c_results = c_model.translate(texts, alignment=True, attention=True, **options)
-    for source, hypotheses, c_sentence in zip(sources, results, c_results, strict=True):
-        assert len(c_sentence) == len(hypotheses)
-        for c_result, hypothesis in zip(c_sentence, hypotheses, strict=True):
-            assert c_result["source"] == source
+    for sentence, c_sentence in zip(sentences, c_results, strict=True):
+        assert len(c_sentence) == len(sentence.hypotheses)
+        for c_result, hypothesis in zip(c_sentence, sentence.hypotheses, strict=True):
+            assert c_result["source"] == sentence.ids
             assert c_result["target"] == list(hypothesis.tokens)
             assert c_result["target_pieces"] == model.target.pieces(hypothesis.tokens)
             # NUL ends a C string.
@@ -257,7 +261,7 @@ def check_edits(c_model, translator, text, target, seed):
     """Check edits, insight and forced targets of a Transformer: exactly those of Python's translator."""
     edits, interventions = random_edits(translator.decoder.settings, seed)
     end = translator.decoder.symbols.end
-    (source,), (ids,) = translator.pair_ids([(text, target)])
+    [(source, ids)] = translator.pair_ids([(text, target)])
     for options, edited in (({}, translator), ({"edits": edits}, intervene(translator, *interventions))):
         decoder, start = edited.decoder, edited.decoding.start
         ((hypothesis,),) = search(decoder, inputs([source]), replace(edited.decoding, beam=1, nbest=1))
@@ -267,7 +271,7 @@ def check_edits(c_model, translator, text, target, seed):
                 [text], attention=True, insight=[], **options, **target_options
             )
             assert [*translation["target"], *[end] * (not translation["truncated"])] == list(scored)
-            [scores] = step_scorer(decoder)([source], [scored], start)
+            [scores] = step_scorer(decoder)([TokenPair(source, scored)], start)
             if "targets" in target_options:
                 assert translation["log_probs"] == scores
             decoder_input = [decoder.symbols.start if start is None else start, *scored[:-1]]

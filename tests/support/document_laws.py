@@ -1,17 +1,24 @@
 """Laws of document formats: only the texts change, and they are read back as they were written."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from uwaga.markup.units import translatable, trim, untranslated_texts, write_unit
 from uwaga_documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import DocumentSource
+from uwaga_documents.messages import APPLICATION_SYNTAX
 
 SWAP_CASE = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 )
+
+
+def has_no_placeholders(text):
+    """Return whether a text of a JSON or YAML file has nothing that is kept."""
+    return APPLICATION_SYNTAX.placeholders.split(text) in ((), (text,))
 
 
 def identity(inlines):
@@ -30,7 +37,8 @@ def run(tmp_path: Path, name: str, content: bytes, translate, options=None, form
     """Return the translated document."""
     source, target = tmp_path / name, tmp_path / f"translated-{name}"
     source.write_bytes(content)
-    run_document_job(document_job(source, target, format, options), translate)
+    options = replace(options or DocumentOptions(), format=format)
+    run_document_job(document_job(source, target, options), translate)
     assert not list(tmp_path.glob(".*journal")), "a journal is left"
     return target.read_bytes()
 

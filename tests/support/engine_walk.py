@@ -117,10 +117,10 @@ def walk(rng, isa):
         return rng.normal(0, 0.3, shapes[name]).astype(np.float32)
 
     precision = str(rng.choice(["float32", "bfloat16", "int8"]))
-    packed = pack(shape, source, target, read, precision, levels=int(rng.choice([63, 127])))
+    packed = pack(shape, (source, target), read, precision, levels=int(rng.choice([63, 127])))
     # With width 1 threads also share the columns of few rows; with 384, small models share rows only.
     width = int(rng.choice([1, 384]))
-    model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 5)), isa, width)
+    model = NativeModel(shape, SYMBOLS, (source, target), packed, int(rng.integers(1, 5)), isa, width)
     if not prompted and rng.integers(2):
         model = model.with_shortlist(shortlist(rng, source, target))
     lengths = rng.integers(1, 22 if prompted else 41, int(rng.integers(1, 12)))

@@ -49,6 +49,7 @@ PLACEHOLDERS = [
     *repeat_each("+1", "1,", "1 kg ", "2 kg 3 km ", "a/b.", "a:\\!", "../", "a-b.", "{n,plural,a{", "{n,plural,a{b}} "),
     *repeat_each("{'", "%s ", "a.txt ", "é", "漢", "न", "'", "#", "\u0301", "{x#} ", "{x}{y}", "Tom 20 ", "##kg "),
     *repeat_each("a_", "1-", "1.", "a:", "(030) ", "f1", "Ctrl+a", "aA"), repeat("1 ", "+"), repeat("0", "%"), repeat("0", "%", "d"), repeat("-+#0", "%"), repeat("A_", "%"), repeat("!", "http://"),
+    *repeat_each("<%", "<% a %> ", "%<a", "%<a>s ", "%a", "%a_", "%'", "%s %d ", "$a$", "$a", "{a:{", "%1%", "{n,choice,{", "%(a)"),
     repeat(" ", "{n"), repeat("1", "{n,plural,offset:"), repeat("x# {a # b}", "{n,plural,", "}"),
     nested("{n,plural,other{", "}}"), nested("{", "}"), repeat("x# kg and "), repeat("{k#} ", "", "1 kg"),
 ]  # fmt: skip
@@ -93,6 +94,7 @@ JSON = [
     repeat('"k#": "v w",', "{", '"z": "a b"}'), repeat("k", '{"', '": "v w"}'), repeat("\\n", '["', '"]'), repeat('"'),
     nested("[", "]", 500), nested('{"a.b":', "}", 500, after=""), repeat(',"k#_one": "a b"', '{"x": "y"', "}"),
     lambda size: '{"' + "k" * (size // 2) + '":{' + ",".join(f'"k{index}":"v w"' for index in range(size // 24)) + "}}",
+    *(repeat(text, '["', '"]') for text in (":a ", "@:a.", "<%", "%<a", "%<a>s ", "{n,plural,a{<b>x</b>}} ", "{n,plural,a{", "<b>:a</b> ", "$t(")),
     lambda size: "[" * 500 + ",".join(['"v w"'] * (size // 12)) + "]" * 500,
 ]  # fmt: skip
 PO = [
@@ -100,6 +102,9 @@ PO = [
     *(repeat(text, 'msgid "a ', '"\nmsgstr ""\n') for text in ("word ", "\\n", "\\\\", "\\", '\\"', "a", "\\\\n")),
     repeat(" ", 'msgid "a"', '\nmsgstr ""\n'), repeat('"word "\n', 'msgid ""\n', 'msgstr ""\n'),
     *(repeat(text, 'msgid "a ', '"\nmsgstr ""\n') for text in ("&a", "& ", "_a ", "A&", "<b>x</b> ", "<0>")),
+    *(repeat(text, '#, c-format\nmsgid "a ', '"\nmsgstr ""\n') for text in ("%s ", "%", "%%", "%1$s ", "<b>%s</b> ", "%'")),
+    *(repeat(text, 'msgid "a ', '"\nmsgstr ""\n') for text in ("!a-", "!a ", "@a", ":a")),
+    repeat("a: b\\n", 'msgid ""\nmsgstr "', '"\n'), repeat('"a"\n', 'msgid ""\nmsgstr ""\n'),
     repeat("#, fuzzy\n", "", 'msgid "a b"\nmsgstr ""\n'),
 ]  # fmt: skip
 CSV = [
@@ -116,7 +121,21 @@ PLIST = [
 ]
 ANDROID = [
     repeat(text, '<resources xmlns:xliff="x"><string name="a">a ', "</string></resources>")
-    for text in ("word ", "\\n", "\\", " ", "'", "&amp;", "<b>x</b> a ", "<xliff:g>x</xliff:g> a ", ">")
+    for text in (
+        "word ",
+        "\\n",
+        "\\",
+        " ",
+        "'",
+        "&amp;",
+        "<b>x</b> a ",
+        "<xliff:g>x</xliff:g> a ",
+        ">",
+        "&lt;b>x&lt;/b> ",
+        "%s ",
+        '"',
+        "<![CDATA[<b>a</b>]]>",
+    )
 ]
 XLIFF = [
     repeat(text, '<xliff version="1.2"><file><body>', "</body></file></xliff>")

@@ -128,9 +128,9 @@ def native_model(model, precision="float32", threads=1, isa=None, levels=127, ke
     """Return a native model with the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = model.source_embedding.num_embeddings
-    packed = pack(model.settings, source, model.vocabulary, state.__getitem__, precision, keep, levels)
+    packed = pack(model.settings, (source, model.vocabulary), state.__getitem__, precision, keep, levels)
     return NativeModel(
-        model.settings, model.symbols, source, model.vocabulary, packed, threads, isa, shared_width
+        model.settings, model.symbols, (source, model.vocabulary), packed, threads, isa, shared_width
     )
 
 

@@ -69,8 +69,8 @@ def overflowing_model(
         logits[kinds == kind] = float(kind)
     if precision == "int8":  # the sum of its integers is exact
         logits[kinds == "nan"] = weights["output_bias"][kinds == "nan"]
-    packed = pack(shape, source, vocabulary, weights.__getitem__, precision)
-    return NativeModel(shape, SYMBOLS, source, vocabulary, packed, 2, isa, 1), logits
+    packed = pack(shape, (source, vocabulary), weights.__getitem__, precision)
+    return NativeModel(shape, SYMBOLS, (source, vocabulary), packed, 2, isa, 1), logits
 
 
 def random_shortlist(rng, vocabulary):

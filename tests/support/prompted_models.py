@@ -90,10 +90,9 @@ def random_decoder(settings: DecoderOnlySettings, seed=0, vocabulary=23, spread=
 def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), shared_width=384):
     """Return a native model with the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
-    packed = pack(model.settings, model.vocabulary, model.vocabulary, state.__getitem__, precision, keep)
-    return NativeModel(
-        model.settings, model.symbols, model.vocabulary, model.vocabulary, packed, threads, isa, shared_width
-    )
+    sizes = (model.vocabulary, model.vocabulary)
+    packed = pack(model.settings, sizes, state.__getitem__, precision, keep)
+    return NativeModel(model.settings, model.symbols, sizes, packed, threads, isa, shared_width)
 
 
 def prompts(count, seed=0, max_length=MAX_LENGTH // 2, vocabulary=23):

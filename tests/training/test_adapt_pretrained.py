@@ -24,6 +24,7 @@ from uwaga.training.initial_model import start_model
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.step import Updater
 from uwaga.training.train import train
+from uwaga.translator.text import TokenPair
 
 transformers = pytest.importorskip("transformers")
 from fairseq_folders import PAIRS, model_folder
@@ -109,11 +110,10 @@ def test_marian_folder_is_written_as_marian(tmp_path: Path) -> None:
     with torch.no_grad():
         logits = peer(input_ids=source, decoder_input_ids=torch.cat([start, target[:, :-1]], 1)).logits
     expected = torch.log_softmax(logits, -1).gather(2, target[..., None]).sum()
-    scores = after.model.scores([source[0].tolist()], [target[0].tolist()])
+    pair = TokenPair(source[0].tolist(), target[0].tolist())
+    scores = after.model.scores([pair])
     assert sum(scores[0]) == pytest.approx(float(expected), abs=1e-3)
-    assert sum(before.model.scores([source[0].tolist()], [target[0].tolist()])[0]) != pytest.approx(
-        float(expected), abs=1e-3
-    )
+    assert sum(before.model.scores([pair])[0]) != pytest.approx(float(expected), abs=1e-3)
     with pytest.raises(SystemExit) as error:
         main(["convert", "--int8", str(folder), str(tmp_path / "int8")])
     assert not error.value.code

@@ -13,18 +13,20 @@ from uwaga.checkpoints.to_engine import to_engine
 from uwaga.settings import Settings, parse
 from uwaga.training.train import train
 from uwaga.translator.score import step_scorer
+from uwaga.translator.text import TokenPair
 
 
 def int8_error(model: Path, dev: Path) -> tuple[float, float]:
     """Return the loss per target token added by int8, and the mean change of a token's log-probability."""
     checkpoint = formats.read(model)
     pairs = [line.split("\t") for line in dev.read_text().splitlines()]
-    rows = [
-        [[*side.encode(text), side.symbols.end] for text in texts]
-        for side, texts in zip((checkpoint.source, checkpoint.target), zip(*pairs, strict=True), strict=True)
+    sides = checkpoint.source, checkpoint.target
+    ids = [
+        TokenPair(*([*side.encode(text), side.symbols.end] for side, text in zip(sides, pair, strict=True)))
+        for pair in pairs
     ]
     exact, rounded = (
-        np.concatenate(step_scorer(to_engine(checkpoint, precision))(*rows))
+        np.concatenate(step_scorer(to_engine(checkpoint, precision))(ids))
         for precision in ("float32", "int8")
     )
     return float((exact - rounded).mean()), float(np.abs(exact - rounded).mean())

@@ -221,3 +221,15 @@ def test_attentions_compare_and_serialise(bundled):
 def test_unknown_attention_value_is_rejected(bundled):
     with pytest.raises(SettingsError, match="attention must be one of True, False, all, not 'every'"):
         bundled["float32"].translate("Hello.", attention="every")
+
+
+@pytest.mark.parametrize(
+    "text", ["I give {name} the car.", "Open {name} or {} now.", "%(name)s sees $USER and %d dogs."]
+)
+def test_attention_shows_placeholders_as_written(bundled, text):
+    translator = bundled["int8"]
+    translation = translator.attend(text)
+    assert translation.attention.shape[1] == len(translation.source_tokens) + 1
+    for tokens, words in ((translation.source_tokens, text), (translation.tokens, translation.text)):
+        assert "".join(tokens).replace("\u2581", " ").split() == words.split()
+    assert translation.tokens != translator.translate(text).tokens  # those of the model

@@ -83,9 +83,9 @@ def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
     scored = []
     original = coverage.in_batches
 
-    def in_batches(scores, sources, *arguments):
-        scored.append(len(sources))
-        return original(scores, sources, *arguments)
+    def in_batches(scores, pairs, *arguments):
+        scored.append(len(pairs))
+        return original(scores, pairs, *arguments)
 
     monkeypatch.setattr(coverage, "in_batches", in_batches)
     translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]

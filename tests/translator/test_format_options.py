@@ -49,6 +49,7 @@ def test_placeholders_are_kept_by_default(translator: Translator) -> None:
     text = "Hello {name}!"
     assert "{name}" in translator.translate(text).text
     assert "{name}" in next(translator.run([Request(text)])).text
+    text = "The $name is big."
     assert translator.translate(text, placeholders=False).text != translator.translate(text).text
     assert "ACME" in translator.translate("The ACME is big.", placeholders=["ACME"]).text
 

@@ -78,13 +78,12 @@ def test_texts_without_inner_tags_are_not_aligned(
 
 def test_untranslatable_text(translator: Translator) -> None:
     long: Inline = ("A ", B, "dog " * 2000, E)
-    names = ["the footnote"]
-    with pytest.raises(TextTooLongError, match="the footnote"):
-        translator.run_inlines([long], Request("", split="never"), names)
-    [copied] = translator.run_inlines([long], Request("", split="never", on_error="copy"), names)
+    with pytest.raises(TextTooLongError, match="text 1"):
+        translator.run_inlines([long], Request("", split="never"))
+    [copied] = translator.run_inlines([long], Request("", split="never", on_error="copy"))
     assert copied.inline == long
     assert copied.translation.error is not None
-    [empty] = translator.run_inlines([long], Request("", split="never", on_error="return"), names)
+    [empty] = translator.run_inlines([long], Request("", split="never", on_error="return"))
     assert [part for part in empty.inline if part != " "] == [B, E]
 
 

@@ -10,7 +10,7 @@ import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.results.attention import Attentions
 from uwaga.translator import AttendedText
 
@@ -24,7 +24,11 @@ def views_by_kind(html: str) -> dict[str, dict]:
 def test_translation_view_has_every_matrix(engine, tmp_path):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(tmp_path / "model", model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
+    save_model(
+        tmp_path / "model",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card"),
+    )
     translator = uwaga.load(tmp_path / "model", device="cpu", engine=engine)
     for text in ("Where is the station?", "The dog sees the cat. Where is the station?"):
         translation = translator.translate(text, attention="all", split="sentences", entropy=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -14,8 +15,8 @@ from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.tokenizers.sentences import split_sentences
 from uwaga.translator.checks import UNLIKE
 from uwaga.translator.plan import search_options
-from uwaga.translator.split import LINE_BREAK
 
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 TEXTS = [
     "I want to buy a car.",
     "",

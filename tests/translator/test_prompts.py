@@ -125,12 +125,19 @@ def greedy_answer(model, prompt, **options):
         return model.generate(ids, attention_mask=torch.ones_like(ids), **plain, **options)[0, len(prompt) :]
 
 
+def without_broken_bytes(text):
+    return text.replace("\ufffd", "")
+
+
 def test_translation_equals_greedy_answer_of_transformers(chat_model, translator):
     _, peer, model = chat_model
     translations = translator.translate(TEXTS, max_length=20)
     for text, translation in zip(TEXTS, translations, strict=True):
         answer = greedy_answer(model, expected_prompt(peer, " ".join(text.split())))
-        assert translation.text.split() == peer.decode(answer, skip_special_tokens=True).split()
+        assert (
+            translation.text.split()
+            == without_broken_bytes(peer.decode(answer, skip_special_tokens=True)).split()
+        )
 
 
 def test_single_text_stream_and_batch_agree(translator):
@@ -149,8 +156,8 @@ def test_alignment_by_attention_to_the_prompt(chat_model, translator):
     [links] = translator.align([pair])
     assert links.source and links.target and len(links.target) > 2
     reference = uwaga.Translator.load(chat_model[0], device="cpu", engine="torch", source="en", target="de")
-    sources, targets = translator.model.pair_ids([pair])
-    inputs = [[translator.decoder.symbols.start, *row[:-1]] for row in targets]
+    [(source, target)] = translator.model.pair_ids([pair])
+    sources, inputs = [source], [[translator.decoder.symbols.start, *target[:-1]]]
     actual, expected = (
         model.decoder.cross_attentions(sources, inputs)[0] for model in (translator, reference)
     )
@@ -231,7 +238,10 @@ def test_model_without_a_template_translates_up_to_a_stop(chat_model, base, monk
     for text, translation in zip(TEXTS, translations, strict=True):
         prompt = peer(f"English: {' '.join(text.split())}\nGerman:").input_ids
         row = greedy_answer(model, prompt, suppress_tokens=[peer.bos_token_id])
-        texts = [peer.decode(row[:count], skip_special_tokens=True) for count in range(len(row) + 1)]
+        texts = [
+            without_broken_bytes(peer.decode(row[:count], skip_special_tokens=True))
+            for count in range(len(row) + 1)
+        ]
         token_count = next((count for count, prefix in enumerate(texts) if stop in prefix), len(row))
         assert translation.text.split() == texts[token_count].partition(stop)[0].split()
         stopped.append(stop in texts[token_count])

@@ -1,5 +1,6 @@
 """Translator: properties that hold for any model, tested on a random one."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from precision import tolerance
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
@@ -21,8 +22,8 @@ from uwaga.library import hub
 from uwaga.search import SearchOptions
 from uwaga.translator import Model, Request, Translator
 from uwaga.translator.checks import is_copied
-from uwaga.translator.split import LINE_BREAK
 
+LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
 MODEL = tiny.transformer(SHAPE, JOINT, JOINT)
@@ -31,7 +32,7 @@ TEXTS = [
     "Hi",
     "?",
     "the the the the the the the",
-    "Ünïcödé 你好",
+    "the Ünïcödé 你好 dog",
     "",
     "a b",
     "A small river.",
@@ -49,7 +50,7 @@ def translator():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translator") / "model"
-    save_model(folder, MODEL, SHAPE, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    save_model(folder, MODEL, FolderContents(SHAPE, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"))
     return folder
 
 

@@ -13,7 +13,8 @@ from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.translator import Model, Translator
-from uwaga.translator.layers.assemble import best_combinations
+from uwaga.translator.layers.assemble import Part, best_combinations
+from uwaga.translator.text import Sentence
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -115,6 +116,9 @@ def test_alternatives_are_the_best_combinations():
     st.integers(1, 5),
 )
 def test_best_combinations_equal_all_combinations_sorted(lists, nbest):
-    hypotheses = [[Hypothesis((), score, score, ()) for score in scores] for scores in lists]
-    totals = [sum(hypothesis.score for hypothesis in best) for best in best_combinations(hypotheses, nbest)]
+    sentences = [
+        Sentence((), hypotheses=[Hypothesis((), score, score, ()) for score in scores]) for scores in lists
+    ]
+    choices = [[Part(sentence, hypothesis) for hypothesis in sentence.hypotheses] for sentence in sentences]
+    totals = [sum(part.score for part in best) for best in best_combinations(choices, nbest)]
     assert totals == pytest.approx(sorted(map(sum, itertools.product(*lists)), reverse=True)[:nbest])

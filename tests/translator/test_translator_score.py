@@ -10,6 +10,7 @@ from uwaga.errors import TextTooLongError
 from uwaga.search import SearchOptions, search
 from uwaga.translator import Model, Translator
 from uwaga.translator.score import parallel_scorer
+from uwaga.translator.text import TokenPair
 
 SOURCE, TARGET = tiny.tokeniser("source", size=330), tiny.tokeniser("target", size=335)
 SHAPE = tiny.TINY.model_copy(update={"tie": "none", "norm": "pre"})
@@ -41,9 +42,9 @@ def test_M20_scores_are_the_product_of_conditionals(translator, batch_tokens):
 def test_M20_first_token_probabilities_sum_to_one():
     decoder = BY_STEPS.decoder
     source = [*SOURCE.encode("Where is the station?"), SOURCE.symbols.end]
-    targets = [[token] for token in range(decoder.vocabulary)]
+    pairs = [TokenPair(source, [token]) for token in range(decoder.vocabulary)]
     for scorer in (BY_STEPS.model.scores, IN_PARALLEL.model.scores):
-        scores = np.array(scorer([source] * len(targets), targets))
+        scores = np.array(scorer(pairs))
         assert np.exp(scores).sum() == pytest.approx(1.0, abs=1e-4)
 
 
@@ -52,7 +53,8 @@ def test_hypothesis_score_equals_that_of_the_search(translator):
     sources = [[*SOURCE.encode(text), SOURCE.symbols.end] for text in tiny.ENGLISH]
     hypotheses = search(MODEL, inputs(sources), SearchOptions(beam=2, min_length=3, max_length=16))
     targets = [[*best.tokens, TARGET.symbols.end] for [best] in hypotheses]
-    for [best], scores in zip(hypotheses, translator.model.scores(sources, targets), strict=True):
+    pairs = list(map(TokenPair, sources, targets))
+    for [best], scores in zip(hypotheses, translator.model.scores(pairs), strict=True):
         assert scores[: len(best.token_scores)] == pytest.approx(best.token_scores, abs=1e-4)
     prefixed = translator.translate("Hi", prefix="Der Hund", beam=1)
     [score] = translator.score([("Hi", "Der Hund")])

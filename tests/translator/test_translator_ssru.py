@@ -12,11 +12,12 @@ from precision import tolerance
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.registry import describe
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.translator.score import in_batches, parallel_scorer, step_scorer
+from uwaga.translator.text import TokenPair
 
 pytestmark = pytest.mark.numerical
 
@@ -30,7 +31,7 @@ def folder(request, tmp_path_factory) -> Path:
     shape = tiny.TINY.model_copy(update={"self_attention": request.param})
     model = tiny.transformer(shape, JOINT, JOINT)
     path = tmp_path_factory.mktemp(request.param) / "model"
-    save_model(path, model, shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    save_model(path, model, FolderContents(shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"))
     return path
 
 
@@ -62,8 +63,9 @@ def test_M26_M35_parallel_scores_equal_stepwise_scores(folder):
     model = uwaga.load(folder, engine="torch", device="cpu").decoder
     sources = [JOINT.add_special_tokens(JOINT.encode(text)) for text in TEXTS]
     targets = [JOINT.add_special_tokens(JOINT.encode(text)) for text in tiny.GERMAN[: len(TEXTS)]]
-    parallel = in_batches(parallel_scorer(model), sources, targets, 200)
-    stepped = in_batches(step_scorer(model), sources, targets, 200)
+    pairs = list(map(TokenPair, sources, targets))
+    parallel = in_batches(parallel_scorer(model), pairs, 200)
+    stepped = in_batches(step_scorer(model), pairs, 200)
     for actual, expected in zip(parallel, stepped, strict=True):
         np.testing.assert_allclose(actual, expected, **tolerance(expected))
 
@@ -86,7 +88,11 @@ def test_M26_M35_cross_attention(folder, tmp_path):
 
 def test_M26_M35_mixed_ensembles(folder, tmp_path):
     model = tiny.transformer(tiny.TINY, JOINT, JOINT, seed=3)
-    save_model(tmp_path / "other", model, tiny.TINY, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
+    save_model(
+        tmp_path / "other",
+        model,
+        FolderContents(tiny.TINY, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"),
+    )
     mixed = uwaga.load([folder, tmp_path / "other"], engine="torch", device="cpu")
     for text, translation in zip(TEXTS, mixed.translate(TEXTS, beam=2), strict=True):
         assert mixed.translate(text, beam=2).tokens == translation.tokens

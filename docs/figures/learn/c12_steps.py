@@ -14,7 +14,7 @@ def draw() -> Drawing:
     """Draw a column of candidates with their probabilities for each step."""
     [model] = uwaga.load().models
     decoder = model.decoder
-    [source], [target] = model.pair_ids([(TEXT, "Ich möchte ein Auto kaufen.")])
+    [(source, target)] = model.pair_ids([(TEXT, "Ich möchte ein Auto kaufen.")])
     state, before = decoder.start(decoder.encode([source]), 1), decoder.symbols.start
     figure = Drawing(
         22 + 100 * len(target),

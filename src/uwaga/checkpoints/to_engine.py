@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.engine import NativeModel, PackedWeights, Precision, pack
 from uwaga.engine.layout import EngineSettings, engine_refusal
+from uwaga.engine.packing import StoredForms
 from uwaga.errors import ModelError, SettingsError
 
 EXACT_LEVELS = 127
@@ -44,7 +45,7 @@ def to_engine(
     packed = packed or pack_weights(checkpoint, precision or checkpoint.precision or "float32")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        return NativeModel(settings, checkpoint.symbols, *sizes, packed, threads)
+        return NativeModel(settings, checkpoint.symbols, sizes, packed, threads)
     except ModelError as error:
         raise ModelError(f"{checkpoint.path}: {error}") from None
 
@@ -58,7 +59,8 @@ def pack_weights(
         raise ModelError(f"{checkpoint.path}: quantised already; give the model that it was made of")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        return pack(settings, *sizes, weights.read, precision, keep, levels, weights.integers, weights.rows)
+        stored = StoredForms(weights.integers, weights.rows)
+        return pack(settings, sizes, weights.read, precision, keep, levels, stored)
     except ModelError as error:
         raise ModelError(f"{checkpoint.path}: {error}") from None
 

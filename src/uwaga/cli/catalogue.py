@@ -196,7 +196,11 @@ def path(name: NameOrPair) -> None:
     from uwaga.translator.choose_models import choose_models, language_pair
 
     pair = language_pair(name)
-    paths = [catalogue.path(name)] if pair is None else [leg.model.path for leg in choose_models(*pair).legs]
+    paths = (
+        [catalogue.path(name)]
+        if pair is None
+        else [step.model.path for step, _ in choose_models(*pair).steps]
+    )
     typer.echo("\n".join(map(str, paths)))
 
 

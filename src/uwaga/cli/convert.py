@@ -44,6 +44,9 @@ Sample = Annotated[
         show_default="sentences that come with uwaga",
     ),
 ]
+NoCheck = Annotated[
+    bool, typer.Option("--no-check", help="With --int8 and --int4: do not compare the two models.")
+]
 
 
 def convert(
@@ -54,12 +57,13 @@ def convert(
     int4: Int4 = False,
     keep: Keep = None,
     sample: Sample = None,
+    no_check: NoCheck = False,
 ) -> None:
     """Convert a model to int8, to int4, or to a folder that other programs load.
 
     ``--int8`` writes a faster model of a quarter of the size, ``--int4`` one of an eighth, in which decoding
     one text at a time is faster still. A sample is translated (GPT-2: continued) in float32 and in int8 or
-    int4, and their agreement is printed.
+    int4, and their agreement is printed with a verdict; ``--no-check`` skips that.
 
     ``--to`` writes a Hugging Face folder, for transformers and CTranslate2's converter, with the same greedy
     and beam translations. Text preprocessing that uwaga does and other programs do not is listed.
@@ -82,13 +86,15 @@ def convert(
     """
     if int8 + int4 + (to is not None) != 1:
         raise SettingsError("choose what to convert to: --int8, --int4, --to marian or --to pegasus")
-    if to is not None and (keep or sample is not None):
-        raise SettingsError("--keep and --sample need --int8 or --int4")
+    if to is not None and (keep or sample is not None or no_check):
+        raise SettingsError("--keep, --sample and --no-check need --int8 or --int4")
+    if no_check and sample is not None:
+        raise SettingsError("--sample is for the comparison that --no-check skips: leave out one of them")
     from uwaga.library.hub import find_model
 
     source = find_model(model)
     if to is None:
-        _quantise(source, folder, tuple(keep or ()), sample, "int4" if int4 else "int8")
+        _quantise(source, folder, tuple(keep or ()), sample, "int4" if int4 else "int8", not no_check)
         return
     from uwaga.conversion.export import export
 
@@ -99,14 +105,21 @@ def convert(
 
 
 def _quantise(
-    source: Path, folder: Path, keep: tuple[str, ...], sample: Path | None, precision: Literal["int8", "int4"]
+    source: Path,
+    folder: Path,
+    keep: tuple[str, ...],
+    sample: Path | None,
+    precision: Literal["int8", "int4"],
+    check: bool,
 ) -> None:
     from uwaga.conversion.quantise import quantise
     from uwaga.files.lines import text_lines
 
     lines = None if sample is None else list(text_lines(sample))
-    agreement = quantise(source, folder, keep, lines, precision)
+    agreement = quantise(source, folder, keep, lines, precision, check)
     typer.echo(f"{folder}: written in {precision}")
+    if agreement is None:
+        return
     typer.echo(f"{agreement.sentences} {agreement.measured_on}, greedy: {_agreement_text(agreement)}")
 
 
@@ -115,5 +128,5 @@ def _agreement_text(agreement: Agreement) -> str:
     return (
         f"{agreement.same:.1%} equal {results}, {agreement.tokens:.1%} equal tokens; "
         f"token log-probabilities differ by {agreement.difference:.4f} on average, "
-        f"by {agreement.largest:.4f} in the worst sentence"
+        f"by {agreement.largest:.4f} in the worst sentence\n{agreement.verdict}"
     )

@@ -59,7 +59,7 @@ class _Page:
 
     @property
     def can_be_shorter(self) -> bool:
-        """Whether :meth:`brief_page` leaves anything out."""
+        """True if :meth:`brief_page` leaves anything out."""
         return bool(self.examples) or not self.panels.keys() <= set(COMMON_PANELS)
 
     def full_page(self) -> str:

@@ -38,7 +38,7 @@ def load_for_texts(
         if not is_interactive() or not _offer_download(error):
             raise
         choice = choose_for(names, options, via or None)
-    if len(choice.legs) > 1:
+    if len(choice.steps) > 1:
         typer.echo(f"note: {choice}, one after the other", err=True)
     return choice.load(options), choice.bundled
 

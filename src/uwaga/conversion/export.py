@@ -40,10 +40,7 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     # Imported after loading, which reports what to install if torch is missing.
     from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 
-    source, target = model.source, model.target
-    notes = write_hugging_face(
-        out, to, model.decoder, source, target, model.decoding, model.text, model.languages
-    )
+    notes = write_hugging_face(out, to, model)
     if model.alignment_head is not None:
         write_head(out, model.alignment_head)
     return notes

@@ -28,10 +28,13 @@ from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.score import in_batches, step_scorer
+from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
 """Number of random sources if there are no sentences, and their lengths in tokens."""
 BATCH_TOKENS = 2048
+GOOD_DIFFERENCE, FAIR_DIFFERENCE = 0.05, 0.25
+"""Mean differences of the log-probabilities of tokens, in nats: at most 5% and 25% of a probability."""
 CONTINUATION_TOKENS = 32
 """Maximum tokens generated after each prompt of a decoder-only model."""
 
@@ -53,6 +56,15 @@ class Agreement:
     largest: float
     continued: bool = False
     measured_on: str = "sentences"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the figures are good, by the log-probabilities, which do not pile up as tokens do."""
+        if self.difference <= GOOD_DIFFERENCE:
+            return "good: the quality is that of float32"
+        if self.difference <= FAIR_DIFFERENCE:
+            return "fair: compare the quality on your own texts, with uwaga evaluate"
+        return "poor: keep some matrices in a higher precision (--keep output), or use int8 instead of int4"
 
     def to_dict(self) -> dict[str, object]:
         """Return the agreement as JSON values."""
@@ -77,11 +89,14 @@ def measure_agreement(
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
     agreeing = sum(_common_prefix(left, right) for left, right in pairs)
-    targets = [
-        hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, exact.symbols.end)
-        for hypothesis in results[0]
+    scored = [
+        TokenPair(
+            source,
+            hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, exact.symbols.end),
+        )
+        for source, hypothesis in zip(sources, results[0], strict=True)
     ]
-    scores = [in_batches(step_scorer(model), sources, targets, BATCH_TOKENS) for model in (exact, rounded)]
+    scores = [in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, rounded)]
     differences = [
         np.asarray(left) - np.asarray(right) for left, right in zip(scores[0], scores[1], strict=True)
     ]
@@ -253,7 +268,8 @@ def quantise(
     keep: Sequence[str] = (),
     sample: Sequence[str] | None = None,
     precision: Precision = "int8",
-) -> Agreement:
+    check: bool = True,
+) -> Agreement | None:
     """Quantise the model of ``folder`` to the int8 or int4 folder ``out`` and compare the two.
 
     Args:
@@ -264,6 +280,10 @@ def quantise(
         sample: sentences for the comparison and, if a hundred or more, for the score statistics; None for
             the bundled sentences, which leave the model's statistics unchanged.
         precision: int8 or int4.
+        check: whether to compare the two.
+
+    Returns:
+        Their agreement; None without a comparison.
 
     Raises:
         ModelError: the model cannot be read, is of another family or already quantised, or ``out`` cannot be
@@ -272,14 +292,17 @@ def quantise(
     """
     checkpoint = read(folder)
     packed = pack_weights(checkpoint, precision, tuple(keep))
+    card = checkpoint.card.text or f"# {folder.name}\n"
+    card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"
+    if not check:
+        write_quantised(out, checkpoint, packed, card)
+        return None
     exact = to_engine(checkpoint, "float32", threads=1)
     rounded = to_engine(checkpoint, precision, threads=1, packed=packed)
     if sample is None:
         sources, description = default_sources(checkpoint, exact)
     else:
         sources, description = comparison_sources(sample, checkpoint.source, exact), "sentences"
-    card = checkpoint.card.text or f"# {folder.name}\n"
-    card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"
     score_stats = (
         checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
     )

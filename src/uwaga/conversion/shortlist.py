@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -23,6 +24,7 @@ from uwaga.search.length_batching import length_batches
 from uwaga.translator.loading import native_of
 from uwaga.translator.request import Request
 from uwaga.translator.score import forced_steps
+from uwaga.translator.text import TokenPair
 from uwaga.translator.translator import Translator
 
 CHUNK_PAIRS = 2048
@@ -86,12 +88,10 @@ def learn_shortlist(
     used = processed = 0
     remaining = iter(pairs)
     while chunk := list(islice(remaining, CHUNK_PAIRS)):
-        sources, targets = usable_pairs(translator, chunk)
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for indices in length_batches(lengths, 1, BATCH_TOKENS):
-            batch = [sources[index] for index in indices], [targets[index] for index in indices]
-            counts.add(model, *batch, start=translator.decoding.start)
-        used += len(sources)
+        usable = usable_pairs(translator, chunk)
+        for indices in length_batches([max(map(len, pair)) for pair in usable], 1, BATCH_TOKENS):
+            counts.add(model, [usable[index] for index in indices], translator.decoding.start)
+        used += len(usable)
         processed += len(chunk)
         on_pairs(processed)
     if not used:
@@ -116,13 +116,11 @@ class _Counts:
         self._weights: Weights = np.zeros(0)
         self._new: list[tuple[Ids, Weights]] = []
 
-    def add(
-        self, model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids], start: int | None
-    ) -> None:
+    def add(self, model: NativeModel, pairs: Sequence[TokenPair], start: int | None) -> None:
         """Count pairs of token ids; ``start`` is the start symbol, None for the model's."""
-        for target in targets:
-            np.add.at(self._frequencies, target, 1)
-        self._new += _attention(model, sources, targets, start)
+        for pair in pairs:
+            np.add.at(self._frequencies, np.array(pair.target), 1)
+        self._new += _attention(model, pairs, start)
         if sum(len(keys) for keys, _ in self._new) > MAX_PENDING_ENTRIES:
             self._merge()
 
@@ -150,15 +148,15 @@ class _Counts:
 
 
 def _attention(
-    model: NativeModel, sources: Sequence[Sequence[int]], targets: Sequence[Ids], start: int | None
+    model: NativeModel, sentences: Sequence[TokenPair], start: int | None
 ) -> Iterator[tuple[Ids, Weights]]:
     """Force-decode the targets; yield the keys of both tokens and the attention of each step."""
-    tokens = np.zeros((len(sources), max(map(len, sources))), dtype=np.int64)  # (pairs, source)
-    for row, source in enumerate(sources):
-        tokens[row, : len(source)] = source
-    lengths = np.array([len(source) for source in sources])  # (pairs,) source tokens, the end counted
+    lengths = np.array([len(pair.source) for pair in sentences])  # (pairs,) source tokens, the end counted
+    tokens = np.zeros((len(sentences), lengths.max()), dtype=np.int64)  # (pairs, source)
+    for row, pair in enumerate(sentences):
+        tokens[row, : lengths[row]] = pair.source
     ignored = np.arange(tokens.shape[1]) >= (lengths - 1)[:, None]  # (pairs, source): the end, and padding
-    for step in forced_steps(model, sources, targets, start, attention=True):
+    for step in forced_steps(model, sentences, start, attention=True):
         assert step.attention is not None
         weights, pairs = step.attention, step.indices  # (running, source), (running,)
         width = weights.shape[1]
@@ -168,21 +166,14 @@ def _attention(
         yield keys, weights[rows, columns].astype(np.float64)
 
 
-def usable_pairs(
-    translator: Translator, pairs: Sequence[tuple[str, str]]
-) -> tuple[list[tuple[int, ...]], list[Ids]]:
+def usable_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[TokenPair]:
     """Return the token ids of the pairs that are not empty and fit the model."""
-    sources, targets = list[tuple[int, ...]](), list[Ids]()
+    usable: list[TokenPair] = []
     for pair in pairs:
-        if not (pair[0].strip() and pair[1].strip()):
-            continue
-        try:
-            [source], [target] = translator.pair_ids([pair])
-        except TextTooLongError:
-            continue
-        sources.append(source)
-        targets.append(np.array(target, dtype=np.int64))
-    return sources, targets
+        if pair[0].strip() and pair[1].strip():
+            with suppress(TextTooLongError):
+                usable += translator.pair_ids([pair])
+    return usable
 
 
 def _copies(translator: Translator, model: NativeModel) -> Ids:
@@ -330,11 +321,11 @@ def evaluate_shortlist(
         DataError: no pair is usable.
     """
     limited = with_shortlist(translator, shortlist)
-    sources, targets = usable_pairs(translator, pairs)
-    if not sources:
+    usable = usable_pairs(translator, pairs)
+    if not usable:
         raise DataError("nothing to evaluate the shortlist on: all lines are empty or too long")
-    lists = [shortlist.allowed_tokens(source) for source in sources]
-    contained = [np.isin(target, tokens) for target, tokens in zip(targets, lists, strict=True)]
+    lists = [shortlist.allowed_tokens(pair.source) for pair in usable]
+    contained = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
     lines = [source for source, _ in pairs]
     for model in (translator, limited):  # warm up: the first call builds caches
         list(model.run(_requests(lines[:8], options)))

@@ -29,8 +29,7 @@ CHUNK_PAIRS = 20_000  # pairs
 
 def build_store(
     pairs: PairReader,
-    source: TrainingSubwords,
-    target: TrainingSubwords,
+    tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     folder: Path,
     settings: DataSettings,
     keep_text: bool,
@@ -45,8 +44,7 @@ def build_store(
     Args:
         pairs: from ``read_corpus``; not read if the store is reused. Its report is updated; the filters, the
             tag and the word alignments of its corpus are used.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
+        tokenisers: those of the source side and of the target side.
         folder: the folder of the store.
         settings: ``augment`` is used, and the limits that the corpus's filters do not set.
         keep_text: whether to store the texts, which subword sampling needs.
@@ -54,9 +52,9 @@ def build_store(
         log: called with a line that states the reason if an existing store is replaced.
     """
     check_shares(settings.augment.values())
-    tag = tag_ids(source, pairs.corpus.tag)
+    tag = tag_ids(tokenisers[0], pairs.corpus.tag)
     filters = _filters(pairs.corpus.filters, settings)
-    inputs = _inputs(pairs, (source, target), filters, settings, keep_text)
+    inputs = _inputs(pairs, tokenisers, filters, settings, keep_text)
     if (store := _existing_store(folder)) is not None:
         if not (change := _change(store.inputs, inputs)):
             pairs.report.update(store.report)
@@ -66,9 +64,9 @@ def build_store(
     forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
     try:
         with new_folder(folder, DataError) as new_store:
-            with _Writer(new_store, pairs, (source, target), filters, tag, forms, keep_text) as writer:
+            with _Writer(new_store, pairs, tokenisers, filters, tag, forms, keep_text) as writer:
                 writer.write_all(progress)
-            if change := _change(inputs, _inputs(pairs, (source, target), filters, settings, keep_text)):
+            if change := _change(inputs, _inputs(pairs, tokenisers, filters, settings, keep_text)):
                 raise DataError(f"{change} while it was read; start again when it is complete")
             writer.finish(inputs)
     finally:

@@ -106,7 +106,7 @@ class Positions:
 Intervention = Heads | Positions
 
 CoreEdit = tuple[int, int, int, int, Floats | None, Floats | None, float | None]
-"""Kind, layer, head, weights, table, mask and scale of an ``AttentionEdit`` in native/transformer/edits.h."""
+"""Kind, layer, head, weights, table, mask and scale of an ``AttentionEdit`` in native/network/edits.h."""
 
 
 def core_edits(

@@ -50,8 +50,7 @@ class NativeModel:
     Args:
         settings: the settings of the model.
         symbols: special token ids of the target side.
-        source: source vocabulary; in a decoder-only model the only vocabulary.
-        target: target vocabulary.
+        vocabulary: tokens of the source and of the target; equal in a decoder-only model.
         packed: the weights.
         threads: threads of one call, 0 for as many as the process may use.
         isa: name of the instruction set; None for ``UWAGA_ISA`` or the fastest.
@@ -67,16 +66,15 @@ class NativeModel:
         self,
         settings: EngineSettings,
         symbols: Symbols,
-        source: int,
-        target: int,
+        vocabulary: tuple[int, int],
         packed: PackedWeights,
         threads: int = 1,
         isa: str | None = None,
         shared_width: int = 384,
     ) -> None:
         isa_index = resolve_isa(isa)
-        self.settings, self.symbols, self.vocabulary = settings, symbols, target
-        self.source_vocabulary = source
+        self.settings, self.symbols = settings, symbols
+        self.source_vocabulary, self.vocabulary = vocabulary
         self.shortlist: Shortlist | None = None
         self._encoded_batches: dict[Sources, _core.Memory] | None = None
         self._core_shortlist: _core.Shortlist | None = None
@@ -88,8 +86,8 @@ class NativeModel:
         check_integer("threads", threads, 0, MAX_THREADS)
         self.threads = threads or min(usable_cores(), MAX_THREADS)
         shape = _shape(settings, packed.precision) | {
-            "source_vocabulary": 0 if isinstance(settings, DecoderOnlySettings) else source,
-            "target_vocabulary": target,
+            "source_vocabulary": 0 if isinstance(settings, DecoderOnlySettings) else vocabulary[0],
+            "target_vocabulary": vocabulary[1],
             "threads": self.threads,
             "shared_width": shared_width,
         }

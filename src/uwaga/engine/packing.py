@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,36 +125,46 @@ class PackedWeights:
     check: Callable[[], None] | None = None
 
 
+class StoredForms(NamedTuple):
+    """Functions that read stored tensors other than as a whole.
+
+    ``integers`` returns a tensor that is stored as integers, None for other tensors; used unchanged if all
+    tensors of an int8 matrix with 127 levels are stored as integers. ``rows`` returns rows of a stored
+    tensor, so that a large tensor need not be in memory.
+    """
+
+    integers: Callable[[str], IntegerWeight | None] = lambda name: None
+    rows: ReadRows = lambda name, first, last: None
+
+
+FLOATS = StoredForms()
+
+
 def pack(
     settings: EngineSettings,
-    source: int,
-    target: int,
+    vocabulary: tuple[int, int],
     read: ReadTensor,
     precision: Precision = "float32",
     keep: Sequence[str] = (),
     levels: int = MAX_LEVELS,
-    integers: Callable[[str], IntegerWeight | None] = lambda name: None,
-    rows: ReadRows = lambda name, first, last: None,
+    stored: StoredForms = FLOATS,
 ) -> PackedWeights:
     """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
 
     Args:
         settings: the settings of the model.
-        source: source vocabulary; in a decoder-only model the only vocabulary.
-        target: target vocabulary.
+        vocabulary: tokens of the source and of the target; equal in a decoder-only model.
         read: returns a stored tensor.
         precision: number format of the matrices; vectors stay float32.
         keep: patterns of names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, and int8 in
             an int4 model.
         levels: maximum integer of int8 matrices.
-        integers: returns a tensor that is stored as integers, None for other tensors; used unchanged if all
-            tensors of an int8 matrix with 127 levels are stored as integers.
-        rows: returns rows of a stored tensor, so that a large tensor need not be in memory.
+        stored: how tensors are read other than as a whole.
     """
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
     # Largest first, since a tensor being read adds to the memory of those already packed.
-    ordered = sorted(products(settings, source, target), key=_weight_count, reverse=True)
+    ordered = sorted(products(settings, *vocabulary), key=_weight_count, reverse=True)
     # A small model gains nothing from huge pages.
     arena = _core.WeightArena() if sum(map(_weight_count, ordered)) >= HUGE_PAGE else None
     largest = _weight_count(ordered[0])
@@ -166,19 +176,21 @@ def pack(
             _core.trim_heap()  # return the memory used to read larger tensors to the system
         number_format = KEPT_FORMATS.get(precision, "bfloat16") if product.name in kept_names else precision
         stores_integers = (number_format, levels, product.shape, spread) == ("int8", MAX_LEVELS, None, False)
-        stored_integers = [integers(weight_name(part)) for part in product.parts] if stores_integers else []
+        stored_integers = (
+            [stored.integers(weight_name(part)) for part in product.parts] if stores_integers else []
+        )
         integer_parts = [part_integers for part_integers in stored_integers if part_integers is not None]
         if len(integer_parts) == len(product.parts):
             matrices[product.name] = _pack_integers(product, integer_parts, arena)
         else:
-            blocks = _blocks(product, read, rows)
+            blocks = _blocks(product, read, stored.rows)
             matrices[product.name] = _matrix(product, blocks, number_format, levels, arena, spread)
         if product.bias:
             biases = _concatenated([read(bias_name(part)) for part in product.parts])
             packed_vectors[f"{product.name}.bias"] = np.array(
                 biases if product.shape is None else biases[product.rows]
             )
-    for name in vectors(settings, target):
+    for name in vectors(settings, vocabulary[1]):
         packed_vectors["output.bias" if name == "output_bias" else name] = np.array(
             read(name), dtype=np.float32
         )

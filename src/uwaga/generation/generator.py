@@ -20,6 +20,7 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
 from uwaga.translator.model import summary
 from uwaga.translator.stream import grow
+from uwaga.translator.text import TokenPair
 
 if TYPE_CHECKING:
     from uwaga.translator.call_options import GenerateOptions, GeneratorFields
@@ -176,7 +177,7 @@ class TextGenerator:
                 - ``beam``: width of the beam, 1 for greedy.
                 - ``nbest``: how many continuations of a prompt; the others are its ``alternatives``.
                 - ``length_penalty``: exponent of the length that scores are divided by.
-                - ``no_repeat_ngram``: no n-gram of this size twice in the new text, 0 for off.
+                - ``no_repeat_ngram``: no n-gram of this size twice in prompt and new text, 0 for off.
                 - ``sample``: draw ``nbest`` continuations at random instead of searching for the best.
                 - ``temperature``: of the distribution drawn from.
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
@@ -231,7 +232,7 @@ class TextGenerator:
         lists: list[list[Hypothesis]] = [[] for _ in started]
         for decoder in dict.fromkeys(start.decoder for start in started):  # that of texts, or of chats
             indices = [index for index, start in enumerate(started) if start.decoder is decoder]
-            sentences = [SearchInput(started[index].ids) for index in indices]
+            sentences = [SearchInput(started[index].ids, history=started[index].ids) for index in indices]
             results = search(decoder, sentences, options, drafter=self.drafter)
             for index, hypotheses in zip(indices, results, strict=True):
                 lists[index] = hypotheses
@@ -282,10 +283,10 @@ class TextGenerator:
         """
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
-        inputs = [[self.decoder.symbols.start]] * len(ids)
+        pairs = [TokenPair(row, [self.decoder.symbols.start]) for row in ids]
         attended = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
-            for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, ids, inputs), strict=True)
+            for text, row, matrices in zip(texts, ids, all_attentions(self.decoder, pairs), strict=True)
         ]
         return attended[0] if isinstance(text, str) else attended
 
@@ -310,7 +311,9 @@ class TextGenerator:
         options.check_streams()
         _check_prompted(options)
         start = self._begin(prompt, name)
-        return grow(start.decoder, SearchInput(start.ids), options, start.new_text, self.drafter)
+        return grow(
+            start.decoder, SearchInput(start.ids, history=start.ids), options, start.new_text, self.drafter
+        )
 
     def _begin(self, prompt: str | Chat, name: str) -> _Prompt:
         if not _is_chat(prompt):

@@ -15,7 +15,7 @@ from uwaga.inspection.interventions import HeadImportance, draw_importance, meas
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
 from uwaga.inspection.matrices import ATTENTION_KINDS, Alignment, Selection, align, matrices
 from uwaga.inspection.systems import align_systems, translate_systems
-from uwaga.inspection.trace import Trace, TracedTranslation, trace
+from uwaga.inspection.trace import Trace, TracedTranslation, TraceParts, trace
 
 __all__ = [
     "ATTENTION_KINDS",
@@ -28,6 +28,7 @@ __all__ = [
     "LengthTable",
     "Selection",
     "Trace",
+    "TraceParts",
     "TracedTranslation",
     "align",
     "align_systems",

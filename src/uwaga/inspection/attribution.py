@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -77,7 +78,7 @@ def attribute(
     translation = translator.attend(
         source, translator.translate(source, sample=False).text if target is None else target
     )
-    [ids], [outputs] = translator.pair_ids([(source, target if target is not None else translation.text)])
+    [(ids, outputs)] = translator.pair_ids([(source, target if target is not None else translation.text)])
     start = translator.decoding.start
     inputs = [model.symbols.start if start is None else start, *outputs[:-1]]
     vectors = model.source_embedding.weight[list(ids)].detach()  # (source, width)
@@ -96,7 +97,7 @@ def attribute(
 
 
 def _log_probs(
-    model: Transformer, vectors: Tensor, ids: tuple[int, ...], inputs: list[int], outputs: tuple[int, ...]
+    model: Transformer, vectors: Tensor, ids: Sequence[int], inputs: list[int], outputs: Sequence[int]
 ) -> Tensor:
     """Return (points, target) log-probabilities of a target, given source vectors (points, source, width)."""
     import torch
@@ -144,10 +145,10 @@ def contributions(
     check_choice("attribution", method, METHODS)
     attribution = attribute(translator, source, target, method)
     translation, (rows, columns) = attribution.translation, attribution.values.shape
-    labels = pad_with_end(translation.tokens, rows), pad_with_end(translation.source_tokens, columns)
+    labels = pad_with_end(translation.source_tokens, columns), pad_with_end(translation.tokens, rows)
     prefix = f"{title}: " if title else ""
     name = {"gradient_input": "gradient × input", "integrated": "integrated gradients"}[method]
     return [
         align(translation, words=words, title=f"{prefix}attention"),
-        label(attribution.values, *labels, words=words, title=f"{prefix}{name}, nats", kind="attribution"),
+        label(Alignment(*labels, attribution.values, f"{prefix}{name}, nats", "attribution"), words),
     ]

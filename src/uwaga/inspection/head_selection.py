@@ -37,6 +37,7 @@ from uwaga.settings import AlignmentHead, LinkModel, WordLexicon
 from uwaga.translator import Translator
 from uwaga.translator.align import BATCH_SENTENCES, token_alignments
 from uwaga.translator.attention import all_attentions
+from uwaga.translator.text import TokenPair
 
 Links = AbstractSet[tuple[int, int]]
 BATCH_PAIRS = 32
@@ -77,18 +78,18 @@ def head_errors(
     links: dict[AlignmentHead, int] = {}
     for first in range(0, len(pairs), BATCH_PAIRS):
         batch = pairs[first : first + BATCH_PAIRS]
-        sources, targets = model.pair_ids(batch, first + 1)
+        ids = model.pair_ids(batch, first + 1)
         start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
         inputs = [
-            [start, *ids][: target_limit(model.decoder, len(source))]
-            for source, ids in zip(sources, targets, strict=True)
+            TokenPair(source, [start, *target][: target_limit(model.decoder, len(source))])
+            for source, target in ids
         ]
-        cross_attentions = [attentions.cross for attentions in all_attentions(model.decoder, sources, inputs)]
+        cross_attentions = [attentions.cross for attentions in all_attentions(model.decoder, inputs)]
         for number, (pair, cross) in enumerate(zip(batch, cross_attentions, strict=True)):
             if cross is None:
                 raise SettingsError("the model has no cross-attention that could align words")
             sure, possible = gold[first + number]
-            for head, head_links in _all_links(model, pair, sources[number], targets[number], cross, words):
+            for head, head_links in _all_links(model, pair, ids[number], cross, words):
                 counts[head] = counts.get(head, 0) + len(head_links & sure) + len(head_links & possible)
                 links[head] = links.get(head, 0) + len(head_links) + len(sure)
         if advance is not None:
@@ -107,16 +108,15 @@ def aligner_links(pairs: Sequence[tuple[str, str]], words: WordKind = "words") -
 def _all_links(
     translator: Translator,
     pair: tuple[str, str],
-    source: Sequence[int],
-    target: Sequence[int],
+    ids: TokenPair,
     cross: Floats,
     words: WordKind,
 ) -> list[tuple[AlignmentHead, set[tuple[int, int]]]]:
     """Return the links of each head in a pair; ``cross`` (layers, heads, target, source) has an extra row."""
-    encoded = (pair[0], source, translator.source), (pair[1], target[:-1], translator.target)
+    encoded = (pair[0], ids.source, translator.source), (pair[1], ids.target[:-1], translator.target)
     piece_words = [
-        [index.overlapping(span) for span in piece_spans(text, ids, tokeniser)]
-        for (text, ids, tokeniser), index in zip(
+        [index.overlapping(span) for span in piece_spans(text, text_ids, tokeniser)]
+        for (text, text_ids, tokeniser), index in zip(
             encoded, [WordIndex(word_spans(text, words)) for text in pair], strict=True
         )
     ]
@@ -250,17 +250,15 @@ def _evidence(
 ) -> list[Evidence]:
     """Return for each pair the input of the first regression, (target words, source words, evidence)."""
     model = translator.between()
-    sources, targets = model.pair_ids(pairs, 1)
-    alignments = token_alignments(
-        model.decoder, head, sources, [row[:-1] for row in targets], model.decoding.start
-    )
+    ids = [TokenPair(source, target[:-1]) for source, target in model.pair_ids(pairs, 1)]
+    alignments = token_alignments(model.decoder, head, ids, model.decoding.start)
     evidence, lexicon = [], None if head.links is None else head.links.lexicon
-    for pair, source_ids, target_ids, (_, maps) in zip(pairs, sources, targets, alignments, strict=True):
+    for pair, (source_ids, target_ids), (_, maps) in zip(pairs, ids, alignments, strict=True):
         assert maps is not None
         spans_of_words = [word_spans(text, words) for text in pair]
         spans = (
             piece_spans(pair[0], source_ids, model.source),
-            piece_spans(pair[1], target_ids[:-1], model.target),
+            piece_spans(pair[1], target_ids, model.target),
         )
         piece_words = [
             WordIndex(text_words).overlapping_all(pieces)

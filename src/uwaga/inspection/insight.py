@@ -58,7 +58,7 @@ def look_inside(
         raise SettingsError("insight needs the native engine: load the model with engine='native'")
     if target is None:
         target = translator.translate(source, sample=False).text
-    [source_ids], [predicted] = translator.pair_ids([(source, target)])
+    [(source_ids, predicted)] = translator.pair_ids([(source, target)])
     start = translator.decoding.start
     fed = (decoder.symbols.start if start is None else start, *predicted[:-1])
     arrays = decoder.insight(source_ids, fed, names, max_bytes)

@@ -127,8 +127,7 @@ def by_length(
     references: Sequence[Sequence[str]],
     systems: Mapping[str, Sequence[str]],
     *,
-    buckets: int = 6,
-    edges: Sequence[int] | None = None,
+    buckets: int | Sequence[int] = 6,
     tokenize: str = "13a",
     lowercase: bool = False,
     samples: int = 0,
@@ -139,8 +138,8 @@ def by_length(
         sources: one sentence per line; its length is counted in tokens of BLEU's tokeniser.
         references: (lines,) one or more references per line.
         systems: translations of all lines by system name.
-        buckets: number of buckets of about equal size; fewer if many lines have the same length.
-        edges: maximum length of each bucket instead, increasing; longer lines form another bucket.
+        buckets: number of buckets of about equal size, fewer if many lines have the same length; or the
+            maximum length of each bucket, increasing: longer lines form another bucket.
         tokenize: BLEU's tokeniser; ``none`` for tokenised text.
         lowercase: whether to compute case-insensitive BLEU.
         samples: number of bootstrap samples for the intervals; 0 for no intervals.
@@ -157,7 +156,7 @@ def by_length(
     metric = build_metrics(["bleu"], tokenize=tokenize, lowercase=lowercase)["bleu"]
     lengths = [len(metric.tokenizer(line.strip()).split()) for line in sources]  # type: ignore[attr-defined]
     results = []
-    bounds = equal_edges(lengths, buckets) if edges is None else list(edges)
+    bounds = equal_edges(lengths, buckets) if isinstance(buckets, int) else list(buckets)
     for indices in split_lines(lengths, bounds):
         bucket_references = [references[line] for line in indices]
         cells = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
@@ -82,7 +82,7 @@ def align(translation: Translation, *, words: bool = False, title: str = "") -> 
         )
     rows, columns = translation.attention.shape
     source, target = pad_with_end(translation.source_tokens, columns), pad_with_end(translation.tokens, rows)
-    return label(translation.attention, target, source, words=words, title=title)
+    return label(Alignment(source, target, translation.attention, title), words)
 
 
 def pad_with_end(pieces: Sequence[str], length: int) -> tuple[str, ...]:
@@ -90,18 +90,9 @@ def pad_with_end(pieces: Sequence[str], length: int) -> tuple[str, ...]:
     return (*pieces, *[END] * (length - len(pieces)))
 
 
-def label(
-    weights: Floats,
-    target: Sequence[str],
-    source: Sequence[str],
-    *,
-    words: bool = False,
-    title: str = "",
-    kind: str = "cross",
-    layer: int | None = None,
-    head: int | None = None,
-) -> Alignment:
-    """Label weights (target, source) of pieces; with ``words``, merge pieces like :func:`align`."""
+def label(pieces: Alignment, words: bool = False) -> Alignment:
+    """Return an alignment of pieces with readable labels; with ``words``, merge pieces like :func:`align`."""
+    source, target, weights = pieces.source, pieces.target, pieces.weights
     if words:
         columns, rows = word_spans(source), word_spans(target)
         weights = weights @ _membership(columns)  # (pieces, source words)
@@ -111,7 +102,7 @@ def label(
         target = tuple(join_pieces(target[start:stop]) for start, stop in rows)
     else:
         source, target = tuple(map(_piece_label, source)), tuple(map(_piece_label, target))
-    return Alignment(source, target, weights.astype(np.float32), title, kind, layer, head)
+    return replace(pieces, source=source, target=target, weights=weights.astype(np.float32))
 
 
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
@@ -197,18 +188,8 @@ def matrices(
             for head in _heads(select.heads, kind, table):
                 weights = table[layer - 1].mean(axis=0) if head is None else table[layer - 1, head - 1]
                 name = f"{kind}, layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
-                selected.append(
-                    label(
-                        weights,
-                        rows,
-                        columns,
-                        words=words,
-                        title=f"{title}: {name}" if title else name,
-                        kind=kind,
-                        layer=layer,
-                        head=head,
-                    )
-                )
+                name = f"{title}: {name}" if title else name
+                selected.append(label(Alignment(columns, rows, weights, name, kind, layer, head), words))
     return selected
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from uwaga.errors import SettingsError
 from uwaga.generation import MaskFiller, TextGenerator
@@ -12,6 +12,9 @@ from uwaga.inspection.matrices import Alignment, Selection, align, matrices
 from uwaga.loading import load
 from uwaga.settings.load_options import Dtype
 from uwaga.translator import Request, Translator
+
+if TYPE_CHECKING:
+    from uwaga.translator.call_options import FillerFields
 
 Models = Mapping[str, str | Path | None]
 """Model folders or Hugging Face names by display name; None is the bundled model."""
@@ -61,9 +64,7 @@ def align_systems(
     *,
     words: bool = False,
     select: Selection | None = None,
-    device: str = "auto",
-    dtype: Dtype = "auto",
-    threads: int = 0,
+    **load_options: Unpack[FillerFields],
 ) -> list[Alignment]:
     """Return the attention of each model on a text; titles start with the models' names.
 
@@ -76,13 +77,12 @@ def align_systems(
         words: whether to merge the pieces of each word.
         select: matrices to return; None for that of :func:`uwaga.inspection.align`, and for models that do
             not translate, the mean over the heads of the last layer.
-        device: as in :meth:`uwaga.translator.Translator.load`.
-        dtype: as in :meth:`uwaga.translator.Translator.load`.
-        threads: as in :meth:`uwaga.translator.Translator.load`.
+        **load_options: ``device``, ``dtype`` and ``threads``, as in
+            :meth:`uwaga.translator.Translator.load`.
     """
     alignments = []
     for name, path in models.items():
-        model = load(path, device=device, dtype=dtype, threads=threads)
+        model = load(path, **load_options)
         try:
             alignments += _model_alignments(model, source, target, words, select, name)
         except SettingsError as error:

@@ -93,6 +93,26 @@ class Trace:
         return attention_view(best.attentions, self.source_pieces, best.pieces)
 
 
+@dataclass(frozen=True)
+class TraceParts:
+    """Parts of a trace besides the translations.
+
+    Attributes:
+        attention: whether to return all attention matrices.
+        names: names of internal arrays of the best translation, or prefixes such as ``cross.2``; empty for
+            all, None for no arrays.
+        tree: whether to return the candidates of all steps of the search.
+        candidates: number of candidates of each step to return, 0 to 64.
+        max_bytes: maximum total size of all matrices and arrays in bytes.
+    """
+
+    attention: bool = False
+    names: Sequence[str] | None = None
+    tree: bool = False
+    candidates: int = 0
+    max_bytes: int = MAX_BYTES
+
+
 def trace(
     translator: Translator,
     text: str,
@@ -100,11 +120,7 @@ def trace(
     *,
     edits: Sequence[Intervention] = (),
     options: SearchOptions | None = None,
-    attention: bool = False,
-    names: Sequence[str] | None = None,
-    tree: bool = False,
-    candidates: int = 0,
-    max_bytes: int = MAX_BYTES,
+    parts: TraceParts | None = None,
 ) -> Trace:
     """Translate a text as one sentence and return a trace.
 
@@ -114,20 +130,14 @@ def trace(
         target: translation that the decoder is forced to produce; None for the model's translation.
         edits: edits of attention heads and positions, applied in order.
         options: search options; None for the model's defaults. The beam is 1 with a ``target``.
-        attention: whether to return all attention matrices.
-        names: names of internal arrays of the best translation, or prefixes such as ``cross.2``; empty for
-            all, None for no arrays.
-        tree: whether to return the candidates of all steps of the search.
-        candidates: number of candidates of each step to return, 0 to 64.
-        max_bytes: maximum total size of all matrices and arrays in bytes.
+        parts: what to return besides the translations.
     """
     native_transformer(translator)
-    check_integer("candidates", candidates, 0, MAX_CANDIDATES)
+    parts = parts or TraceParts()
+    check_integer("candidates", parts.candidates, 0, MAX_CANDIDATES)
     edited = intervene(translator, *edits) if edits else translator
     try:
-        return _Tracer(edited, text, target, options or edited.decoding).trace(
-            attention, names, tree, candidates, max_bytes
-        )
+        return _Tracer(edited, text, target, options or edited.decoding).trace(parts)
     except ModelError as error:
         if not edits:
             raise
@@ -172,32 +182,26 @@ class _Tracer:
             self._options = options.changed({"beam": 1, "nbest": 1, "sample": False})
         self._start = start_token(self._options, self._model.symbols)
 
-    def trace(
-        self,
-        attention: bool,
-        names: Sequence[str] | None,
-        tree: bool,
-        candidates: int,
-        max_bytes: int,
-    ) -> Trace:
+    def trace(self, parts: TraceParts) -> Trace:
         """Search, then compute the requested parts; see :func:`trace`."""
         hypotheses, search_tree = self._search()
         best = hypotheses[0]
-        remaining_bytes = max_bytes - (search_tree.nbytes if tree else 0)
+        remaining_bytes = parts.max_bytes - (search_tree.nbytes if parts.tree else 0)
         attentions: Sequence[Attentions | None] = [None] * len(hypotheses)
-        if attention:
+        if parts.attention:
             remaining_bytes -= sum(map(self._attention_bytes, hypotheses))
             if remaining_bytes < 0:
                 raise SettingsError(
                     f"the attention of {len(self._source)} source and {len(best.token_scores)} target tokens "
-                    f"exceeds {max_bytes} bytes: leave out attention, or request arrays of single layers"
+                    f"exceeds {parts.max_bytes} bytes: leave out attention, or request arrays of single "
+                    "layers"
                 )
             inputs = list(map(self._decoder_inputs, hypotheses))
             attentions = self._model.attentions([self._source] * len(inputs), inputs)
         arrays = {}
-        if names is not None:
+        if parts.names is not None:
             arrays = self._model.insight(
-                self._source, self._decoder_inputs(best), names, max(remaining_bytes, 1)
+                self._source, self._decoder_inputs(best), parts.names, max(remaining_bytes, 1)
             )
         translations = [
             self._translation(hypothesis, recorded)
@@ -208,8 +212,8 @@ class _Tracer:
             tuple(self._source),
             tuple(self._translator.source.pieces(self._source)),
             tuple(translations),
-            search_tree if tree else None,
-            self._steps(best, candidates) if candidates else (),
+            search_tree if parts.tree else None,
+            self._steps(best, parts.candidates) if parts.candidates else (),
         )
 
     def _search(self) -> tuple[list[Hypothesis], Floats]:

@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from uwaga.errors import CatalogueError, quoted
 from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, check_url, is_url, public_url
@@ -87,6 +88,19 @@ def listing(
     return Listing(tuple(entries), result.problems)
 
 
+class DownloadEvents(TypedDict, total=False):
+    """Functions that a download calls.
+
+    ``confirm`` is called before any file of the model is fetched, to show its licence; without it, the
+    licence is accepted. ``progress`` is called with the bytes received and their total, and ``waiting`` with
+    a message if another process is downloading the same model.
+    """
+
+    confirm: Confirm | None
+    progress: Progress | None
+    waiting: Callable[[str], None] | None
+
+
 def download(
     model: str,
     *,
@@ -94,11 +108,9 @@ def download(
     from_source: str | None = None,
     mirror: str | Path | None = None,
     update: bool = False,
-    confirm: Confirm | None = None,
-    progress: Progress | None = None,
-    waiting: Callable[[str], None] | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
+    **events: Unpack[DownloadEvents],
 ) -> Path:
     """Install a model and return its path. If the model is already installed, nothing is fetched.
 
@@ -109,12 +121,9 @@ def download(
             ``firefox``.
         mirror: URL or folder to read instead of the source's own address.
         update: fetch the catalogue even for an installed model, and replace the model if its version differs.
-        confirm: called before any file of the model is fetched, to show its licence; without it, the licence
-            is accepted.
-        progress: called with the bytes received and their total.
-        waiting: called with a message if another process is downloading the same model.
         limits: timeouts and retries.
         environment: environment variables that locate the models and name mirrors.
+        **events: ``confirm``, ``progress`` and ``waiting``, see :class:`DownloadEvents`.
 
     Raises:
         CatalogueError: there is no such model, ``confirm`` returns False, or a file cannot be fetched or does
@@ -132,12 +141,13 @@ def download(
     entry = _find_entry(model, architecture, source, mirror, limits, environment)
     if entry.path is not None:
         return entry.path
+    confirm = events.get("confirm")
     if confirm is not None and not confirm(entry):
         raise CatalogueError(f"{entry.name}: not downloaded, because its licence was not accepted")
     if source.fetch is not None:
         return Path(source.fetch(entry))
     try:
-        folder = install(entry, environment, limits, progress, waiting)
+        folder = install(entry, environment, limits, events.get("progress"), events.get("waiting"))
     except (UnreachableError, BrokenTransferError) as error:
         raise type(error)(f"{error}{_manual_copy_advice(entry, environment)}") from None
     return folder / entry.model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from uwaga.markup.units import Fragment
@@ -9,7 +10,17 @@ from uwaga.markup.units import Fragment
 if TYPE_CHECKING:
     from uwaga.markup.xml_text import XmlOutline
 
-Format = Literal["text", "html", "xml", "markdown"]
+Format = Literal["text", "html", "xml", "markdown", "message"]
+TAG = re.compile(
+    r"</?(?:[A-Za-z][\w:.-]*+|\d++)"
+    r"(?:\s++[A-Za-z_:@][\w:.-]*+(?:=(?:\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>=]++))?+)*+\s*+/?>"
+)
+"""A complete tag of HTML, or of a placeholder."""
+
+
+def text_format(text: str) -> Format:
+    """Return the format of a text that may have tags although no format is named."""
+    return "message" if TAG.search(text) else "text"
 
 
 def read_fragment(
@@ -22,7 +33,8 @@ def read_fragment(
 
     Args:
         text: the string.
-        format: its format; ``text`` has no markup.
+        format: its format; ``text`` has no markup, ``message`` is text of a program with tags of HTML, in
+            which white space is significant.
         ignored: for html and xml, names of elements that are never translated, in lower case.
         outline: for xml, which elements separate texts; None if the string is a single text.
     """
@@ -30,6 +42,10 @@ def read_fragment(
         from uwaga.markup.html import read_html
 
         return read_html(text, ignored)
+    if format == "message":
+        from uwaga.markup.html import html_pieces
+
+        return Fragment(tuple(html_pieces(text, ignored, message=True)))
     if format == "xml":
         from uwaga.markup.xml_text import read_xml
 

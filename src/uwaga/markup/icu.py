@@ -7,13 +7,15 @@ quotes up to the next apostrophe; two apostrophes stand for one.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MESSAGE_HEAD = re.compile(r"\{\s*\w+\s*,\s*(plural|select|selectordinal)\s*,\s*(?:offset:\s*\d+\s*)?")
 BRANCH_START = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
 MESSAGE_END = re.compile(r"\s*\}")
 SYNTAX_CHARACTER = re.compile("[{}']")
+MAX_BROKEN_MESSAGES = 16
+"""Maximum unclosed messages in a text; after them, no more messages are searched for."""
 MAX_BRANCH_CHARACTERS = 100_000
 """Maximum characters of a branch."""
 MAX_BRACE_DEPTH = 32
@@ -41,6 +43,18 @@ def message_end(text: str, start: int) -> int | None:
     """Return the end of the message that begins at a brace; None if there is none."""
     parsed = _parse_at(text, start)
     return None if parsed is None else parsed[1]
+
+
+def find_messages(text: str) -> Iterator[tuple[int, int, IcuMessage]]:
+    """Yield the start and the end of each message in a text, and the message."""
+    position = broken = 0
+    while (head := MESSAGE_HEAD.search(text, position)) and broken < MAX_BROKEN_MESSAGES:
+        parsed = _parse_at(text, head.start())
+        if parsed is None:
+            position, broken = head.start() + 1, broken + 1
+        else:
+            yield head.start(), parsed[1], parsed[0]
+            position = parsed[1]
 
 
 def parse_message(text: str) -> IcuMessage | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
@@ -69,6 +69,19 @@ def join_parts(parts: Iterable[str | Tag]) -> Inline:
     if stretch:
         inline.append("".join(stretch))
     return tuple(inline)
+
+
+def lines(inline: Inline) -> Iterator[Inline]:
+    """Yield the lines of a text, each with the line break that ends it."""
+    line: list[str | Tag] = []
+    for part in inline:
+        for stretch in part.splitlines(keepends=True) if isinstance(part, str) else (part,):
+            line.append(stretch)
+            if isinstance(stretch, str) and stretch.splitlines()[0] != stretch:
+                yield tuple(line)
+                line = []
+    if line:
+        yield tuple(line)
 
 
 def paired_tags(inline: Sequence[str | Tag]) -> dict[int, int]:

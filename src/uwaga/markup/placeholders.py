@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from uwaga.errors import SettingsError, quoted
-from uwaga.markup.icu import message_end
-from uwaga.markup.inline import Inline, Tag
+from uwaga.markup.icu import MAX_BROKEN_MESSAGES, message_end
+from uwaga.markup.inline import Inline, Tag, is_kept
 
 URL = r"(?:https?|ftp|file)://[^\s<>\"'{}|\\^`]*[\w/#=&~]|www\.[\w-]+\.[^\s<>\"'{}|\\^`]*[\w/#=&~]"
 EMAIL = r"(?<![\w.+-])(?:mailto:)?[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-BRACES = r"\{\{[^{}]{0,200}\}\}|[$%#]\{[^{}]{1,200}\}|\{[\w.\-\[\]]*(?:![rsa])?(?::[^{}]{0,100})?\}"
-ICU_VALUE = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,200})?\}"
-PERCENT = (
-    r"%%|%[A-Z_][A-Z0-9_]*+%|(?<!\d)%(?>(?:\(\w++\))?)(?>(?:\d++\$)?)[-+#0]*+"
-    r"(?>(?:\d++|\*)?)(?>(?:\.\d++)?)(?:hh|h|ll|l|L|z|j|t)?"
-    r"(?:[di]|[A-Za-z@](?![A-Za-z]))"
+BRACES = (
+    r"\{\{[^{}]{0,200}\}\}|[$%#]\{[^{}]{1,200}\}|\{'[^'{}]{1,20}'\}|"
+    r"\{[\w.\-\[\]]*(?:![rsa])?(?::(?>(?:[^{}]|\{[^{}]{0,50}\}){0,100}))?\}"
 )
-"""Conversions of ``printf`` and of ``strftime``."""
-DOLLAR = r"\$[A-Za-z_]\w*"
+ICU_VALUE = (
+    r"\{\s*\w+\s*,\s*(?!(?:plural|select|selectordinal)\b)\w+\s*(?:,[^{}]{0,200})?\}|"
+    r"\{\s*\w+\s*,\s*choice\s*,(?>(?:[^{}]|\{[^{}]{0,50}\}){0,200})\}"
+)
+"""Values of ICU and of Java's ``MessageFormat``."""
+TEMPLATE = r"<%[^\n]{0,200}?%>"
+CONVERSION = (
+    r"%(?>(?:\([^()\n]{1,100}\)|<(?!PRI)\w{1,100}>)?)(?>(?:\d++\$)?)"
+    r"(?>(?:[-+#0^]|'[*_.=~#]?|I(?=[diu]))*)(?>(?:\d++|\*(?:\d++\$)?)?)(?>(?:\.(?:\d++|\*(?:\d++\$)?)?)?)"
+    r"(?:<PRI\w{1,10}>|<\w{1,100}>[-+#0\d.]{0,10}[A-Za-z]|(?:hh|h|ll|l|L|q|j|z|t)?[A-Za-z@])"
+)
+"""A conversion of ``printf`` in C, Python, Ruby, PHP, Java and Objective-C, or of ``strftime``."""
+ATTACHED = r"(?>(?:[A-Za-z]{1,3}(?![A-Za-z]))?)"
+"""The unit or ending that follows a conversion, as in ``%.1fs`` and ``%sKB``."""
+PERCENT = (
+    r"%%|%#@\w+@|%[A-Za-z_]\w*+%(?![A-Za-z%])|%\d{1,2}%(?![\w%])|(?<=%\d)%L?\d{1,2}(?!\d)|"
+    rf"(?<!\d)(?:%L\d{{1,2}}(?!\d)|(?!%[A-Za-z]){CONVERSION}{ATTACHED}|%[sd](?=[A-Z][a-z]{{2}})|"
+    r"%[A-Za-z]++(?>(?:_[A-Za-z\d]++)*)|%L?\d{1,2}(?!\d))"
+)
+"""Conversions, and the numbered and named arguments of Qt, boost, Symfony and Drupal."""
+DOLLAR = r"\$[A-Za-z_]\w*+\$(?![A-Za-z\d])|\$[A-Za-z_]\w*"
 UNITS = (
     "km/h|m/s|mph|rpm|km|cm|dm|mm|µm|nm|m²|m³|km²|m|kg|mg|µg|g|ml|cl|dl|l|L|[kKMGTP]i?B|[kMG]?bit/s|[kMG]?Hz|"
     "[kMG]?Wh?|mAh|[km]?V|Ω|°[CF]?|px|pt|dpi|[hk]?Pa|bar|ms|%"
@@ -64,39 +80,65 @@ ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
 PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
 """Occurs in every placeholder; most texts have no match, and are scanned only once."""
-COMMON_PATTERNS = "|".join(
-    (URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
-)
+ADDRESSES = (URL, EMAIL, PATH)
+VALUES = (ICU_VALUE, BRACES, TEMPLATE, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
+PRINTF = CONVERSION + ATTACHED
+NEXT_ARGUMENT = rf"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m){CONVERSION}"
+"""A conversion that takes the next argument: neither its number nor its name is written."""
+ARGUMENT = re.compile(rf"{NEXT_ARGUMENT}[A-Za-z]{{0,2}}(?![A-Za-z])")
+"""Such a conversion in a text of any syntax, but not the name of an argument, such as ``%site``."""
+CONVERSIONS = re.compile(rf"%%|(?P<next>{NEXT_ARGUMENT})|{CONVERSION}")
+NUMBERED = re.compile(r"(?<!%)((?:%%)*)%(\d++)\$")
+COLON_NAME = r"(?<![\w:/]):[A-Za-z_]\w*+:?"
+SYNTAXES: Mapping[str, str] = {
+    "printf": PRINTF,
+    "gcc": rf"%[<>'{{}}]|%[q+#l]*+[A-Za-z]{ATTACHED}",
+    "qt": r"%L?(?:\d{1,2}|n)",
+    "kde": r"%\d{1,2}",
+    "boost": rf"%\d{{1,2}}%|%\|[^|\n]{{1,30}}\||{PRINTF}",
+    "pascal": r"%(?:\d++:)?-?(?>(?:\d++|\*)?)(?:\.(?:\d++|\*))?[A-Za-z]",
+    "go": rf"%[-+# 0]*+[\d.]*+\[\d{{1,3}}\][A-Za-z]|{PRINTF}",
+    "lisp": r"~(?>(?:[+-]?\d++|'.|[,:@#vV])*)[A-Za-z%&~]",
+    "objc": rf"%(?:\d++\$)?#@\w+@|{PRINTF}",
+    "laravel": COLON_NAME,
+    "vue": r"@(?:\.\w+)?:(?:\w++(?>(?:[.-]\w++)*)|\([^()]{1,100}\)|\{'[^']{1,100}'\})",
+    "i18next": r"\$t\([^()\n]{1,200}\)",
+    "chrome": r"\$[A-Za-z\d_@]++\$|\$\d|\$\$(?:\d++(?>(?:[.,]\d++)*))?",
+    "drupal": r"(?<![\w!@%:])(?:[!@:][a-z]|%[a-z]\w)\w*+(?>(?:-\w++)*)",
+    "icu number": "#",
+}
+"""The placeholders of each syntax that are not common, or that are read differently in it."""
 NUMBER_LIKE = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
 """A placeholder that begins like a number or stands for a number."""
 
-MAX_BROKEN_MESSAGES = 16
-"""Maximum unclosed ICU messages in a text; after them, no more messages are searched for."""
-
 
 @dataclass(frozen=True)
 class Placeholders:
-    """The placeholders to keep: the common ones and matches of the user's regular expressions."""
+    """The placeholders to keep.
+
+    Attributes:
+        extra_patterns: the user's regular expressions.
+        syntaxes: names in :data:`SYNTAXES`, which are read before the common placeholders.
+    """
 
     extra_patterns: tuple[str, ...] = ()
+    syntaxes: tuple[str, ...] = ()
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The regular expression of all placeholders; its group ``icu`` is the start of an ICU message."""
-        return re.compile(
-            "|".join(
-                [*(f"(?:{pattern})" for pattern in self.extra_patterns), f"(?P<icu>{ICU})", COMMON_PATTERNS]
-            )
-        )
+        extra = [f"(?:{pattern})" for pattern in self.extra_patterns]
+        syntaxes = [SYNTAXES[name] for name in self.syntaxes]
+        return re.compile("|".join([*extra, f"(?P<icu>{ICU})", *ADDRESSES, *syntaxes, *VALUES]))
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.
 
         An ICU message with branches is one placeholder, from brace to brace.
         """
-        if not self.extra_patterns and PLACEHOLDER_HINT.search(text) is None:
+        if not self.extra_patterns and not self.syntaxes and PLACEHOLDER_HINT.search(text) is None:
             return (text,) if text else ()
         parts: list[str | Tag] = []
         position = 0
@@ -169,3 +211,37 @@ def is_quantity(text: str) -> bool:
 def is_number_like(text: str) -> bool:
     """Return whether a placeholder looks like a number."""
     return NUMBER_LIKE.match(text) is not None
+
+
+def number_arguments(text: str) -> str | None:
+    """Return a text whose arguments are numbered, ``%1$s``, so that they may change places.
+
+    Return None if it has fewer than two arguments that are not numbered, or one that has a width or a
+    precision among the arguments.
+    """
+    arguments = [match for match in CONVERSIONS.finditer(text) if match["next"]]
+    if len(arguments) < 2 or any("*" in match[0] for match in arguments) or NUMBERED.search(text):
+        return None
+    position, parts = 0, list[str]()
+    for number, match in enumerate(arguments, start=1):
+        parts += [text[position : match.start()], f"%{number}$"]
+        position = match.start() + 1
+    return "".join([*parts, text[position:]])
+
+
+def without_numbers(text: str) -> str:
+    """Return a text without the numbers of its arguments, if these are in order."""
+    numbers = [int(match[2]) for match in NUMBERED.finditer(text)]
+    return NUMBERED.sub(r"\1%", text) if numbers == sorted(numbers) else text
+
+
+def keep_order(source: Inline, translation: Inline) -> Inline:
+    """Return a translation whose arguments without a number or name are in the order of the source."""
+    arguments = [part for part in source if is_kept(part) and ARGUMENT.match(part.raw)]
+    places = [index for index, part in enumerate(translation) if is_kept(part) and ARGUMENT.match(part.raw)]
+    if len(places) != len(arguments):
+        return translation
+    parts = list(translation)
+    for place, argument in zip(places, arguments, strict=True):
+        parts[place] = argument
+    return tuple(parts)

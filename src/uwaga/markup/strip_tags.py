@@ -10,6 +10,8 @@ from uwaga.markup.inline import Tag, paired_tags
 
 SEPARATING_TAG = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
 """A void tag that separates words."""
+SENTENCE_END = re.compile(r"[^\W\d_]{2}[.!?…][\"'”’)]?\Z")
+"""The end of a sentence; a capital letter after the next tag begins another one."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Mark:
     """A tag and its position in the text without tags: before the character ``position``.
 
     ``left`` and ``right`` are the white space between the tag and its neighbours: a word, another tag or the
-    end of the text. ``divides`` is true if only the tag separates two words, and a space replaces it.
+    end of the text. ``divides`` is true if only the tag separates two words or sentences, and a space
+    replaces it.
     """
 
     tag: Tag
@@ -38,7 +41,8 @@ class StrippedText:
 def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     """Strip all tags from a text, including untranslated pieces.
 
-    A line break or image that alone separates two words is replaced by a space.
+    A line break or image that alone separates two words, or any tag that alone separates two sentences, is
+    replaced by a space.
 
     Args:
         inline: the text with its tags; stretches of text may be adjacent.
@@ -47,15 +51,18 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     texts: list[str] = [stretches[0]]
     marks: list[Mark] = []
     length = len(stretches[0])
+    words_before = stretches[0]
     spaced = not stretches[0] or stretches[0][-1].isspace()  # whether the text so far ends in white space
     for tag, before, after in zip(tags, stretches, stretches[1:], strict=False):
-        divides = not spaced and not after[:1].isspace() and separates(tag)
+        sentences = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
+        divides = not spaced and not after[:1].isspace() and (separates(tag) or sentences)
         marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides))
         if divides:
             texts.append(" ")
         texts.append(after)
         length += len(after) + divides
         spaced = after[-1].isspace() if after else spaced or divides
+        words_before = after or words_before
     return StrippedText("".join(texts), tuple(marks))
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, is_kept, join_parts
@@ -23,6 +24,12 @@ CANDIDATE = re.compile(
     rf"(?<!\w)[+-]?(?P<number>\d++(?>(?:[.,]\d++)*))(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
 )
 """A word that may be a symbol: a number, with a unit if present, or letters."""
+WORD_STARTS = "\u2581\u0120"
+"""Signs with which pieces begin words."""
+AROUND_SYMBOLS = WORD_STARTS + ".,:;!?\"'()"
+"""Signs that may be in a piece with a symbol."""
+MAX_SYMBOL_PIECES = 8
+"""Maximum pieces of a symbol."""
 MAX_ATTEMPTS = 4
 """Choices of symbols: by the kind of the piece, of the other kind, and further ones of both kinds."""
 
@@ -72,6 +79,14 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
+def is_sign(text: str) -> bool:
+    """Return True for an untranslated piece without letters or digits, such as an emoji.
+
+    It needs no symbol: it stands where the words around it suggest.
+    """
+    return not any(character.isalnum() or character in "{}%$" for character in text)
+
+
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     """Choose a symbol for each untranslated piece, all distinct and not in the text; None if none is left.
 
@@ -94,6 +109,9 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     other_words = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
     for part in inline:
         if is_kept(part):
+            if is_sign(part.text):
+                choices.append(None)
+                continue
             is_unique = tag_texts[part.text] == 1 and part.text not in other_words
             if attempt == 0 and is_unique and is_quantity(part.text):
                 choices.append(part.text)
@@ -187,6 +205,37 @@ def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
         elif separates(part):
             touches = False
     return touched
+
+
+def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
+    """Return the pieces of a text with what symbols stand for in place of those that spell them.
+
+    Their number stays, so that they label attention: a tag is divided among the pieces of its symbol.
+    """
+    written, position = list(pieces), 0
+    tags = {symbol.text: symbol.tag.raw for symbol in symbols}
+    while position < len(pieces):
+        end = position + _symbol_pieces(pieces[position : position + MAX_SYMBOL_PIECES], tags)
+        if end > position:
+            word = "".join(pieces[position:end])
+            mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(AROUND_SYMBOLS)
+            raw = word[len(mark) :].replace(core, tags[core])
+            count = end - position
+            bounds = [len(raw) * number // count for number in range(count + 1)]
+            written[position:end] = [raw[first:last] for first, last in pairwise(bounds)]
+            written[position] = mark + written[position]
+        position = max(end, position + 1)
+    return tuple(written)
+
+
+def _symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
+    """Return how many pieces at the beginning spell a symbol, the longest there; 0 if they do not."""
+    word, longest = "", 0
+    for count, piece in enumerate(pieces, start=1):
+        word += piece
+        if word.strip(AROUND_SYMBOLS) in tags:
+            longest = count
+    return longest
 
 
 def realign(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from uwaga.models.layers.average import AverageAttention, AverageState, running_mean
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
-from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, extend
+from uwaga.models.layers.multihead import AttendedSource, HeadOptions, KeysValues, MultiHeadAttention, extend
 from uwaga.models.layers.rotary import Rotation
 from uwaga.models.layers.ssru import Ssru, SsruState
 from uwaga.results.attention import Attentions, Floats
@@ -129,15 +129,17 @@ class CausalBlock(ResidualBlock):
             settings.width,
             settings.heads,
             settings.attention_dropout,
-            head_width=settings.head_width,
-            bias=settings.attention_bias,
-            scaled=settings.attention_scale,
-            groups=settings.key_value_heads,
-            output_bias=settings.output_projection_bias,
-            score_scale=settings.score_scale,
-            score_cap=settings.score_cap,
-            query_key_norm=settings.query_key_norm,
-            epsilon=settings.norm_epsilon,
+            settings.attention_bias,
+            HeadOptions(
+                width=settings.head_width,
+                groups=settings.key_value_heads,
+                output_bias=settings.output_projection_bias,
+                scaled=settings.attention_scale,
+                scale=settings.score_scale,
+                cap=settings.score_cap,
+                norm=settings.query_key_norm,
+                epsilon=settings.norm_epsilon,
+            ),
         )
         self.attention_norm = norm(settings)
         self.feed_forward = _feed_forward(settings, settings.feed_forward)
@@ -199,8 +201,7 @@ class DecoderBlock(ResidualBlock):
         x: Tensor,
         past: LayerState | None,
         causal: Tensor | None,
-        memory: KeysValues,
-        memory_mask: Tensor | None,
+        source: AttendedSource,
         need_weights: bool = False,
         bias: Tensor | None = None,
         recording: Recording | None = None,
@@ -212,8 +213,7 @@ class DecoderBlock(ResidualBlock):
             past: state of the earlier positions; keys and values of self-attention are
                 (sentences * beams, heads, past, head width).
             causal: (target, past + target) bool, or None for one new position that attends to all before it.
-            memory: (sentences, heads, source, head width).
-            memory_mask: (sentences, 1, 1, source) bool.
+            source: keys and values (sentences, heads, source, head width), mask (sentences, 1, 1, source).
             need_weights: return the cross-attention weights.
             bias: bias of the self-attention scores, (heads, target, past + target), or None.
             recording: recording to which the weights of both attentions are appended, per head.
@@ -227,11 +227,11 @@ class DecoderBlock(ResidualBlock):
 
         inner = self.before(x, self.cross_attention_norm)
         rows, target, width = x.shape
-        sentences = memory.keys.shape[0]
+        sentences = source.memory.keys.shape[0]
         # The beams of a sentence become its queries, so its memory is not copied.
         queries = inner.reshape(sentences, rows // sentences * target, width)
         return_weights = need_weights or recording is not None
-        context, weights = self.cross_attention(queries, memory, memory_mask, return_weights)
+        context, weights = self.cross_attention(queries, *source, return_weights)
         if recording is not None:
             recording.cross.append(weights)
         x = self.after(x, context.reshape(rows, target, width), self.cross_attention_norm)
@@ -277,9 +277,8 @@ def _attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
         settings.width,
         heads,
         settings.attention_dropout,
-        head_width=settings.head_width,
-        bias=settings.attention_bias,
-        scaled=settings.attention_scale,
+        settings.attention_bias,
+        HeadOptions(settings.head_width, scaled=settings.attention_scale),
     )
 
 

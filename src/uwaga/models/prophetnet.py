@@ -17,7 +17,7 @@ from uwaga.models.layers.attention import mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
-from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention
+from uwaga.models.layers.multihead import AttendedSource, KeysValues, MultiHeadAttention
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.streams import StreamAttention
 from uwaga.models.transformer import TransformerMemory, TransformerState
@@ -50,8 +50,7 @@ class StreamBlock(ResidualBlock):
         self,
         x: Tensor,
         past: KeysValues | None,
-        memory: KeysValues,
-        memory_mask: Tensor | None,
+        source: AttendedSource,
         need_weights: bool = False,
         recording: Recording | None = None,
     ) -> tuple[Tensor, KeysValues, Tensor | None]:
@@ -60,8 +59,7 @@ class StreamBlock(ResidualBlock):
         Args:
             x: (sentences * beams, streams, target, width).
             past: cached keys and values of stream 0, (sentences * beams, heads, past, head width).
-            memory: (sentences, heads, source, head width).
-            memory_mask: (sentences, 1, 1, source) bool.
+            source: keys and values (sentences, heads, source, head width), mask (sentences, 1, 1, source).
             need_weights: return the cross-attention weights.
             recording: recording to which each head's weights are appended: self-attention of stream 0 and
                 cross-attention of stream 1.
@@ -73,10 +71,10 @@ class StreamBlock(ResidualBlock):
         branch, cache = self.self_attention(x, past, None if recording is None else recording.decoder)
         x = self.after(x, branch, self.self_attention_norm)
         rows, streams, target, width = x.shape
-        sentences = memory.keys.shape[0]
+        sentences = source.memory.keys.shape[0]
         queries = x.reshape(sentences, rows // sentences * streams * target, width)
         return_weights = need_weights or recording is not None
-        context, weights = self.cross_attention(queries, memory, memory_mask, return_weights)
+        context, weights = self.cross_attention(queries, *source, return_weights)
         if recording is not None and weights is not None:
             recording.cross.append(weights.unflatten(2, (streams, target))[:, :, 1])
         x = self.after(x, context.reshape(x.shape), self.cross_attention_norm)
@@ -151,9 +149,8 @@ class ProphetNet(Seq2Seq):
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding is after the target, where no real token attends.
-            x, _, _ = block(
-                x, None, block.cross_attention.project(encodings), mask_unless_full(mask), recording=recording
-            )
+            attended = AttendedSource(block.cross_attention.project(encodings), mask_unless_full(mask))
+            x, _, _ = block(x, None, attended, recording=recording)
         return x[:, 1:]
 
     @torch.inference_mode()
@@ -189,7 +186,7 @@ class ProphetNet(Seq2Seq):
         for index, block in enumerate(self._blocks()):
             past = cast(KeysValues, state.layers[index]) if state.layers else None
             need_weights = choice.attention and index == len(self.decoder) - 1
-            x, cache, weights = block(x, past, state.memory.layers[index], mask, need_weights)
+            x, cache, weights = block(x, past, AttendedSource(state.memory.layers[index], mask), need_weights)
             caches.append(cache)
         candidates, log_probs = choose(self.logits(x[:, 1, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)

@@ -20,7 +20,7 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import Recording
-from uwaga.models.layers.attention import attend, masked_softmax
+from uwaga.models.layers.attention import Adjustments, attend, masked_softmax
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import SequenceDropout
 from uwaga.models.layers.kernels import StepProduct
@@ -261,7 +261,7 @@ def attend_memory(
         score,
         mask,
         need_weights=True,
-        hook=None if gain is None else gain.mul,
+        adjustments=Adjustments(hook=None if gain is None else gain.mul),
     )
     assert weights is not None
     return context.reshape(rows, time, -1), weights.reshape(rows, time, source)

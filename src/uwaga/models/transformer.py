@@ -23,7 +23,7 @@ from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recordin
 from uwaga.models.layers.attention import causal_mask, mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.multihead import AttendedSource, KeysValues
 from uwaga.models.layers.positions import position_bias, position_vectors, positions_of
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.results.attention import Attentions
@@ -180,10 +180,8 @@ class Transformer(Seq2Seq):
         requested = None
         for index, block in enumerate(self._decoder_blocks()):
             # Padding follows the target, so causal attention of real tokens does not reach it.
-            memory = block.cross_attention.project(encodings)
-            x, _, weights = block(
-                x, None, causal, memory, mask_unless_full(mask), index == layer, bias, recording
-            )
+            attended = AttendedSource(block.cross_attention.project(encodings), mask_unless_full(mask))
+            x, _, weights = block(x, None, causal, attended, index == layer, bias, recording)
             requested = weights if index == layer else requested
         return self._output_features(x), requested
 
@@ -229,9 +227,8 @@ class Transformer(Seq2Seq):
         for index, block in enumerate(self._decoder_blocks()):
             past = state.layers[index] if state.layers else None
             last = index == len(self.decoder) - 1
-            x, cache, weights = block(
-                x, past, causal, state.memory.layers[index], mask, attention and last, bias
-            )
+            attended = AttendedSource(state.memory.layers[index], mask)
+            x, cache, weights = block(x, past, causal, attended, attention and last, bias)
             caches.append(cache)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(*x.shape[:2], -1)

@@ -172,7 +172,8 @@ class BeamBatch(StepBatch):
     # hypotheses after which it stops.
     # _ranks, _nodes, _tokens (sentences, beams): the rank (-inf for none), the trellis node and the last
     # token of each running hypothesis.
-    # _history (sentences, beams, target): its tokens, padded with -1 on the left, if n-grams are blocked.
+    # _history (sentences, beams, target): its tokens, after those of a prompt, padded with -1 on the left, if
+    # n-grams are blocked.
 
     def __init__(
         self,
@@ -218,8 +219,12 @@ class BeamBatch(StepBatch):
         self._nodes = np.concatenate([self._nodes, np.zeros_like(start_tokens)])
         self._tokens = np.concatenate([self._tokens, start_tokens])
         if self._history is not None:
-            padding = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
-            self._history = np.concatenate([self._history, padding])
+            width = max(self._history.shape[2], *(len(sentence.history) for sentence in entering))
+            missing = np.full((len(self._history), beams, width - self._history.shape[2]), -1, dtype=np.int64)
+            history = np.full((count, beams, width), -1, dtype=np.int64)
+            for row, sentence in zip(history, entering, strict=True):
+                row[:, width - len(sentence.history) :] = sentence.history
+            self._history = np.concatenate([np.concatenate([missing, self._history], axis=2), history])
         if self._banks is not None:
             self._banks.admit(indices)
 

@@ -56,6 +56,8 @@ def _check(
         beam,
         phrases,
         draft,
+        max(options.min_length, options.min_total - len(sentence.ids)),
+        sentence.history,
     )
 
 

@@ -41,7 +41,13 @@ def step_limit(
         SettingsError: nothing limits the length.
         TextTooLongError: the prefix leaves no room for another token.
     """
-    hard = [limit for limit in (options.max_length, max_target) if limit is not None]
+    total = None if options.max_total is None else options.max_total - source
+    if total is not None and total < 1:
+        raise TextTooLongError(
+            f"{label}: has {source} tokens, and the model's settings allow {options.max_total} with the new "
+            "ones: set max_length"
+        )
+    hard = [limit for limit in (options.max_length, max_target, total) if limit is not None]
     limits = list(hard)
     if math.isfinite(options.max_ratio * source):
         needed = max(options.min_length, prefix + phrases) + 1
@@ -111,6 +117,8 @@ class Constraints:
         self._symbols = decoder.symbols
         self._count = 1 if options.sample or options.beam == 1 else min(2 * options.beam, decoder.vocabulary)
         self.limits: Ids = np.array([sentence.limit for sentence in sentences], dtype=np.int64)
+        self._minimums: Ids = np.array([sentence.minimum for sentence in sentences], dtype=np.int64)
+        self._may_be_short = bool((self._minimums > 0).any())
         self.uncounted: Ids = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
         width = max(len(sentence.forced) for sentence in sentences)
         self._forced: Ids = np.full((len(sentences), max(width, 1)), FREE, dtype=np.int64)
@@ -144,7 +152,7 @@ class Constraints:
         """
         options = self._options
         rows = len(indices) * options.rows
-        banned = self._banned_pairs(rows, steps)
+        banned = self._banned_pairs(rows, steps, indices)
         if options.no_repeat_ngram and history is not None:
             banned = np.concatenate([banned, repeated_ngrams(history, options.no_repeat_ngram)])
         sampling = None
@@ -161,16 +169,16 @@ class Constraints:
             extra_tokens=extra_tokens,
         )
 
-    def _banned_pairs(self, rows: int, steps: Ids) -> Ids:
+    def _banned_pairs(self, rows: int, steps: Ids, indices: Ids) -> Ids:
         """Return the banned (row, token) pairs as an array (pairs, 2)."""
         if self._banned_rows != rows:  # cached until the number of rows changes
             tokens = self._always_banned
             self._banned = np.stack([np.repeat(np.arange(rows), len(tokens)), np.tile(tokens, rows)], axis=1)
             self._banned_with_ends = self._with_ends(np.arange(rows))
             self._banned_rows = rows
-        if not self._options.min_length:
+        if not self._may_be_short:
             return self._banned
-        too_short = steps <= self._options.min_length  # (sentences,)
+        too_short = steps <= self._minimums[indices]  # (sentences,)
         if not too_short.any():
             return self._banned
         if too_short.all():

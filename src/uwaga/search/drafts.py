@@ -306,7 +306,7 @@ class DraftBatch(StepBatch):
     def _history(self, inputs: list[list[int]]) -> Ids:
         """Return the tokens (rows, target) before that of each row, padded with -1 on the left."""
         rows = [
-            [*self._targets[index].tokens, *tokens[1 : offset + 1]]
+            [*self._sentences[index].history, *self._targets[index].tokens, *tokens[1 : offset + 1]]
             for index, tokens in zip(self._indices, inputs, strict=True)
             for offset in range(len(tokens))
         ]

@@ -3,7 +3,8 @@
 With the converted options :func:`uwaga.search.search` returns the same tokens as ``transformers``. The two
 differ in these definitions:
 
-- ``max_length`` and ``min_length`` count the start symbol in ``transformers``, but not in uwaga;
+- ``max_length`` and ``min_length`` count the start symbol in ``transformers``, but not in uwaga; those of a
+  decoder-only model count its prompt (``max_total``, ``min_total``);
 - in ``transformers`` a forced prefix counts neither in the score nor in the length (``score_forced`` False);
 - ``transformers`` ignores ``forced_bos_token_id`` if a prefix is forced; uwaga puts it before the prefix;
 - ``early_stopping`` False of ``transformers`` is ``"estimate"`` in uwaga, and ``"never"`` is False.
@@ -46,12 +47,13 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 """Unsupported settings, with the values at which they have no effect."""
 
 
-def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
+def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False) -> SearchOptions:
     """Return the search options of a checkpoint.
 
     Args:
         values: the mapping in ``generation_config.json``; keys that don't concern the search (special tokens,
             versions, what to return) are ignored.
+        decoder_only: whether the model continues prompts.
     """
     for name, neutral in _NEUTRAL.items():
         if values.get(name) is not None and values[name] not in neutral:
@@ -65,6 +67,8 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
     early_stopping = _value(values, "early_stopping", False)
     total = _value(values, "max_length", 20)
     steps = _value(values, "max_new_tokens", total - 1)
+    shortest = int(_value(values, "min_length", 0))
+    counts_prompt = decoder_only and values.get("max_new_tokens") is None and values.get("max_length")
     return SearchOptions(
         beam=beam,
         nbest=int(_value(values, "num_return_sequences", 1)),
@@ -72,8 +76,10 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
         length_formula="average",
         score_forced=False,
         early_stopping=True if early_stopping is True else False if early_stopping == "never" else "estimate",
-        min_length=max(0, int(_value(values, "min_length", 0)) - 1),
+        min_length=0 if decoder_only else max(0, shortest - 1),
         max_length=int(steps),
+        max_total=int(total) if counts_prompt else None,
+        min_total=shortest if decoder_only else 0,
         max_ratio=math.inf,
         force_end=values.get("forced_eos_token_id") is not None,
         no_repeat_ngram=int(_value(values, "no_repeat_ngram_size", 0)),

@@ -18,6 +18,8 @@ class SearchInput:
 
     Attributes:
         ids: its tokens, end symbol included.
+        history: the tokens that the target continues, whose n-grams it must not repeat either, if
+            ``no_repeat_ngram`` is set: those of a prompt.
         prefix: the tokens that its target must begin with, after ``SearchOptions.first``.
         phrases: what its target must contain (M27). The beam size is ``SearchOptions.beam``, or larger if the
             banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence stops when it has
@@ -32,6 +34,7 @@ class SearchInput:
     prefix: Sequence[int] = ()
     phrases: Phrases | None = None
     draft: Draft | None = None
+    history: Sequence[int] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,11 @@ class SearchSentence:
         forced: the first tokens of its target.
         uncounted: number of them excluded from the score and from its length.
         limit: maximum steps.
+        minimum: minimum steps before the end symbol.
         beam: beam size; number of samples, if the search samples.
         phrases: what its target must contain.
         draft: a probable target, without its end symbol.
+        history: the tokens that it continues, for ``no_repeat_ngram``.
     """
 
     ids: Sequence[int]
@@ -55,3 +60,5 @@ class SearchSentence:
     beam: int
     phrases: Phrases | None = None
     draft: Draft | None = None
+    minimum: int = 0
+    history: Sequence[int] = ()

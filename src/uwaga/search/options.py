@@ -141,6 +141,24 @@ class SearchOptions:
         ),
     )
 
+    max_total: int | None = field(
+        default=None,
+        metadata=option(
+            "Maximum tokens of a prompt and its continuation", section="Length", minimum=1, internal=True
+        ),
+    )
+    """``max_length`` of ``transformers`` for decoder-only models; None for no such limit. A call that sets
+    ``max_length`` replaces it."""
+
+    min_total: int = field(
+        default=0,
+        metadata=option(
+            "Minimum tokens of a prompt and its continuation", section="Length", minimum=0, internal=True
+        ),
+    )
+    """``min_length`` of ``transformers`` for decoder-only models. A call that sets ``min_length`` replaces
+    it."""
+
     force_end: bool = field(
         default=False,
         metadata=option("Force the end symbol at the last step allowed", section="Length", internal=True),
@@ -348,6 +366,9 @@ class SearchOptions:
         sample = values.setdefault("sample", mbr or (self.sample and "beam" not in values))
         if self.sample and not sample:
             values = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} | values
+        for name, default in (("max", None), ("min", 0)):
+            if f"{name}_length" in values:
+                values.setdefault(f"{name}_total", default)
         if sample and self.seed is None:
             values.setdefault("seed", secrets.randbits(32))
         return replace(self, **values)

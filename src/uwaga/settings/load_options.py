@@ -40,7 +40,8 @@ class LoadOptions:
             section="Computation",
         ),
     )
-    """``auto`` is the format of an int8 or int4 folder, and float32 for all other models."""
+    """``auto`` is the format of an int8 or int4 folder, int4 or int8 for a GGUF file whose weights have about
+    as many bits, and float32 for all other models."""
 
     threads: int = field(
         default=0,

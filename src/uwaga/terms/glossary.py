@@ -58,12 +58,13 @@ class Glossary:
     Args:
         terms: any number of terms.
         ignore_case: ignore the case of letters.
+        keep_first: use the first of the terms that contradict each other.
 
     Raises:
         DataError: a term is empty or too long, or two terms contradict each other; names their locations.
     """
 
-    def __init__(self, terms: Iterable[Term], ignore_case: bool = False) -> None:
+    def __init__(self, terms: Iterable[Term], ignore_case: bool = False, keep_first: bool = False) -> None:
         check_flag("ignore_case", ignore_case)
         self.ignore_case = ignore_case
         terms_by_key: dict[str, Term] = {}
@@ -71,7 +72,7 @@ class Glossary:
             key = "".join(self._key(word) for word in WORD.findall(term.source))
             _check(term, key)
             previous = terms_by_key.setdefault(key, term)
-            if previous is not term and set(previous.targets) != set(term.targets):
+            if not keep_first and previous is not term and set(previous.targets) != set(term.targets):
                 raise DataError(
                     f"the glossary contradicts itself: {quoted(term.source)} is "
                     f"{quoted(_join_forms(previous))} in {previous.where} and {quoted(_join_forms(term))} in "

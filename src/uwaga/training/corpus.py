@@ -193,7 +193,7 @@ def _stores(
         if guided is not None:
             links = corpus_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), log)
         reader = read_corpus(corpus, links=links)
-        stores.append(build_store(reader, *tokenisers, folder, data, keep_text, log=log))
+        stores.append(build_store(reader, tokenisers, folder, data, keep_text, log=log))
         for line in reader.report.summary():
             log(f"{side} data: {line}")
     return stores

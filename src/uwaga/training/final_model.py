@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from uwaga.checkpoints.adapter import Adapter, write_adapter
-from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.errors import CheckpointError, SettingsError
@@ -180,19 +180,18 @@ def write_final_model(
         return
     source, target = tokenisers
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
-        save_model(
-            folder,
-            _without_quantisation(settings, model, source, target),
+        contents = FolderContents(
             settings.model,
             settings.decoding,
             source,
             target,
             settings.data.languages,
             card,
-            dtype=settings.training.save_dtype,
-            score_stats=score_stats,
-            alignment_head=guided_head(settings) or (base.checkpoint.alignment_head if base else None),
+            score_stats,
+            guided_head(settings) or (base.checkpoint.alignment_head if base else None),
         )
+        plain = _without_quantisation(settings, model, source, target)
+        save_model(folder, plain, contents, settings.training.save_dtype)
         return
     assert base is not None
     check_dtype(settings, base)

@@ -41,7 +41,7 @@ def cross_entropy(
         two scalars, float64 if ``dtype`` is, else float32; only ``smoothed`` has a gradient.
     """
     smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        features, output.weight, output.bias, output.cap, targets, smoothing, dtype, chunk
+        features, output.weight, output.bias, targets, _LossOptions(output.cap, smoothing, dtype, chunk)
     )
     return Loss(smoothed, plain)
 
@@ -67,6 +67,15 @@ def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
     return -(linked.log() / counts).sum()
 
 
+class _LossOptions(NamedTuple):
+    """Options of :func:`cross_entropy`, and the cap of the logits."""
+
+    cap: float | None
+    smoothing: float
+    dtype: torch.dtype
+    chunk: int
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """Loss and gradient in one pass: no (rows, vocabulary) tensor outlives its chunk.
 
@@ -82,12 +91,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         features: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        cap: float | None,
         targets: Tensor,
-        smoothing: float,
-        dtype: torch.dtype,
-        chunk: int,
+        options: _LossOptions,
     ) -> tuple[Tensor, Tensor]:
+        cap, smoothing, dtype, chunk = options
         rows, vocabulary = features.shape[0], weight.shape[0]
         sum_dtype = torch.promote_types(dtype, torch.float32)  # type of sums
         inputs, table = features.to(dtype), weight.to(dtype)
@@ -151,9 +158,6 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             (grad_features * outer).to(ctx.dtypes[0]),
             (grad_weight * outer).to(ctx.dtypes[1]),
             None if grad_bias is None else grad_bias * outer,
-            None,
-            None,
-            None,
             None,
             None,
         )

@@ -188,8 +188,8 @@ def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
     source = model.embedding if isinstance(model, DecoderOnly) else model.source_embedding
     sizes = source.num_embeddings, model.vocabulary
     try:
-        packed = pack(model.settings, *sizes, lambda name: state[name].numpy())
-        return NativeModel(model.settings, model.symbols, *sizes, packed, torch.get_num_threads())
+        packed = pack(model.settings, sizes, lambda name: state[name].numpy())
+        return NativeModel(model.settings, model.symbols, sizes, packed, torch.get_num_threads())
     except ModelError:
         return model  # torch reports weights that are not finite
 

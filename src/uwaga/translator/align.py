@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from uwaga.results.attention import Floats, select_head
 from uwaga.results.translation import Hypothesis, WordAlignment
 from uwaga.settings import AlignmentHead, LinkModel, link_model
 from uwaga.settings.options import check_choice
-from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.model import Model
+from uwaga.translator.text import Sentence, TokenPair
 
 BATCH_SENTENCES = 32
 """Sentences of which the attention of all heads is held together."""
@@ -25,80 +26,90 @@ DEFAULT_LAYER = -2
 """A layer, counted from the last as :attr:`uwaga.decoder.Decoder.cross_attention` does."""
 
 
-def with_alignments(
-    decoder: Decoder,
-    head: AlignmentHead | None,
-    sources: Sequence[Sequence[int]],
-    lists: Sequence[Sequence[Hypothesis]],
-    start: int | None = None,
-) -> list[list[Hypothesis]]:
-    """Return hypotheses with their ``alignment`` and ``link_maps``.
+class TokenAlignment(NamedTuple):
+    """The share of each source token in each target token.
+
+    ``weights`` (target, source), whose rows sum to 1; ``maps`` (heads, target, source), the same of each head
+    that links words, None if a single matrix does.
+    """
+
+    weights: Floats
+    maps: Floats | None = None
+
+
+def add_alignments(
+    decoder: Decoder, head: AlignmentHead | None, sentences: Sequence[Sentence], start: int | None = None
+) -> None:
+    """Set the ``alignment`` and ``link_maps`` of the hypotheses of sentences.
 
     Args:
         decoder: the model.
         head: whose attention aligns; None as for :func:`token_alignments`.
-        sources: token ids with their end symbols.
-        lists: hypotheses of each source.
+        sentences: the sentences, with their hypotheses.
         start: token that decoding started from, None for the decoder's own.
     """
-    flat = [
-        (source, hypothesis.tokens)
-        for source, hypotheses in zip(sources, lists, strict=True)
-        for hypothesis in hypotheses
+    pairs = [
+        TokenPair(sentence.ids, hypothesis.tokens)
+        for sentence in sentences
+        for hypothesis in sentence.hypotheses
     ]
-    sides = [source for source, _ in flat], [tokens for _, tokens in flat]
-    alignments = iter(token_alignments(decoder, head, *sides, start))
-    return [[_aligned(hypothesis, *next(alignments)) for hypothesis in hypotheses] for hypotheses in lists]
+    alignments = iter(token_alignments(decoder, head, pairs, start))
+    for sentence in sentences:
+        sentence.hypotheses = [_aligned(hypothesis, next(alignments)) for hypothesis in sentence.hypotheses]
 
 
-def _aligned(hypothesis: Hypothesis, weights: Floats, maps: Floats | None) -> Hypothesis:
-    return replace(hypothesis, alignment=weights, link_maps=maps)
+def _aligned(hypothesis: Hypothesis, tokens: TokenAlignment) -> Hypothesis:
+    return replace(hypothesis, alignment=tokens.weights, link_maps=tokens.maps)
 
 
 def token_alignments(
-    decoder: Decoder,
-    head: AlignmentHead | None,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    start: int | None = None,
-) -> list[tuple[Floats, Floats | None]]:
-    """Return the share of each source token in each target token: (target, source), rows sum to 1; and, if
-    several heads link words together, (heads, target, source) the same of each, or else None.
+    decoder: Decoder, head: AlignmentHead | None, pairs: Sequence[TokenPair], start: int | None = None
+) -> list[TokenAlignment]:
+    """Align the tokens of sources and targets.
 
     Args:
         decoder: the model.
         head: whose attention aligns; None for the mean of the heads of the last layer but one.
-        sources: token ids with their end symbols.
-        targets: token ids without theirs.
+        pairs: token ids of sources with their end symbols, and of targets without theirs.
         start: token that decoding starts from, None for the decoder's own.
     """
     if decoder.cross_attention is None:
         raise SettingsError("this model has no attention to a source that could align words")
     first = decoder.symbols.start if start is None else start
-    longest = [target_limit(decoder, len(source)) for source in sources]
-    inputs = [[first, *tokens] for tokens in targets]
     layer = DEFAULT_LAYER if head is None else head.layer - 1
     number = None if head is None or head.head is None else head.head - 1
     reading = head is not None and head.step == "reading"
-    link_settings = link_model(head)
-    if link_settings is not None and decoder.cross_attentions is not None:
-        alignments: list[tuple[Floats, Floats | None]] = []
-        limited = [row[:limit] for row, limit in zip(inputs, longest, strict=True)]
-        for first_row in range(0, len(inputs), BATCH_SENTENCES):
-            part = slice(first_row, first_row + BATCH_SENTENCES)
-            attentions = decoder.cross_attentions(sources[part], limited[part])
-            for cross, tokens in zip(attentions, targets[part], strict=True):
-                weights = _rows(select_head(cross, layer, number), len(tokens), reading)
-                alignments.append((weights, _link_maps(cross, link_settings, len(tokens))))
-        return alignments
-    if not reading:
-        inputs = [row[: max(len(row) - 1, 1)] for row in inputs]
-    inputs = [row[:limit] for row, limit in zip(inputs, longest, strict=True)]
-    matrices = decoder.cross_attention(sources, inputs, layer, number) if inputs else []
-    return [
-        (_rows(weights, len(tokens), reading), None)
-        for weights, tokens in zip(matrices, targets, strict=True)
+    links = link_model(head) if decoder.cross_attentions is not None else None
+    # The last token is read only by a step that predicts none.
+    unread = 0 if reading or links is not None else 1
+    sources = [source for source, _ in pairs]
+    inputs = [
+        [first, *target][: max(len(target) + 1 - unread, 1)][: target_limit(decoder, len(source))]
+        for source, target in pairs
     ]
+    if links is None:
+        matrices = decoder.cross_attention(sources, inputs, layer, number) if pairs else []
+        return [
+            TokenAlignment(_rows(weights, len(target), reading))
+            for weights, (_, target) in zip(matrices, pairs, strict=True)
+        ]
+    return [
+        TokenAlignment(
+            _rows(select_head(cross, layer, number), len(target), reading),
+            _link_maps(cross, links, len(target)),
+        )
+        for cross, (_, target) in zip(_all_heads(decoder, sources, inputs), pairs, strict=True)
+    ]
+
+
+def _all_heads(
+    decoder: Decoder, sources: Sequence[Sequence[int]], inputs: Sequence[Sequence[int]]
+) -> Iterator[Floats]:
+    """Yield the attention of all heads of each sentence."""
+    assert decoder.cross_attentions is not None
+    for first in range(0, len(sources), BATCH_SENTENCES):
+        part = slice(first, first + BATCH_SENTENCES)
+        yield from decoder.cross_attentions(sources[part], inputs[part])
 
 
 def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
@@ -122,32 +133,32 @@ def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
 
 def align_pairs(
     decoder: Decoder,
-    head: AlignmentHead | None,
+    model: Model,
     pairs: Sequence[tuple[str, str]],
-    ids: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
-    tokenisers: tuple[Subwords, Subwords],
+    ids: Sequence[TokenPair],
     start: int | None,
-    words: WordKind,
+    words: WordKind = "words",
 ) -> list[WordAlignment]:
     """Link the words of texts with those of given translations.
 
     Args:
-        decoder: the model.
-        head: whose attention aligns; None as for :func:`token_alignments`.
+        decoder: the model as search sees it.
+        model: the model with its tokenisers.
         pairs: the texts.
         ids: their tokens, end symbols included.
-        tokenisers: the tokenisers of both sides.
         start: token that decoding starts from, None for the decoder's own.
         words: the units that links refer to.
     """
     check_choice("words", words, get_args(WordKind))
-    targets = [row[:-1] for row in ids[1]]
-    matrices = token_alignments(decoder, head, ids[0], targets, start)
+    head, read = model.alignment_head, [TokenPair(source, target[:-1]) for source, target in ids]
     alignments = []
-    link_settings = link_model(head)
-    for pair, read, written, (weights, maps) in zip(pairs, ids[0], targets, matrices, strict=True):
-        spans = piece_spans(pair[0], read, tokenisers[0]), piece_spans(pair[1], written, tokenisers[1])
-        pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights, maps=maps)
+    for pair, tokens, weights in zip(pairs, read, token_alignments(decoder, head, read, start), strict=True):
+        pieces = PieceAlignment(
+            tuple(piece_spans(pair[0], tokens.source, model.source)),
+            tuple(piece_spans(pair[1], tokens.target, model.target)),
+            weights.weights,
+            maps=weights.maps,
+        )
         cut = word_spans(pair[0], words), word_spans(pair[1], words)
-        alignments.append(align_words([pieces], *cut, pair, link_settings))
+        alignments.append(align_words([pieces], *cut, pair, link_model(head)))
     return alignments

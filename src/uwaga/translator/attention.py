@@ -10,6 +10,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.attention import Attentions, Floats, select_head
 from uwaga.results.translation import Hypothesis, JsonRecord, equal_fields, shorten
 from uwaga.translator.score import force
+from uwaga.translator.text import Sentence, TokenPair
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,34 +47,28 @@ class AttendedText(JsonRecord):
         return {"text": self.text, "tokens": list(self.tokens), "attentions": self.attentions.to_dict()}
 
 
-def with_attentions(
-    decoder: Decoder,
-    sources: Sequence[Sequence[int]],
-    lists: Sequence[Sequence[Hypothesis]],
-    start: int | None = None,
-) -> list[list[Hypothesis]]:
-    """Return hypotheses with their ``attentions`` and ``attention``.
+def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int | None = None) -> None:
+    """Set the ``attentions`` and ``attention`` of the hypotheses of sentences.
 
     Args:
         decoder: the model.
-        sources: token ids with their end symbols.
-        lists: hypotheses of each source.
+        sentences: the sentences, with their hypotheses.
         start: token that decoding started from, None for the decoder's own.
 
     Raises:
         SettingsError: the decoder is an ensemble.
     """
     first = decoder.symbols.start if start is None else start
-    flat = [
-        (source, hypothesis)
-        for source, hypotheses in zip(sources, lists, strict=True)
-        for hypothesis in hypotheses
+    pairs = [
+        TokenPair(sentence.ids, [first, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)])
+        for sentence in sentences
+        for hypothesis in sentence.hypotheses
     ]
-    inputs = [[first, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)] for _, hypothesis in flat]
-    attentions = iter(all_attentions(decoder, [source for source, _ in flat], inputs))
-    return [
-        [_with_attentions(hypothesis, next(attentions)) for hypothesis in hypotheses] for hypotheses in lists
-    ]
+    attentions = iter(all_attentions(decoder, pairs))
+    for sentence in sentences:
+        sentence.hypotheses = [
+            _with_attentions(hypothesis, next(attentions)) for hypothesis in sentence.hypotheses
+        ]
 
 
 def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
@@ -95,31 +90,27 @@ def no_attentions() -> SettingsError:
     )
 
 
-def all_attentions(
-    decoder: Decoder, sources: Sequence[Sequence[int]], inputs: Sequence[Sequence[int]]
-) -> list[Attentions]:
-    """Return :attr:`uwaga.decoder.Decoder.attentions` of any number of sentences.
+def all_attentions(decoder: Decoder, pairs: Sequence[TokenPair]) -> list[Attentions]:
+    """Return :attr:`uwaga.decoder.Decoder.attentions` of any number of sources and decoder inputs.
 
     Raises:
         SettingsError: the decoder is an ensemble.
     """
     if decoder.attentions is None:
         raise no_attentions()
-    return decoder.attentions(sources, inputs) if sources else []
+    return (
+        decoder.attentions([pair.source for pair in pairs], [pair.target for pair in pairs]) if pairs else []
+    )
 
 
-def force_recorded(
-    decoder: Decoder, source: Sequence[int], target: Sequence[int], start: int | None = None
-) -> Hypothesis:
+def force_recorded(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypothesis:
     """Force a target as :func:`uwaga.translator.score.force` does, with ``attentions`` if the decoder has
     them.
     """
-    hypothesis = force(decoder, source, target, start)
-    return (
-        hypothesis
-        if decoder.attentions is None
-        else with_attentions(decoder, [source], [[hypothesis]], start)[0][0]
-    )
+    sentence = Sentence(pair.source, hypotheses=[force(decoder, pair, start)])
+    if decoder.attentions is not None:
+        add_attentions(decoder, [sentence], start)
+    return sentence.hypotheses[0]
 
 
 def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothesis:

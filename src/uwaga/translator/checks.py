@@ -24,6 +24,9 @@ FEWEST_AGAIN = min(
 )
 """As many tokens of a loop at least have stood before."""
 
+REPLACEMENT = "\ufffd"
+"""What bytes that are no character decode to."""
+
 UNLIKE = "unlike what the model knows"
 """How the warnings about a text that the model was not made for begin."""
 
@@ -100,7 +103,10 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
     """
     warnings, best = [], [sentence.hypotheses[0] for sentence in sentences]
     if any(loops(sentence.hypotheses[0].tokens) and not loops(sentence.ids) for sentence in sentences):
-        warnings.append("the translation repeats itself again and again; no_repeat_ngram 3 would forbid it")
+        warnings.append(
+            "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
+            "forbid it"
+        )
     means = [mean_score(hypothesis) for hypothesis in best if hypothesis.token_scores]
     if stats is not None and means and min(means) < stats.low:
         warnings.append(
@@ -115,6 +121,11 @@ def mean_score(hypothesis: Hypothesis) -> float:
     return hypothesis.log_prob / max(1, len(hypothesis.token_scores))
 
 
+def decode(tokens: Sequence[int], target: Subwords) -> str:
+    """Return the text of tokens, without the byte tokens that do not complete a character."""
+    return target.decode(tokens).replace(REPLACEMENT, "")
+
+
 def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
     """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
 
@@ -123,5 +134,5 @@ def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | 
         target: their tokeniser.
         sentence: what they translate; if no mark ends it, none ends the text.
     """
-    text = LINE_BREAK.sub(" ", target.decode(tokens))
+    text = LINE_BREAK.sub(" ", decode(tokens, target))
     return without_stop(text) if sentence is not None and sentence.is_bare else text

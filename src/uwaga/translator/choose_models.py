@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import Checkpoint
@@ -32,38 +32,43 @@ MOST_SHOWN = 8
 """Maximum number of language pairs in a message."""
 
 
+class ChosenStep(NamedTuple):
+    """An installed model of a chain, read and checked."""
+
+    step: RouteStep[InstalledModel]
+    checkpoint: Checkpoint
+
+
 @dataclass(frozen=True)
 class ChosenModels:
     """Models that are given by name, or a chain of installed models, read and checked.
 
     Attributes:
-        names: a model, or the members of an ensemble; empty for the bundled model, or if there are ``legs``.
-        legs: a chain of installed models; usually a single model.
-        checkpoints: those of the legs, read and checked.
+        names: a model, or the members of an ensemble; empty for the bundled model, or if there are ``steps``.
+        steps: a chain of installed models; usually a single model.
     """
 
     names: tuple[str, ...] = ()
-    legs: tuple[RouteStep[InstalledModel], ...] = ()
-    checkpoints: tuple[Checkpoint, ...] = ()
+    steps: tuple[ChosenStep, ...] = ()
 
     @property
     def bundled(self) -> bool:
         """True if the bundled model alone translates."""
-        if self.legs:
-            return all(step.model.kind == "bundled" for step in self.legs)
+        if self.steps:
+            return all(step.model.kind == "bundled" for step, _ in self.steps)
         return self.names in ((), ("bundled",))
 
     def locations(self) -> list[tuple[str, Path]]:
         """Return the name and location of each model."""
-        if self.legs:
-            return [(step.model.name, Path(step.model.path)) for step in self.legs]
+        if self.steps:
+            return [(step.model.name, Path(step.model.path)) for step, _ in self.steps]
         return [(name, find_model(name)) for name in self.names or ("bundled",)]
 
     def __str__(self) -> str:
-        if not self.legs:
+        if not self.steps:
             return ", ".join(self.names or ("bundled",))
-        codes = (self.legs[0].source, *(step.target for step in self.legs))
-        return f"{' → '.join(codes)} by {', '.join(step.model.name for step in self.legs)}"
+        codes = (self.steps[0].step.source, *(step.target for step, _ in self.steps))
+        return f"{' → '.join(codes)} by {', '.join(step.model.name for step, _ in self.steps)}"
 
     def load(self, options: LoadOptions) -> Translator:
         """Load the translator; a model that occurs twice in the chain is loaded once.
@@ -75,26 +80,26 @@ class ChosenModels:
             ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.Translator.load`; or
                 a shortlist is given for several models.
         """
-        if not self.legs:
+        if not self.steps:
             return Translator(load_named(self.names or None, options))
-        if len(self.legs) > 1 and options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
+        if len(self.steps) > 1 and options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
             raise SettingsError(
-                f"a shortlist works with a single model, but this is a chain of {len(self.legs)}: {self}; "
+                f"a shortlist works with a single model, but this is a chain of {len(self.steps)}: {self}; "
                 "omit it, or name the model"
             )
-        if len(self.legs) > 1 and options.draft is not None and str(options.draft) != DRAFT_SHORTLIST:
+        if len(self.steps) > 1 and options.draft is not None and str(options.draft) != DRAFT_SHORTLIST:
             raise SettingsError(
-                f"a draft model works with a single model, but this is a chain of {len(self.legs)}: {self}; "
+                f"a draft model works with a single model, but this is a chain of {len(self.steps)}: {self}; "
                 "omit it, or name the model"
             )
         loaded: dict[str, Translator] = {}
-        steps = []
-        for step, checkpoint in zip(self.legs, self.checkpoints, strict=True):
+        translators = []
+        for step, checkpoint in self.steps:
             if step.model.path not in loaded:
                 step_options = replace(options, source=step.source, target=step.target)
                 loaded[step.model.path] = Translator(load_model(checkpoint, step_options))
-            steps.append(loaded[step.model.path].between(step.source, step.target))
-        return steps[0].then(*steps[1:])
+            translators.append(loaded[step.model.path].between(step.source, step.target))
+        return translators[0].then(*translators[1:])
 
 
 def choose_for(
@@ -195,11 +200,11 @@ def choose_models(
     models = installed_models((), environment)
     usable = list(models)
     while route := find_route(source, target, usable, intermediate):
-        read = [(step, read_model(Path(step.model.path), memory=memory)) for step in route]
-        false = [step for step, checkpoint in read if not _does(checkpoint, step)]
+        steps = [ChosenStep(step, read_model(Path(step.model.path), memory=memory)) for step in route]
+        false = [step.model for step, checkpoint in steps if not _does(checkpoint, step)]
         if not false:
-            return ChosenModels((), route, tuple(checkpoint for _, checkpoint in read))
-        usable = [model for model in usable if model not in [step.model for step in false]]
+            return ChosenModels((), tuple(steps))
+        usable = [model for model in usable if model not in false]
     raise _not_installed((source, *intermediate, target), models)
 
 
@@ -258,5 +263,4 @@ def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tup
     from uwaga.library.routes import find_route
 
     parts = list(pairwise(codes))
-    direct = [len(find_route(*part, models) or ()) == 1 for part in parts]
-    return [part for part, has_model in zip(parts, direct, strict=True) if not has_model] or parts
+    return [part for part in parts if len(find_route(*part, models) or ()) != 1] or parts

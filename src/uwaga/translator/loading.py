@@ -143,9 +143,10 @@ def load_named(name: str | Path | Sequence[str | Path] | None, options: LoadOpti
 def _ensemble(names: Sequence[str], options: LoadOptions) -> Model:
     from uwaga.models.ensemble import Ensemble
 
-    members = [load_model(name, replace(options, draft=None)) for name in names]
-    first = members[0]
-    for name, member in zip(names, members, strict=True):
+    members: list[Model] = []
+    for name in names:
+        members.append(load_model(name, replace(options, draft=None)))
+        first, member = members[0], members[-1]
         for side, tokeniser, expected in (
             ("source", member.source, first.source),
             ("target", member.target, first.target),
@@ -156,7 +157,7 @@ def _ensemble(names: Sequence[str], options: LoadOptions) -> Model:
                     "the models of an ensemble must share their vocabularies"
                 )
     ensemble = Ensemble([member.decoder for member in members], names)
-    return with_draft(first.with_decoder(ensemble), options)
+    return with_draft(members[0].with_decoder(ensemble), options)
 
 
 def load_model(name: Name, options: LoadOptions) -> Model:

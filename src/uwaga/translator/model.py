@@ -16,7 +16,7 @@ from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.split import Segmenter, within
-from uwaga.translator.text import Sentence
+from uwaga.translator.text import Sentence, TokenPair
 
 if TYPE_CHECKING:
     from uwaga.translator.score import Scorer
@@ -127,9 +127,7 @@ class Model:
         limit = max_source if shared is None else shared - shared // 2  # the target needs about as many
         return Segmenter(self.source, limit, self.languages, self.text, terms, max_source)
 
-    def pair_ids(
-        self, pairs: Iterable[tuple[str, str]], first: int = 1
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:
         """Tokenise both sides of every pair of texts, end symbols included.
 
         Args:
@@ -141,14 +139,17 @@ class Model:
             DataError: a text is not valid Unicode.
         """
         segmenter = self.segmenter()
-        sources, targets = list[tuple[int, ...]](), list[tuple[int, ...]]()
+        ids = list[TokenPair]()
         for number, (source, target) in enumerate(pairs, start=first):
-            ids = segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
-            sources.append(within(ids, self.decoder.max_source, f"pair {number}", "source"))
-            ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
-            limit = target_limit(self.decoder, len(sources[-1]))
-            targets.append(within(ids, limit, f"pair {number}", "target"))
-        return sources, targets
+            source_ids = segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
+            target_ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
+            limit = target_limit(self.decoder, len(source_ids))
+            pair = TokenPair(
+                within(source_ids, self.decoder.max_source, f"pair {number}", "source"),
+                within(target_ids, limit, f"pair {number}", "target"),
+            )
+            ids.append(pair)
+        return ids
 
 
 class Drafter(Protocol):

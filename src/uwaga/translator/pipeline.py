@@ -21,7 +21,8 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 
     Args:
         plan: the plan of the call.
-        has_markup: whether the texts have a format or placeholders; plain texts need no other layers.
+        has_markup: whether the texts have a format, placeholders or characters that the model does not know;
+            plain texts need no other layers.
     """
     layer: Layer = Chain(plan.stages)
     if has_markup:
@@ -41,6 +42,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the layers for texts with tags."""
+    from uwaga.translator.layers.characters import Characters
     from uwaga.translator.layers.messages import Messages
     from uwaga.translator.layers.placeholders import Placeholders
     from uwaga.translator.layers.tags import Tags
@@ -48,6 +50,7 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
+    layer = Characters(layer, plan.characters, plan.stages[-1].model.languages[1])
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     return layer
@@ -71,27 +74,27 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
     return [text.result for text in texts]
 
 
-def translate_inlines(plan: Plan, inlines: Sequence[Inline], names: Sequence[str]) -> list[TranslatedInline]:
+def translate_inlines(plan: Plan, inlines: Sequence[Inline]) -> list[TranslatedInline]:
     """Translate texts with tags, all together; every tag comes back exactly once.
 
     Args:
         plan: the plan of the call.
         inlines: the texts.
-        names: their names, for messages.
     """
     from uwaga.translator.layers.placeholders import with_placeholders
 
-    prefix, texts = plan.request.prefix, list[Text]()
-    for inline, name in zip(inlines, names, strict=True):
-        texts.append(Text(with_placeholders(inline, plan.placeholders, prefix), name, prefix))
-    Failures(inline_pipeline(plan), plan.request.on_error).translate(texts)
-    return [_translated(inline, text) for inline, text in zip(inlines, texts, strict=True)]
+    prefix, texts = plan.request.prefix, dict[Text, Inline]()
+    for number, inline in enumerate(inlines, start=1):
+        content = with_placeholders(inline, plan.placeholders, prefix)
+        texts[Text(content, f"text {number}", prefix)] = inline
+    Failures(inline_pipeline(plan), plan.request.on_error).translate(list(texts))
+    return [_translated(inline, text) for text, inline in texts.items()]
 
 
 def _translated(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
         first, *alternatives = text.written()
-        return TranslatedInline(first, translation, tuple(alternatives))
+        return TranslatedInline(first.inline, translation, tuple(inline for _, inline in alternatives))
     copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
     return TranslatedInline(copy, translation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +15,7 @@ from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
+from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
 from uwaga.translator.split import Segmenter
@@ -85,6 +88,52 @@ LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
 """Search options about the translation returned, or about one vocabulary: for a chain's last model alone."""
 
 
+BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
+ELLIPSIS = "…"
+
+
+class KnownCharacters:
+    """The characters that a tokeniser knows.
+
+    A character that the tokeniser normalises is known if that preserves its meaning: not ½, ², ™ or ….
+
+    Args:
+        tokeniser: the tokeniser of a model's source side.
+        knows_bytes: whether the model can read characters that are spelled in bytes.
+    """
+
+    def __init__(self, tokeniser: Subwords, knows_bytes: bool = False) -> None:
+        self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
+        self._known: set[str] = set()
+        self._unknown: set[str] = set()
+
+    def unknown(self, text: str) -> set[str]:
+        """Return the characters of a text that the tokeniser does not know."""
+        characters = set(text) - self._known
+        if not characters:
+            return characters
+        for character in characters - self._unknown:
+            (self._known if self._is_known(character) else self._unknown).add(character)
+        return characters & self._unknown
+
+    def _is_known(self, character: str) -> bool:
+        category = unicodedata.category(character)
+        if category[0] in "CZM" and category != "Co":
+            return True  # white space, controls, joiners and marks: normalisation removes or combines them
+        if "\uff00" < character < "\uffef":
+            return True  # full-width forms, which normalisation makes ordinary characters
+        if character in "-'":
+            return True  # a word would be cut at it
+        ids = self._tokeniser.encode(character)
+        if self._tokeniser.symbols.unknown in ids:
+            return False
+        pieces = self._tokeniser.pieces(ids)
+        if not self._knows_bytes and any(map(BYTE_PIECE.fullmatch, pieces)):
+            return False
+        is_normalised = character not in "".join(pieces)
+        return not is_normalised or not (category == "No" or category[0] == "S" or character == ELLIPSIS)
+
+
 @dataclass(frozen=True)
 class Stage:
     """One model of a chain, prepared for the requests of a call.
@@ -155,13 +204,18 @@ class Plan:
     request: Request
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
+    characters: KnownCharacters
     untranslated: frozenset[str] = frozenset()
 
     def has_markup(self, text: object) -> bool:
-        """Return True if a text has a format, or placeholders."""
+        """Return True if a text has a format, placeholders, or characters that the model does not know."""
         if self.request.format != "text":
             return True
-        if self.placeholders is None or not isinstance(text, str):
+        if not isinstance(text, str):
+            return False
+        if self.characters.unknown(text) and any(map(str.isalpha, text)):
+            return True
+        if self.placeholders is None:
             return False
         return not all(isinstance(part, str) for part in self.placeholders.split(text))
 
@@ -213,7 +267,8 @@ def make_plan(
             raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
-    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), untranslated)
+    characters = KnownCharacters(models[0].source, knows_bytes=not models[0].aligns)
+    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), characters, untranslated)
 
 
 def search_options(

@@ -39,7 +39,8 @@ class Request:
         text: the text, in its ``format``.
         source: code of the language to translate from; None for the model's own, ``auto`` to detect it.
         target: code of the language to translate to; None for the model's own.
-        format: ``text``, ``html``, ``xml`` or ``markdown``: which tags and entities the text contains.
+        format: ``text``, ``html``, ``xml``, ``markdown`` or ``message`` (text of a program with tags of HTML,
+            in which line breaks count): which tags and entities the text contains.
         prefix: the beginning of the translation, of its first sentence if there are several.
         glossary: terms and their translations: a mapping, a file (``.tsv``, ``.csv``, ``.tbx``), or a
             :class:`uwaga.terms.Glossary`.

@@ -18,6 +18,7 @@ from uwaga.results.translation import Hypothesis, JsonRecord, json_number, short
 from uwaga.search.length_batching import map_batches
 from uwaga.settings.options import check_integer
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.text import TokenPair
 
 if TYPE_CHECKING:
     from uwaga.models.base import Seq2Seq
@@ -38,30 +39,25 @@ class ForcedStep:
 
 
 def forced_steps(
-    decoder: Decoder,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int] | Ids],
-    start: int | None = None,
-    attention: bool = False,
+    decoder: Decoder, pairs: Sequence[TokenPair], start: int | None = None, attention: bool = False
 ) -> Iterator[ForcedStep]:
     """Feed known targets token by token, all together; finished targets are removed.
 
     Args:
         decoder: the model.
-        sources: token ids with their end symbols.
-        targets: token ids with their end symbols, one or more of each source's.
+        pairs: token ids with their end symbols, of targets one or more.
         start: token that decoding starts from, None for the decoder's own.
         attention: whether to ask for the attention.
 
     Raises:
         SettingsError: the attention of a model that has none is asked for.
     """
-    order = np.array(sorted(range(len(targets)), key=lambda index: -len(targets[index])), dtype=np.int64)
-    lengths = np.array([len(targets[index]) for index in order])  # (sentences,) falling
+    order = np.array(sorted(range(len(pairs)), key=lambda index: -len(pairs[index].target)), dtype=np.int64)
+    lengths = np.array([len(pairs[index].target) for index in order])  # (sentences,) falling
     padded: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
     for row, index in enumerate(order):
-        padded[row, : lengths[row]] = targets[index]
-    state = decoder.start(decoder.encode([sources[index] for index in order]), 1)
+        padded[row, : lengths[row]] = pairs[index].target
+    state = decoder.start(decoder.encode([pairs[index].source for index in order]), 1)
     first = decoder.symbols.start if start is None else start
     tokens: Ids = np.full(len(order), first, dtype=np.int64)  # (running,)
     for position in range(padded.shape[1]):
@@ -76,15 +72,12 @@ def forced_steps(
         state, tokens = step.state, forced
 
 
-def force(
-    decoder: Decoder, source: Sequence[int], target: Sequence[int], start: int | None = None
-) -> Hypothesis:
+def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypothesis:
     """Feed a known target step by step and keep each step's attention.
 
     Args:
         decoder: the model.
-        source: token ids with their end symbol.
-        target: token ids with their end symbol.
+        pair: token ids with their end symbols.
         start: token that decoding starts from, None for the decoder's own.
 
     Returns:
@@ -94,12 +87,12 @@ def force(
         SettingsError: the model has no attention.
     """
     scores, rows = list[float](), list[Floats]()
-    for step in forced_steps(decoder, [source], [target], start, attention=True):
+    for step in forced_steps(decoder, [pair], start, attention=True):
         assert step.attention is not None
         scores.append(float(step.log_probs[0]))
-        rows.append(step.attention[0, : len(source)])
+        rows.append(step.attention[0, : len(pair.source)])
     total = sum(scores)
-    return Hypothesis(tuple(target[:-1]), total, total, tuple(scores), attention=np.stack(rows))
+    return Hypothesis(tuple(pair.target[:-1]), total, total, tuple(scores), attention=np.stack(rows))
 
 
 def no_attention() -> SettingsError:
@@ -114,17 +107,12 @@ LARGEST_EXPONENT = 709.0
 
 
 class Scorer(Protocol):
-    """Maps sources and targets, with end symbols, to the log-probability of each target token.
+    """Maps pairs, with end symbols, to the log-probability of each target token.
 
     ``start`` is the token that decoding starts from, None for the model's own.
     """
 
-    def __call__(
-        self,
-        sources: Sequence[Sequence[int]],
-        targets: Sequence[Sequence[int]],
-        start: int | None = None,
-    ) -> list[list[float]]: ...
+    def __call__(self, pairs: Sequence[TokenPair], start: int | None = None) -> list[list[float]]: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,26 +167,17 @@ class Score(JsonRecord):
 
 
 def as_score(
-    texts: tuple[str, str],
-    source_ids: Sequence[int],
-    target_ids: Sequence[int],
-    scores: Sequence[float],
-    source: Subwords,
-    target: Subwords,
+    texts: tuple[str, str], ids: TokenPair, scores: Sequence[float], source: Subwords, target: Subwords
 ) -> Score:
     """Return the score of a pair of texts from the token ids of both sides and the target's log-
     probabilities.
     """
-    pieces, source_pieces = tuple(target.pieces(target_ids[:-1])), tuple(source.pieces(source_ids[:-1]))
+    pieces, source_pieces = tuple(target.pieces(ids.target[:-1])), tuple(source.pieces(ids.source[:-1]))
     return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
 
 
 def in_batches(
-    scorer: Scorer,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    batch_tokens: int,
-    start: int | None = None,
+    scorer: Scorer, pairs: Sequence[TokenPair], batch_tokens: int, start: int | None = None
 ) -> list[list[float]]:
     """Score pairs of similar length together, at most ``batch_tokens`` of the longer side at a time.
 
@@ -206,22 +185,19 @@ def in_batches(
         SettingsError: ``batch_tokens`` is no number of tokens.
     """
     check_integer("batch_tokens", batch_tokens, 1)
-    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
     def score(indices: list[int]) -> list[list[float]]:
-        return scorer([sources[index] for index in indices], [targets[index] for index in indices], start)
+        return scorer([pairs[index] for index in indices], start)
 
-    return map_batches(score, lengths, batch_tokens)
+    return map_batches(score, [max(map(len, pair)) for pair in pairs], batch_tokens)
 
 
 def step_scorer(decoder: Decoder) -> Scorer:
     """Return a scorer for any decoder: each step is forced to the target's next token."""
 
-    def score(
-        sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int | None = None
-    ) -> list[list[float]]:
-        scores: list[list[float]] = [[] for _ in targets]
-        for step in forced_steps(decoder, sources, targets, start):
+    def score(pairs: Sequence[TokenPair], start: int | None = None) -> list[list[float]]:
+        scores: list[list[float]] = [[] for _ in pairs]
+        for step in forced_steps(decoder, pairs, start):
             for index, log_prob in zip(step.indices.tolist(), step.log_probs.tolist(), strict=True):
                 scores[index].append(log_prob)
         return scores
@@ -240,12 +216,11 @@ def parallel_scorer(model: Seq2Seq) -> Scorer:
     from uwaga.models.base import pad
 
     @torch.inference_mode()
-    def score(
-        sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int | None = None
-    ) -> list[list[float]]:
+    def score(pairs: Sequence[TokenPair], start: int | None = None) -> list[list[float]]:
         symbols = model.symbols
         first = symbols.start if start is None else start
-        source = pad(sources, symbols.pad, model.device)  # (sentences, source)
+        source = pad([pair.source for pair in pairs], symbols.pad, model.device)  # (sentences, source)
+        targets = [pair.target for pair in pairs]
         shifted = [[first, *target[:-1]] for target in targets]
         features = model.features(source, pad(shifted, symbols.pad, model.device))
         lengths = torch.tensor([len(target) for target in targets], device=model.device)

@@ -19,7 +19,7 @@ from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import is_capitalised
-from uwaga.translator.checks import is_bare, is_copied, translates, unlike_language
+from uwaga.translator.checks import LINE_BREAK, is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
@@ -159,7 +159,8 @@ def _packed(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     return ranges
 
 
-LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
+LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+"""A line, and the line break after it."""
 BLANKS = re.compile(r"[ \t\v\f]+")
 UNSPACED = frozenset(
     "bo bod dz dzo ja jpn km khm lo lao my mya th tha yue zh zho cmn".split()  # noqa: SIM905
@@ -197,13 +198,10 @@ class Segmenter:
         the same in both are marked to be copied.
         """
         check_choice("split", split, get_args(Split))
-        pieces, warnings = LINE_BREAK.split(text), self._doubts(text)
-        starts = [0, *accumulate(map(len, pieces))]
+        warnings = self._doubts(text)
         lines = [
-            (list(self._line(line, start, split, name, warnings)), line_break)
-            for line, start, line_break in while_active(
-                zip(pieces[::2], starts[::2], [*pieces[1::2], ""], strict=True)
-            )
+            (list(self._line(line[1], line.start(), split, name, warnings)), line[2])
+            for line in while_active(LINE.finditer(text))
         ]
         before, sentences = _joined("", lines)
         return Passage(before, sentences, tuple(warnings), text)
@@ -314,9 +312,11 @@ class Segmenter:
         def count(part: str) -> int:
             return max(0, len(ids(part)) - framing)
 
-        texts = cut_to_fit(sentence, limit - framing, count)
-        starts = accumulate(map(len, texts), initial=start)
-        parts = [(part, offset) for part, offset in zip(texts, starts, strict=False) if count(part)]
+        parts: list[tuple[str, int]] = []
+        for part in cut_to_fit(sentence, limit - framing, count):
+            if count(part):
+                parts.append((part, start))
+            start += len(part)
         for (part, offset), (following, _) in pairwise([*parts, (" ", 0)]):
             is_separate = part[-1:].isspace() or following[:1].isspace()
             piece = self._sentence(ids(part), part, offset)

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from uwaga.terms.apply import SentenceTerms
 
 
+class TokenPair(NamedTuple):
+    """The tokens of a source and of a target."""
+
+    source: Sequence[int]
+    target: Sequence[int]
+
+
 class TextDraft(NamedTuple):
     """A probable translation of a text (M42).
 
@@ -27,6 +34,13 @@ class TextDraft(NamedTuple):
     text: str
     bias: float = 0.0
     mask: int = 0
+
+
+class TaggedTranslation(NamedTuple):
+    """A translation, and the same with its tags."""
+
+    translation: Translation
+    inline: Inline
 
 
 @dataclass(eq=False)
@@ -82,15 +96,19 @@ class Text:
         return [self.result, *self.result.alternatives]
 
     @property
-    def tagged(self) -> list[Inline]:
+    def tagged(self) -> list[TaggedTranslation]:
         """The translation and its alternatives with their tags."""
-        return self.inlines or [(translation.text,) for translation in self.hypotheses]
+        inlines = self.inlines or [(translation.text,) for translation in self.hypotheses]
+        return [TaggedTranslation(*pair) for pair in zip(self.hypotheses, inlines, strict=True)]
 
-    def written(self) -> list[Inline]:
+    def written(self) -> list[TaggedTranslation]:
         """Return the translation and its alternatives with their tags, between the white space that surrounds
         the content.
         """
-        return [_with_surrounding_space(inline, self.content) for inline in self.tagged]
+        return [
+            TaggedTranslation(translation, _with_surrounding_space(inline, self.content))
+            for translation, inline in self.tagged
+        ]
 
 
 class Layer(Protocol):
@@ -154,12 +172,6 @@ class Sentence(SearchInput):
     def is_searched(self) -> bool:
         """True if the model translates the sentence; False if it is copied."""
         return self.copy is None or bool(self.prefix)
-
-
-def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesis]]) -> None:
-    """Set the n-best list of each sentence."""
-    for sentence, hypotheses in zip(sentences, lists, strict=True):
-        sentence.hypotheses = hypotheses
 
 
 @dataclass(eq=False)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         TranslateOptions,
     )
     from uwaga.translator.score import Score, Scorer
-    from uwaga.translator.text import TranslatedInline
+    from uwaga.translator.text import TokenPair, TranslatedInline
 
 WINDOW = 1024
 """Requests translated together: enough to sort into even batches."""
@@ -359,15 +359,12 @@ class Translator:
         plan = make_plan(self.models, self.languages, request, [request.text], streaming=True)
         return stream_request(plan, request)
 
-    def run_inlines(
-        self, inlines: Sequence[Inline], request: Request, names: Sequence[str] | None = None
-    ) -> list[TranslatedInline]:
+    def run_inlines(self, inlines: Sequence[Inline], request: Request) -> list[TranslatedInline]:
         """Translate texts with tags, all together; every tag comes back exactly once.
 
         Args:
             inlines: the texts; white space at their ends is kept.
             request: all fields but the text, which is ignored.
-            names: the names of the texts, for messages.
 
         Returns:
             the translations in order. One that failed has the tags of its source and, unless ``on_error`` is
@@ -377,8 +374,7 @@ class Translator:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
         plan = make_plan(self.models, self.languages, request, [plain_text(inline) for inline in inlines])
-        called = [f"text {number}" for number in range(1, len(inlines) + 1)] if names is None else names
-        return translate_inlines(plan, inlines, called)
+        return translate_inlines(plan, inlines)
 
     def prepare(self, request: Request, streaming: bool = False) -> Request:
         """Check a request before its texts are known; return it with its glossary read and its seed chosen.
@@ -470,9 +466,9 @@ class Translator:
         from uwaga.translator.score import as_score, in_batches
 
         model, pairs = self.model.between(source, target), list(pairs)
-        sources, targets = model.pair_ids(pairs, first)
-        scored = in_batches(model.scores, sources, targets, batch_tokens, model.decoding.start)
-        rows = zip(pairs, sources, targets, scored, strict=True)
+        ids = model.pair_ids(pairs, first)
+        scores = in_batches(model.scores, ids, batch_tokens, model.decoding.start)
+        rows = zip(pairs, ids, scores, strict=True)
         return [as_score(*row, model.source, model.target) for row in rows]
 
     def align(
@@ -502,13 +498,10 @@ class Translator:
         from uwaga.translator.align import align_pairs
 
         model, pairs = self.model.between(source, target), list(pairs)
-        ids, tokenisers = model.pair_ids(pairs, first), (model.source, model.target)
-        start = model.decoding.start
-        return align_pairs(model.decoder, model.alignment_head, pairs, ids, tokenisers, start, words)
+        ids = model.pair_ids(pairs, first)
+        return align_pairs(model.decoder, model, pairs, ids, model.decoding.start, words)
 
-    def pair_ids(
-        self, pairs: Iterable[tuple[str, str]], first: int = 1
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:
         """Tokenise both sides of pairs; see :meth:`uwaga.translator.model.Model.pair_ids`."""
         return self.model.pair_ids(pairs, first)
 
@@ -604,10 +597,10 @@ class Translator:
             if best.attention is None:
                 raise no_attention()
             return best
-        [ids], [forced] = model.pair_ids([(source, target)])
-        hypothesis = force_recorded(model.decoder, ids, forced, model.decoding.start)
-        sentence = Sentence(ids, span=(0, len(source)), hypotheses=[hypothesis])
-        return join_sentences(Passage("", [sentence], text=source), 1, model.source, model.target)
+        [pair] = model.pair_ids([(source, target)])
+        hypothesis = force_recorded(model.decoder, pair, model.decoding.start)
+        sentence = Sentence(pair.source, span=(0, len(source)), hypotheses=[hypothesis])
+        return join_sentences(Passage("", [sentence], text=source), model)
 
 
 def _groups(requests: Sequence[Request]) -> list[list[int]]:

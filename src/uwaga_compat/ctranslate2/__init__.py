@@ -7,6 +7,7 @@ ignored only if they do not affect the result.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from uwaga.checkpoints.formats.ctranslate2.folder import MODEL
 from uwaga.errors import quoted
@@ -24,6 +25,14 @@ from uwaga_compat.ctranslate2.results import (
     ScoringResult,
     TranslationResult,
 )
+from uwaga_compat.ctranslate2.system import (
+    DataType,
+    Device,
+    StorageView,
+    get_cuda_device_count,
+    get_log_level,
+    set_log_level,
+)
 from uwaga_compat.ctranslate2.translator import Translator
 
 __all__ = [
@@ -31,18 +40,40 @@ __all__ = [
     "AsyncGenerationResult",
     "AsyncScoringResult",
     "AsyncTranslationResult",
+    "DataType",
+    "Device",
     "ExecutionStats",
     "GenerationResult",
     "GenerationStepResult",
     "Generator",
     "RunError",
     "ScoringResult",
+    "StorageView",
     "TranslationResult",
     "Translator",
     "contains_model",
+    "get_cuda_device_count",
+    "get_log_level",
     "get_supported_compute_types",
+    "set_log_level",
     "set_random_seed",
 ]
+
+__version__ = "4.8.5"
+"""The version of CTranslate2 whose interface this is."""
+MISSING = {
+    "Encoder": "`uwaga fill` runs BERT",
+    "converters": "uwaga reads models in their own formats; `uwaga convert` writes int8 ones",
+    "models": "uwaga has no models of speech",
+    "specs": "uwaga reads models in their own formats",
+}
+"""What CTranslate2 has and uwaga does not, and what to use instead."""
+
+
+def __getattr__(name: str) -> Any:
+    """Say what to use instead of a missing name."""
+    hint = f" ({MISSING[name]})" if name in MISSING else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def contains_model(path: str | Path) -> bool:

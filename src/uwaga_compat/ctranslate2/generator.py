@@ -11,6 +11,7 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
 from uwaga.settings.options import check_integer
 from uwaga.translator.score import in_batches
+from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.errors import ArgumentError, as_argument_errors
 from uwaga_compat.ctranslate2.loading import LoadedModel
@@ -268,12 +269,8 @@ def _score_texts(model: LoadedModel, texts: Sequence[Tokens]) -> list[ScoringRes
     """Return the scores of the texts of a batch, empty for texts of fewer than two tokens."""
     ids = [model.target.ids(text) for text in texts]
     scorable = [index for index, row in enumerate(ids) if len(row) > 1]
-    log_probs = in_batches(
-        model.scorer,
-        [ids[index][:1] for index in scorable],
-        [ids[index][1:] for index in scorable],
-        model.decoding.batch_tokens,
-    )
+    pairs = [TokenPair(ids[index][:1], ids[index][1:]) for index in scorable]
+    log_probs = in_batches(model.scorer, pairs, model.decoding.batch_tokens)
     scores = dict(zip(scorable, log_probs, strict=True))
     return [
         ScoringResult(model.target.tokens(row[1:]), scores.get(index, [])) for index, row in enumerate(ids)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import tee, zip_longest
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from uwaga.files.atomic import new_file
 from uwaga.files.lines import text_lines
@@ -19,14 +20,51 @@ Tokenise = Callable[[str], Tokens]
 Detokenise = Callable[[Tokens], str]
 
 
-def check_functions(
-    source: Tokenise | None, target: Tokenise | None, detokenise: Detokenise | None, target_path: object
-) -> None:
-    """Check that the tokenisation functions for files are complete."""
-    if (source is None) != (detokenise is None):
-        raise ArgumentError("source_tokenize_fn and target_detokenize_fn: give both, or neither")
-    if source is not None and target is None and target_path is not None:
-        raise ArgumentError("target_tokenize_fn: needed for target_path if source_tokenize_fn is given")
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Options of reading and writing files, with CTranslate2's names and defaults.
+
+    Attributes:
+        max_batch_size: as for ``translate_iterable``.
+        read_batch_size: accepted; does not affect the result.
+        batch_type: as for ``translate_iterable``.
+        source_tokenize_fn: returns the tokens of a line; requires ``target_detokenize_fn``. Tokens are
+            separated by spaces by default.
+        target_tokenize_fn: returns the tokens of a line of the targets.
+        target_detokenize_fn: returns the text of tokens.
+    """
+
+    max_batch_size: int = 32
+    read_batch_size: int = 0
+    batch_type: str = "examples"
+    source_tokenize_fn: Tokenise | None = None
+    target_tokenize_fn: Tokenise | None = None
+    target_detokenize_fn: Detokenise | None = None
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> FileOptions:
+        """Take these options out of those of a call."""
+        return cls(**{name: options.pop(name) for name in cls.__dataclass_fields__ if name in options})
+
+    def read(
+        self, source_path: str | Path, target_path: str | Path | None = None
+    ) -> tuple[Iterator[Tokens], ...]:
+        """Return the tokens of the lines of the sources, and of the targets if there are any.
+
+        Raises:
+            ArgumentError: a function is missing.
+        """
+        if (self.source_tokenize_fn is None) != (self.target_detokenize_fn is None):
+            raise ArgumentError("source_tokenize_fn and target_detokenize_fn: give both, or neither")
+        if target_path is None:
+            return read_tokens((source_path, self.source_tokenize_fn))
+        if self.source_tokenize_fn is not None and self.target_tokenize_fn is None:
+            raise ArgumentError("target_tokenize_fn: needed for target_path if source_tokenize_fn is given")
+        return read_tokens((source_path, self.source_tokenize_fn), (target_path, self.target_tokenize_fn))
+
+    def text(self, tokens: Tokens) -> str:
+        """Return the text of tokens."""
+        return (self.target_detokenize_fn or " ".join)(tokens)
 
 
 def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[Tokens], ...]:

@@ -13,6 +13,7 @@ from uwaga.search import SearchOptions
 from uwaga.search.constraints import start_token
 from uwaga.search.length_batching import map_batches
 from uwaga.translator.score import in_batches, no_attention
+from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.loading import FramedSource, LoadedModel
 from uwaga_compat.ctranslate2.options import TranslationOptions, search_options, step_result
@@ -162,14 +163,8 @@ def score_pairs(
         [*model.target.ids(target[: max_length - 1] if max_length else target), end] for _, target in pairs
     ]
     nonempty = [index for index, (source, _) in enumerate(pairs) if source]
-    defaults = model.decoding
-    scores = in_batches(
-        model.scorer,
-        [sources[index] for index in nonempty],
-        [targets[index] for index in nonempty],
-        defaults.batch_tokens,
-        defaults.start,
-    )
+    scored, defaults = [TokenPair(sources[index], targets[index]) for index in nonempty], model.decoding
+    scores = in_batches(model.scorer, scored, defaults.batch_tokens, defaults.start)
     results = [ScoringResult(model.target.tokens(target), [0.0] * len(target)) for target in targets]
     for index, log_probs in zip(nonempty, scores, strict=True):
         results[index] = ScoringResult(results[index].tokens[offset:], log_probs[offset:])

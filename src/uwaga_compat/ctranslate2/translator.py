@@ -21,13 +21,7 @@ from uwaga_compat.ctranslate2.results import (
     ScoringResult,
     TranslationResult,
 )
-from uwaga_compat.ctranslate2.text_files import (
-    Detokenise,
-    Tokenise,
-    check_functions,
-    read_tokens,
-    write_results,
-)
+from uwaga_compat.ctranslate2.text_files import FileOptions, write_results
 from uwaga_compat.ctranslate2.translation import score_pairs, stream_tokens, translate_texts
 from uwaga_compat.ctranslate2.workers import ModelWorkers, check_tokens, iterate_results
 
@@ -182,13 +176,7 @@ class Translator(ModelWorkers):
         output_path: str | Path,
         target_path: str | Path | None = None,
         *,
-        max_batch_size: int = 32,
-        read_batch_size: int = 0,
-        batch_type: str = "examples",
         with_scores: bool = False,
-        source_tokenize_fn: Tokenise | None = None,
-        target_tokenize_fn: Tokenise | None = None,
-        target_detokenize_fn: Detokenise | None = None,
         **options: Any,
     ) -> ExecutionStats:
         """Translate a file with one text per line; the output is written atomically.
@@ -197,14 +185,9 @@ class Translator(ModelWorkers):
             source_path: the file, with tokens separated by spaces unless ``source_tokenize_fn`` is given.
             output_path: the output file, with a line for each hypothesis.
             target_path: prefixes of the translations, one per line, which may be empty.
-            max_batch_size: as for :meth:`translate_iterable`.
-            read_batch_size: accepted; does not affect the result.
-            batch_type: as for :meth:`translate_iterable`.
             with_scores: write the score and `` ||| `` before each hypothesis.
-            source_tokenize_fn: returns the tokens of a line; requires ``target_detokenize_fn``.
-            target_tokenize_fn: returns the tokens of a line of ``target_path``.
-            target_detokenize_fn: returns the text of tokens.
-            **options: as for :meth:`translate_batch`.
+            **options: as for :meth:`translate_batch`, and the fields of
+                :class:`uwaga_compat.ctranslate2.text_files.FileOptions`.
 
         Raises:
             ArgumentError, TextTooLongError: as for :meth:`translate_batch`.
@@ -214,23 +197,21 @@ class Translator(ModelWorkers):
         for name in OPTIONS_NOT_FOR_FILES:
             if name in options:
                 raise ArgumentError(f"{name}: not for files: use translate_iterable")
-        check_functions(source_tokenize_fn, target_tokenize_fn, target_detokenize_fn, target_path)
-        files = [(source_path, source_tokenize_fn)]
-        files += [] if target_path is None else [(target_path, target_tokenize_fn)]
-        sources, *prefixes = read_tokens(*files)
-        detokenise = target_detokenize_fn or " ".join
+        file_options = FileOptions.take(options)
+        sources, *prefixes = file_options.read(source_path, target_path)
 
         def lines(result: TranslationResult) -> list[str]:
             scores = [f"{score:g} ||| " for score in result.scores] or [""] * len(result)
             return [
-                score + detokenise(tokens) for score, tokens in zip(scores, result.hypotheses, strict=True)
+                score + file_options.text(tokens)
+                for score, tokens in zip(scores, result.hypotheses, strict=True)
             ]
 
         results = self.translate_iterable(
             sources,
             prefixes[0] if prefixes else None,
-            max_batch_size,
-            batch_type,
+            file_options.max_batch_size,
+            file_options.batch_type,
             return_scores=with_scores,
             **options,
         )
@@ -242,37 +223,36 @@ class Translator(ModelWorkers):
         target_path: str | Path,
         output_path: str | Path,
         *,
-        max_batch_size: int = 32,
-        read_batch_size: int = 0,
-        batch_type: str = "examples",
         max_input_length: int = 1024,
         offset: int = 0,
         with_tokens_score: bool = False,
-        source_tokenize_fn: Tokenise | None = None,
-        target_tokenize_fn: Tokenise | None = None,
-        target_detokenize_fn: Detokenise | None = None,
+        **options: Any,
     ) -> ExecutionStats:
         """Score the translations of a file, one per line; the output is written atomically.
 
         Each output line has the mean log-probability, the translation and, with ``with_tokens_score``, the
         log-probability of each token, separated by `` ||| ``. Other arguments are those of
-        :meth:`translate_file` and :meth:`score_batch`.
+        :meth:`score_batch`, and the fields of :class:`uwaga_compat.ctranslate2.text_files.FileOptions`.
 
         Raises:
             ArgumentError, RunError, TextTooLongError, DataError: as for :meth:`translate_file`.
         """
-        check_functions(source_tokenize_fn, target_tokenize_fn, target_detokenize_fn, target_path)
-        detokenise = target_detokenize_fn or " ".join
+        file_options = FileOptions(**options)
 
         def lines(result: ScoringResult) -> list[str]:
             scores = result.log_probs
-            parts = [f"{np.mean(scores):g}", detokenise(result.tokens)]
+            parts = [f"{np.mean(scores):g}", file_options.text(result.tokens)]
             parts += [" ".join(f"{score:g}" for score in scores)] if with_tokens_score else []
             return [" ||| ".join(parts)]
 
-        sources, targets = read_tokens((source_path, source_tokenize_fn), (target_path, target_tokenize_fn))
+        sources, targets = file_options.read(source_path, target_path)
         results = self.score_iterable(
-            sources, targets, max_batch_size, batch_type, max_input_length=max_input_length, offset=offset
+            sources,
+            targets,
+            file_options.max_batch_size,
+            file_options.batch_type,
+            max_input_length=max_input_length,
+            offset=offset,
         )
         return write_results(output_path, results, lines, lambda result: len(result.tokens))
 

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -26,12 +27,11 @@ READ_AHEAD_BATCHES = 16
 """Number of batches to read from an iterable and sort by length."""
 
 
-class ModelWorkers:
-    """A model with workers, each of which runs one batch at a time.
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """Options of a model and its workers, with CTranslate2's names and defaults.
 
-    Args:
-        model_path: a CTranslate2 folder, or the folder or name of any model that uwaga runs.
-        device: ``cpu``, ``cuda`` or ``auto``.
+    Attributes:
         device_index: 0 or, on CUDA, the number of the GPU.
         compute_type: a compute type of CTranslate2, or one for each device.
         inter_threads: number of batches that run in parallel.
@@ -41,6 +41,39 @@ class ModelWorkers:
         flash_attention: False only.
         tensor_parallel: False only.
         files: the contents of the folder's files by name, as bytes or open files.
+    """
+
+    device_index: int | Sequence[int] = 0
+    compute_type: str | Mapping[str, str] = "default"
+    inter_threads: int = 1
+    intra_threads: int = 0
+    max_queued_batches: int = 0
+    flash_attention: bool = False
+    tensor_parallel: bool = False
+    files: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("flash_attention", "tensor_parallel"):
+            if value := getattr(self, name):
+                raise ArgumentError(f"{name}={quoted(value)}: uwaga does not have it: leave the option out")
+        with as_argument_errors():
+            check_integer("inter_threads", self.inter_threads, 1)
+            check_integer("intra_threads", self.intra_threads, 0)
+            check_integer("max_queued_batches", self.max_queued_batches, -1)
+
+    @property
+    def most_queued(self) -> int:
+        """The maximum number of queued batches, negative for no limit."""
+        return self.max_queued_batches or QUEUED_PER_WORKER * self.inter_threads
+
+
+class ModelWorkers:
+    """A model with workers, each of which runs one batch at a time.
+
+    Args:
+        model_path: a CTranslate2 folder, or the folder or name of any model that uwaga runs.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        **options: the fields of :class:`WorkerOptions` by name.
 
     Raises:
         ArgumentError: an argument is invalid or not supported by uwaga.
@@ -50,34 +83,14 @@ class ModelWorkers:
 
     task: ClassVar[Task]
 
-    def __init__(
-        self,
-        model_path: str | Path,
-        device: str = "cpu",
-        *,
-        device_index: int | Sequence[int] = 0,
-        compute_type: str | Mapping[str, str] = "default",
-        inter_threads: int = 1,
-        intra_threads: int = 0,
-        max_queued_batches: int = 0,
-        flash_attention: bool = False,
-        tensor_parallel: bool = False,
-        files: Mapping[str, Any] | None = None,
-    ) -> None:
-        for name, value in (("flash_attention", flash_attention), ("tensor_parallel", tensor_parallel)):
-            if value:
-                raise ArgumentError(f"{name}={quoted(value)}: uwaga does not have it: leave the option out")
-        with as_argument_errors():
-            check_integer("inter_threads", inter_threads, 1)
-            check_integer("intra_threads", intra_threads, 0)
-            check_integer("max_queued_batches", max_queued_batches, -1)
+    def __init__(self, model_path: str | Path, device: str = "cpu", **options: Any) -> None:
+        worker = WorkerOptions(**options)
         self._spec = ModelSpec.from_arguments(
-            model_path, device, device_index, compute_type, intra_threads, files
+            model_path, device, worker.device_index, worker.compute_type, worker.intra_threads, worker.files
         )
-        self._workers = inter_threads
-        max_queued = max_queued_batches or QUEUED_PER_WORKER * inter_threads
-        self._slots = threading.BoundedSemaphore(max_queued + inter_threads) if max_queued > 0 else None
-        self._pool = ThreadPoolExecutor(inter_threads, thread_name_prefix="uwaga")
+        self._workers, queued = worker.inter_threads, worker.most_queued
+        self._slots = threading.BoundedSemaphore(queued + self._workers) if queued > 0 else None
+        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="uwaga")
         self._lock = threading.Lock()
         self._active = self._waiting = 0
         self._model: LoadedModel | None = self._spec.load(self.task)

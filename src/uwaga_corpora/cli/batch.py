@@ -138,7 +138,7 @@ def batch(
     columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment)
     skip = on_error == "skip"
     job = batch_job(source, target, spec, columns, format_name=format_, part_rows=part_rows, skip=skip)
-    if len((choice := spec.select_models()).legs) > 1:
+    if len((choice := spec.select_models()).steps) > 1:
         typer.echo(f"note: a chain of models: {choice}", err=True)
     manifest, reporter = jobs.run(job, "translating", "row", workers, ray)
     reporter.summarise(job.target.name, manifest)

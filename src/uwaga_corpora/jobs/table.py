@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.store import FileStore, LocalStore, StoredFile, StoreRefusedError, open_store
@@ -76,39 +77,42 @@ def batch_job(
     if isinstance(target_store, LocalStore) and target_store.path.exists() and not target_store.path.is_dir():
         raise DataError(f"{target_store.name}: is a file; OUT is the folder for the parts")
     format_, files = find_format(source_store.name, source_store.files(), format_name)
-    columns = _checked_columns(format_, columns)
-    return TableJob(source_store, target_store, spec, format_, files, columns, part_rows, skip)
+    table = TableSource(source_store, format_, tuple(files), _checked_columns(format_, columns))
+    return TableJob(table, target_store, spec, part_rows, skip)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """The files of a table, and the columns to translate."""
+
+    store: FileStore
+    format: TableFormat
+    files: tuple[StoredFile, ...]
+    columns: Columns
 
 
 class TableJob(Job):
     """A job over the files of a table; see :func:`batch_job`."""
 
     def __init__(
-        self,
-        source: FileStore,
-        target: FileStore,
-        spec: TranslationSpec,
-        format_: TableFormat,
-        files: Sequence[StoredFile],
-        columns: Columns,
-        part_rows: int,
-        skip: bool,
+        self, table: TableSource, target: FileStore, spec: TranslationSpec, part_rows: int, skip: bool
     ) -> None:
-        self.source, self.format, self.columns, self.skip = source, format_, columns, skip
-        self.files, self.part_bytes = tuple(files), PART_BYTES
-        self.suffix = format_.suffix
+        self.source, self.format, self.columns, self.skip = table.store, table.format, table.columns, skip
+        self.files, self.part_bytes = table.files, PART_BYTES
+        self.suffix = self.format.suffix
         self._check_columns()
+        columns = table.columns
         settings: dict[str, Setting] = {
             "columns": tuple(f"{column.source}={column.target}" for column in columns.columns),
             "score": columns.score,
             "alignment": columns.alignment,
         }
         record = InputRecord(
-            name=source.name,
-            format=format_.name,
-            files=len(files),
-            bytes=sum(file.size for file in files),
-            sha256=_listing_sha256(files),
+            name=self.source.name,
+            format=self.format.name,
+            files=len(self.files),
+            bytes=sum(file.size for file in self.files),
+            sha256=_listing_sha256(self.files),
         )
         super().__init__(target, spec, "batch", settings, record, part_rows)
 

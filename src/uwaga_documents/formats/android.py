@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
-from uwaga.markup.units import MARKUP, Piece, Unit, peel, text_unit, translatable, untranslated
+from uwaga.markup.units import (
+    MARKUP,
+    Escape,
+    Fragment,
+    Piece,
+    Unit,
+    make_escape,
+    make_writer,
+    untranslated,
+    write_pieces,
+)
 from uwaga.markup.xml import (
     Element,
     Token,
@@ -16,16 +26,23 @@ from uwaga.markup.xml import (
     attributes,
     content_pieces,
     elements,
-    write_xml,
+    unescape,
     xml_inline,
     xml_tokens,
 )
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
+from uwaga_documents.messages import MessageSyntax, inline_message_unit
 from uwaga_documents.plurals import plural_categories
 
 RESOURCE_ELEMENTS = ("string", "string-array", "plurals", "array")
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\s+)", re.DOTALL)
+SYNTAX = MessageSyntax(("printf",), numbers=True)
+CDATA, CDATA_END = "<![CDATA[", "]]>"
+HTML_TAG = re.compile(r"(</?[A-Za-z][^<>]*>)")
+QUOTING = re.compile(rf"{HTML_TAG.pattern}|\\(?:u([0-9a-fA-F]{{4}})|(.))|(\s+)|(\")|[^\\\s\"<]+|.", re.DOTALL)
+"""A tag of HTML, an escape, white space, a quote, or other text."""
+ESCAPE_IN_TAG = re.compile(r"\\([\"'])")
+SPACE = "\\u0020"
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t"}
 
 
@@ -56,41 +73,39 @@ def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece
 
 def _string(text: str, element: Element) -> Piece:
     raw = element.content(text)
-    if raw.strip().startswith(("@", "?")) and " " not in raw.strip():
+    content = raw.strip()
+    if content.startswith(("@", "?")) and " " not in content:
         return raw  # a reference to another resource
-    return text_unit(raw, _inline(text, element), _write)
+    start = len(raw) - len(raw.lstrip())
+    inline, tags = _read_quoting(_inline(text, element))
+    is_data = content.startswith(CDATA) and content.endswith(CDATA_END) and content.count(CDATA) == 1
+    opening, closing = (CDATA, CDATA_END) if is_data else ("", "")
+    head, tail = raw[:start] + opening, closing + raw[start + len(content) :]
+    escape: Escape = _escape_data if is_data else make_escape(content, unescape)
+    write_inline = make_writer(escape)
+    return inline_message_unit(
+        raw, inline, lambda translation: head + write_inline(_quoted(translation, tags)) + tail, SYNTAX
+    )
 
 
 def _plurals(text: str, plurals: Element, target: str) -> Piece:
-    """Build the plural forms of the target language from the source's singular and plural."""
+    """Build the plural forms of the target language from those of the source."""
     items = list(elements(text, ("item",), plurals.inner, plurals.inner_end))
-    quantities = {attributes(item.tag(text)).get("quantity", ""): item for item in items}
+    pieces = {attributes(item.tag(text)).get("quantity", ""): _string(text, item) for item in items}
     raw = plurals.content(text)
-    if "other" not in quantities:
-        return raw
-    source = [name for name in ("one", "other") if name in quantities]
-    exact = [name for name in quantities if name not in ("one", "other")]
-    parts = [peel(_inline(text, quantities[name])) for name in (*source, *exact)]
-    if not any(translatable(core) for _, core, _ in parts):
+    inlines = tuple(Fragment(tuple(pieces.values())).inlines)
+    if "other" not in pieces or not inlines:
         return raw
     categories = plural_categories(target)
-    first = items[0]
-    space = text[plurals.inner : first.start]
+    space = text[plurals.inner : items[0].start]
     tail = text[items[-1].end : plurals.inner_end]
 
     def write(translations: Sequence[Inline]) -> str:
-        forms = {
-            name: _write(join_parts((*before, *translation, *after)))
-            for name, (before, _, after), translation in zip(
-                (*source, *exact), parts, translations, strict=True
-            )
-        }
+        forms = dict(zip(pieces, write_pieces(pieces.values(), translations), strict=True))
         written = [f'<item quantity="{name}">{forms.get(name, forms["other"])}</item>' for name in categories]
         return space + space.join(written) + tail
 
-    return Unit(
-        tuple(core for _, core, _ in parts), write, None if set(categories) != set(quantities) else raw
-    )
+    return Unit(inlines, write, None if set(categories) != set(pieces) else raw)
 
 
 def _inline(text: str, element: Element) -> Inline:
@@ -99,37 +114,75 @@ def _inline(text: str, element: Element) -> Inline:
             return "kept"
         return "pair" if token.kind == "open" else "void"
 
-    parts = xml_inline(text, element.inner, element.inner_end, treat)
-    if len(parts) == 1 and isinstance(parts[0], str) and re.fullmatch(r'\s*"[^"]*"\s*', parts[0]):
-        return (_unescape(parts[0].strip()[1:-1], quoted=True),)
-    return join_parts(_unescape(part, False) if isinstance(part, str) else part for part in parts)
+    return xml_inline(text, element.inner, element.inner_end, treat)
 
 
-def _unescape(text: str, quoted: bool) -> str:
-    def character_of(match: re.Match[str]) -> str:
-        code, character, space = match.groups()
-        if space:
-            return space if quoted else " "
-        return chr(int(code, 16)) if code else ESCAPED_CHARACTERS.get(character, character)
+def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
+    """Return the text that is displayed, and the tags of HTML in it, as they are written in the file.
 
-    return ESCAPE.sub(character_of, text)
+    Quotes that are not escaped are not displayed; white space is one space outside quotes.
+    """
+    parts: list[str | Tag] = []
+    tags: dict[str, str] = {}
+    quoted, after_space = False, True
+    for part in inline:
+        if isinstance(part, Tag):
+            parts.append(part)
+            after_space = after_space and part.kind != "kept"
+            continue
+        displayed: list[str] = []
+        for match in QUOTING.finditer(part):
+            tag, code, character, space, quote = match.groups()
+            if quote:
+                quoted = not quoted
+                continue
+            written = match[0]
+            if tag:
+                written = ESCAPE_IN_TAG.sub(r"\1", tag)
+                tags[written] = tag
+            elif code or character:
+                written = chr(int(code, 16)) if code else ESCAPED_CHARACTERS.get(character, character)
+            elif space and not quoted:
+                written = "" if after_space else " "
+            after_space = bool(space) and not quoted
+            displayed.append(written)
+        parts.append("".join(displayed))
+    if parts and isinstance(parts[-1], str) and after_space:
+        parts[-1] = parts[-1].removesuffix(" ")
+    return join_parts(parts), tags
 
 
-def _write(inline: Inline) -> str:
+def _quoted(inline: Inline, tags: Mapping[str, str]) -> Inline:
+    """Return a text with the escapes of Android."""
     parts: list[str | Tag] = []
     for number, part in enumerate(inline):
         if isinstance(part, Tag):
             parts.append(part)
             continue
-        text = part.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')
-        text = text.replace("\n", "\\n").replace("\t", "\\t")
-        if number == 0 and text[:1] in ("@", "?"):
-            text = f"\\{text}"
-        text = re.sub(
-            r"  +| (?=\Z)" if number == len(inline) - 1 else r"  +", lambda f: "\\u0020" * len(f[0]), text
-        )
+        stretches = [
+            tags.get(stretch) or _escaped(stretch) if index % 2 else _escaped(stretch)
+            for index, stretch in enumerate(HTML_TAG.split(part))
+        ]
+        text = "".join(stretches)
+        if number == 0:
+            text = f"\\{text}" if text[:1] in ("@", "?") else text
+            spaces = len(text) - len(text.lstrip(" "))
+            text = SPACE * spaces + text[spaces:]
+        if number == len(inline) - 1:
+            words = text.rstrip(" ")
+            text = words + SPACE * (len(text) - len(words))
         parts.append(text)
-    return write_xml(tuple(parts))
+    return tuple(parts)
+
+
+def _escape_data(text: str) -> str:
+    return text.replace(CDATA_END, f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}")
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')
+    text = text.replace("\n", "\\n").replace("\t", "\\t")
+    return re.sub("  +", lambda spaces: SPACE * len(spaces[0]), text)
 
 
 FORMAT = DocumentFormat("android", ("strings.xml", "arrays.xml", "plurals.xml"), read)

@@ -10,8 +10,9 @@ from uwaga.markup.units import Piece
 from uwaga.markup.xml import escape, unescape, xml_tokens
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text, marked_encoding, xml_text
-from uwaga_documents.messages import PLURAL_CATEGORIES, message_unit
+from uwaga_documents.messages import PLURAL_CATEGORIES, MessageSyntax, message_unit
 
+SYNTAX = MessageSyntax(("objc",), numbers=True)
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
@@ -52,12 +53,9 @@ def _list_pieces(text: str, is_displayed: Callable[[str], bool]) -> Iterator[Pie
 
 def _string(raw: str, is_data: bool) -> Piece:
     content = raw[len(CDATA) : -len(CDATA_END)] if is_data else raw
-    # A text that is only a variable such as %#@files@ is copied.
-    if content.startswith("%#@") and content.endswith("@") and content.count("@") == 2:
-        return raw
     if is_data:
-        return message_unit(raw, content, _write_data)
-    return message_unit(raw, unescape(raw), escape)
+        return message_unit(raw, content, _write_data, SYNTAX)
+    return message_unit(raw, unescape(raw), escape, SYNTAX)
 
 
 def _write_data(text: str) -> str:
@@ -106,7 +104,7 @@ def _pair_pieces(text: str, location: str) -> Iterator[Piece]:
             line = text.count("\n", 0, position) + 1
             raise DataError(f'{location}: line {line}: expected a pair such as "key" = "value";')
         yield text[copied : value.start(1)]
-        yield message_unit(value[1], _unescape(value[1]), _write)
+        yield message_unit(value[1], _unescape(value[1]), _write, SYNTAX)
         copied, position = value.end(1), end + 1
     yield text[copied:]
 

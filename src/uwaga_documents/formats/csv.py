@@ -9,7 +9,7 @@ from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.markup.units import Piece, untranslated
 from uwaga_documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
-from uwaga_documents.messages import message_unit
+from uwaga_documents.messages import APPLICATION_SYNTAX, message_unit
 
 SEPARATORS = ",;\t|"
 
@@ -45,7 +45,7 @@ def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece
             if column not in columns:
                 yield untranslated(raw, "in other columns")
             else:
-                yield message_unit(raw, _value(raw), _CellWriter(raw, separator))
+                yield message_unit(raw, _value(raw), _CellWriter(raw, separator), APPLICATION_SYNTAX)
             position = end
     yield text[position:]
 

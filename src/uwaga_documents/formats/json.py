@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.markup.units import Piece, untranslated
@@ -17,10 +17,13 @@ from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
+    APPLICATION_SYNTAX,
+    COMMON_SYNTAX,
     OTHER_KEYS,
     PLURAL_CATEGORIES,
     KeyChoice,
     KeyPath,
+    MessageSyntax,
     PluralMember,
     member_pieces,
     message_unit,
@@ -28,6 +31,9 @@ from uwaga_documents.messages import (
 
 PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(PLURAL_CATEGORIES)})", re.DOTALL)
 """A key of i18next for one form of a plural."""
+CHROME_SYNTAX = MessageSyntax(("chrome",))
+DESCRIBED_KEYS = {"message": CHROME_SYNTAX, "defaultMessage": COMMON_SYNTAX}
+"""The key of the text in files whose entries describe it, by Chrome and by FormatJS, and its syntax."""
 ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
 TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]', re.DOTALL)
 
@@ -42,6 +48,7 @@ class JsonText(NamedTuple):
         key_start: start of its key, or in a list of the last key before it.
         parent: the number of its object or list, from 1; 0 for none.
         top: the first key of its path.
+        depth: the number of objects and lists around it.
         selected: whether its key is among those to translate.
     """
 
@@ -51,6 +58,7 @@ class JsonText(NamedTuple):
     key_start: int
     parent: int
     top: str
+    depth: int
     selected: bool
 
 
@@ -58,10 +66,18 @@ def read_json(source: DocumentSource) -> Reading:
     """Read the string values of a file, or those with selected keys.
 
     Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and the target
-    language becomes the root of a file whose only root is the source language, as in i18n-js.
+    language becomes the root of a file whose only root is the source language, as in i18n-js. Of entries that
+    describe a text, as in Chrome's ``messages.json``, only the text is translated, unless keys are selected.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    pieces = _pieces(text, source, lambda value: value.selected, source.options.target)
+    described = check_json(text, source.name)
+    described = None if source.options.keys else described
+    syntax = DESCRIBED_KEYS[described] if described else APPLICATION_SYNTAX
+
+    def is_translated(value: JsonText) -> bool:
+        return value.selected and (described is None or (value.depth, value.key) == (2, described))
+
+    pieces = _pieces(text, source, is_translated, source.options.target, syntax)
     return Reading(_root_in_target(text, pieces, source), encoding, mark=mark)
 
 
@@ -83,7 +99,9 @@ def read_arb(source: DocumentSource) -> Reading:
     check_json(text, source.name)
     if source.options.target:
         text = _with_locale(text, source.options.target)
-    pieces = _pieces(text, source, lambda value: value.selected and not value.top.startswith("@"), None)
+    pieces = _pieces(
+        text, source, lambda value: value.selected and not value.top.startswith("@"), None, COMMON_SYNTAX
+    )
     return Reading(pieces, encoding, mark=mark)
 
 
@@ -94,10 +112,28 @@ def _with_locale(text: str, target: str) -> str:
     return text
 
 
-def check_json(text: str, location: str) -> None:
-    """Check that a text is JSON."""
+class _Entries(NamedTuple):
+    """An object: which keys of texts it has, and which ones all of its members have."""
+
+    own: frozenset[str]
+    of_members: frozenset[str]
+
+
+def _entries(pairs: list[tuple[str, Any]]) -> _Entries:
+    own = frozenset(key for key, value in pairs if key in DESCRIBED_KEYS and isinstance(value, str))
+    members = [value.own if isinstance(value, _Entries) else frozenset() for _, value in pairs]
+    return _Entries(own, frozenset.intersection(*members) if members else frozenset())
+
+
+def check_json(text: str, location: str) -> str | None:
+    """Check that a text is JSON.
+
+    Returns:
+        the key of the text in each entry, if all entries describe a text; None for other files.
+    """
     try:
-        json.loads(text, object_pairs_hook=lambda pairs: None)
+        root = json.loads(text, object_pairs_hook=_entries)
+        return min(root.of_members, default=None) if isinstance(root, _Entries) else None
     except json.JSONDecodeError as error:
         raise DataError(f"{location}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
@@ -127,9 +163,10 @@ def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
         elif stack:
             container = stack[-1]
             selected = container.path.child(container.key).selected
-            yield JsonText(*token.span(), container.key, key_start, container.number, stack[0].key, selected)
+            top, depth = stack[0].key, len(stack)
+            yield JsonText(*token.span(), container.key, key_start, container.number, top, depth, selected)
         else:
-            yield JsonText(*token.span(), "", 0, 0, "", root.selected)
+            yield JsonText(*token.span(), "", 0, 0, "", 0, root.selected)
 
 
 class _Container:
@@ -151,13 +188,16 @@ class _Container:
 
 
 def _pieces(
-    text: str, source: DocumentSource, is_translated: Callable[[JsonText], bool], target: str | None
+    text: str,
+    source: DocumentSource,
+    is_translated: Callable[[JsonText], bool],
+    target: str | None,
+    syntax: MessageSyntax,
 ) -> Iterator[Piece]:
     """Yield the pieces of a document; i18next's plurals become those of ``target``, unless it is None."""
-    check_json(text, source.name)
     values = ((_stem(value), value) for value in json_texts(text, KeyChoice(source.options.keys).root))
     groups = (
-        (stem is not None, [_member(text, value, category) for (_, category), value in group])
+        (stem is not None, [_member(text, value, category, syntax) for (_, category), value in group])
         for stem, group in groupby(
             ((stem, value) for stem, value in values if is_translated(value) or not value.selected),
             lambda pair: pair[0][0],
@@ -172,14 +212,14 @@ def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
     return (None, "") if match is None else ((value.parent, match[1]), match[2])
 
 
-def _member(text: str, value: JsonText, category: str) -> PluralMember:
+def _member(text: str, value: JsonText, category: str, syntax: MessageSyntax) -> PluralMember:
     raw = text[value.start : value.end]
     if not value.selected:
         copied = untranslated(raw, OTHER_KEYS, str(json.loads(raw)))
         return PluralMember(category, value.key_start, value.start, value.end, copied)
     ascii_only = raw.isascii() and "\\u" in raw
     piece = message_unit(
-        raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only)
+        raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only), syntax
     )
     return PluralMember(category, value.key_start, value.start, value.end, piece)
 

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
 from uwaga.markup.units import Fragment, Piece, Unit, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
-from uwaga_documents.messages import message_unit
+from uwaga_documents.language import written_code
+from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, singular_forms
 
+PRINTF = MessageSyntax(("printf",), accelerators=True)
+NUMBERED = replace(PRINTF, numbers=True)
+BRACES = MessageSyntax(accelerators=True)
+SYNTAXES: Mapping[str, MessageSyntax] = {
+    **dict.fromkeys(("c", "php", "perl", "java-printf", "javascript", "ruby", "awk", "tcl"), NUMBERED),
+    **dict.fromkeys(("python", "lua", "elisp", "librep", "d"), PRINTF),
+    **dict.fromkeys(("python-brace", "perl-brace", "java", "csharp", "c++", "rust", "sh"), BRACES),
+    "objc": replace(NUMBERED, names=("objc",)),
+    "boost": replace(NUMBERED, names=("boost",)),
+    "gcc-internal": replace(NUMBERED, names=("gcc", "printf")),
+    "gfc-internal": replace(PRINTF, names=("gcc", "printf")),
+    "go": replace(PRINTF, names=("go",)),
+    "object-pascal": replace(PRINTF, names=("pascal",)),
+    **dict.fromkeys(("qt", "qt-plural"), replace(PRINTF, names=("qt",))),
+    **dict.fromkeys(("kde", "kde-kuit", "smalltalk", "ycp"), replace(PRINTF, names=("kde",))),
+    **dict.fromkeys(("scheme", "lisp"), replace(PRINTF, names=("lisp",))),
+}
+"""The syntaxes of the flags such as ``c-format``."""
+ANY_SYNTAX = MessageSyntax(("laravel", "drupal"), accelerators=True)
+"""Entries without such a flag, as those of Drupal."""
 CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
 STRING = re.compile(r'[ \t]*"((?>(?:[^"\\]++|\\.)*))"[ \t]*\r?\n?\Z')
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
 WIDTH = 76
 """Line width of gettext's tools."""
 
@@ -32,24 +55,134 @@ class _PoEntry:
     texts: dict[str, str] = field(default_factory=dict)
 
     @property
+    def flags(self) -> list[str]:
+        lines = [line[2:] for line in self.comments if line.startswith("#,")]
+        return [flag.strip() for line in lines for flag in line.split(",")]
+
+    @property
     def fuzzy(self) -> bool:
-        return any(line.startswith("#,") and "fuzzy" in line for line in self.comments)
+        return "fuzzy" in self.flags
+
+    @property
+    def is_header(self) -> bool:
+        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
+
+    @property
+    def translations(self) -> list[str]:
+        return [text for key, text in self.texts.items() if key.startswith("msgstr")]
+
+    @property
+    def is_translated(self) -> bool:
+        return all(self.translations) and not self.fuzzy
+
+    @property
+    def is_copied(self) -> bool:
+        """True if the translations are the texts themselves, as in a catalogue of the source language."""
+        return set(self.translations) <= {self.texts["msgid"], self.texts.get("msgid_plural", "")}
+
+    @property
+    def syntax(self) -> MessageSyntax:
+        names = (flag.removesuffix("-format") for flag in self.flags)
+        return next((SYNTAXES[name] for name in names if name in SYNTAXES), ANY_SYNTAX)
 
     def raw(self) -> str:
         return "".join([*self.comments, *(line for lines in self.lines.values() for line in lines)])
 
 
-def po_pieces(text: str, source: DocumentSource) -> Iterator[Piece]:
-    """Yield the pieces of a catalogue."""
-    forms = singular_forms(plural_expression(source.options.target or "en"))
-    for entry in _entries(text, source.name):
-        if isinstance(entry, str):
-            yield entry
-        elif entry.texts.get("msgid") == "" and "msgctxt" not in entry.texts:
-            header, forms = _header(entry, forms, source.options.target)
-            yield header
+def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iterator[Piece]:
+    """Yield the pieces of a catalogue.
+
+    Args:
+        text: the catalogue.
+        source: its file.
+        charset: the encoding that a header without one gets.
+    """
+    target, retranslate = source.options.target, source.options.retranslate
+    parts = list(_entries(text, source.name))
+    entries = [entry for entry in parts if isinstance(entry, _PoEntry)]
+    header = next((entry for entry in entries if entry.is_header), None)
+    messages = [entry for entry in entries if not entry.is_header]
+    forms = singular_forms(plural_expression(target or "en")) or (True, False)
+    if header is not None:
+        fields = header.texts.get("msgstr", "")
+        is_other = _is_other_language(fields, target)
+        remaining = [entry for entry in messages if entry.is_translated and not retranslate]
+        if is_other and not all(entry.is_copied for entry in remaining):
+            raise DataError(
+                f"{source.name}: its header says Language: {_field(fields, 'Language')}, and it has "
+                f"translations; translate its template to {target}, or all of its entries (--retranslate)"
+            )
+        retranslate = retranslate or is_other
+        declared = singular_forms(_field(fields, "Plural-Forms"))
+        has_plurals = any("msgid_plural" in entry.texts for entry in remaining)
+        is_target = bool(_field(fields, "Language")) and not is_other
+        if declared and (target is None or is_target or (has_plurals and not is_other)):
+            forms = declared
+        if target is not None:
+            is_declared = declared is not None and len(declared) == len(forms) and not is_other
+            _complete_header(header, target, charset, is_other, is_declared)
+    elif target is not None and messages:
+        header = _PoEntry(lines={"msgid": ['msgid ""\n']}, texts={"msgid": "", "msgstr": ""})
+        _complete_header(header, target, charset, False, False)
+        yield header.raw() + "\n"
+    for part in parts:
+        if isinstance(part, str):
+            yield part
         else:
-            yield _unit(entry, forms or (True, False), source.options.retranslate)
+            yield part.raw() if part.is_header else _unit(part, forms, retranslate)
+
+
+def _field(header: str, name: str) -> str:
+    """Return the value of a field of a header; empty if it is missing."""
+    fields = (line.partition(":") for line in header.split("\n"))
+    return next((value.strip() for field, _, value in fields if field.lower() == name.lower()), "")
+
+
+def _is_other_language(header: str, target: str | None) -> bool:
+    declared = _field(header, "Language")
+    return bool(declared and target) and base_language(declared) != base_language(target or "")
+
+
+def _complete_header(header: _PoEntry, target: str, charset: str, is_other: bool, has_forms: bool) -> None:
+    """Write the fields that a translation needs: encoding, language and plural forms.
+
+    Args:
+        header: the entry.
+        target: the target language.
+        charset: the encoding.
+        is_other: whether the header names another language, which is replaced.
+        has_forms: whether its plural forms are those that are written.
+    """
+    fields = {
+        "Language": written_code(target, "_"),
+        "MIME-Version": "1.0",
+        "Content-Type": f"text/plain; charset={charset}",
+        "Content-Transfer-Encoding": "8bit",
+        "Plural-Forms": plural_expression(target),
+    }
+    text = header.texts.get("msgstr", "")
+    if text:
+        del fields["MIME-Version"], fields["Content-Transfer-Encoding"]
+    if _field(text, "Language") and not is_other:
+        del fields["Language"]
+    if has_forms:
+        del fields["Plural-Forms"]
+    if _field(text, "Content-Type") and "charset=CHARSET" not in text:
+        del fields["Content-Type"]
+    lines: list[str] = []
+    for line in text.removesuffix("\n").split("\n") if text else ():
+        field = line.partition(":")[0].lower()
+        name = next((name for name in fields if name.lower() == field), "")
+        value = fields.pop(name, "")
+        lines.append(f"{name}: {value}" if name in REPLACED_FIELDS else line)
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    completed = "".join(f"{line}\n" for line in lines)
+    if completed == text:
+        return
+    line_end = "\r\n" if header.raw().endswith("\r\n") else "\n"
+    rows = [line.replace("\\", "\\\\").replace('"', '\\"') for line in lines]
+    header.lines["msgstr"] = [f'msgstr ""{line_end}', *(f'"{row}\\n"{line_end}' for row in rows)]
+    header.comments = [comment for line in header.comments if (comment := _without_fuzzy(line))]
 
 
 def _entries(text: str, location: str) -> Iterator[_PoEntry | str]:
@@ -99,31 +232,12 @@ def _unescape(raw: str) -> str:
     return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
 
 
-def _header(
-    entry: _PoEntry, forms: tuple[bool, ...] | None, target: str | None
-) -> tuple[str, tuple[bool, ...] | None]:
-    """Return the header and its plural forms, by default those of the target language."""
-    raw = entry.raw()
-    declared = re.search(r"Plural-Forms:([^\n]*)", entry.texts.get("msgstr", ""))
-    declared_forms = singular_forms(declared[1]) if declared else None
-    if declared_forms is not None:
-        return raw, declared_forms
-    if target is not None:
-        plural_forms = f"Plural-Forms: {plural_expression(target)}\\n"
-        if declared:
-            raw = re.sub(r"Plural-Forms:[^\"\n]*", lambda _: plural_forms, raw)
-        language = re.escape("Language: ")
-        raw = re.sub(rf'"{language}\\n"', lambda _: f'"Language: {target}\\n"', raw)
-    return raw, forms
-
-
 def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     raw = entry.raw()
-    translations = [value for key, value in entry.texts.items() if key.startswith("msgstr")]
-    if all(translations) and not entry.fuzzy and not retranslate:
+    if entry.is_translated and not retranslate:
         return untranslated(raw, "already translated", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
-    pieces = [message_unit(entry.texts[name], entry.texts[name], str, accelerators=True) for name in names]
+    pieces = [message_unit(entry.texts[name], entry.texts[name], str, entry.syntax) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)
     if not inlines:
         return raw
@@ -188,7 +302,8 @@ def read(source: DocumentSource) -> Reading:
         except SettingsError:
             encoding = None
     text = decode(source.content[len(mark) :], encoding or "utf-8", source.name)
-    return Reading(po_pieces(text, source), encoding or "utf-8", mark=mark)
+    charset = (encoding or "utf-8").upper()
+    return Reading(po_pieces(text, source, charset), encoding or "utf-8", mark=mark)
 
 
 FORMAT = DocumentFormat("po", (".po", ".pot"), read)

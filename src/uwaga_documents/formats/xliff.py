@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from uwaga.errors import DataError, quoted
 from uwaga.languages.codes import base_language
-from uwaga.markup import Inline, Tag
+from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.icu import find_messages
 from uwaga.markup.inline import join_parts
 from uwaga.markup.units import (
     KEPT,
@@ -36,8 +37,9 @@ from uwaga.markup.xml import (
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import xml_text
 from uwaga_documents.language import written_code
-from uwaga_documents.messages import message_unit
+from uwaga_documents.messages import MessageSyntax, inline_message_unit
 
+SYNTAX = MessageSyntax(accelerators=True)
 PAIRED = frozenset(("g", "mrk", "pc"))
 LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
 """An attribute of Trados or memoQ that locks a segment."""
@@ -241,9 +243,9 @@ class _XliffUnits:
         def write(inline: Inline) -> str:
             return write_xml(join_parts((*before, *inline, *after)))
 
-        if len(core) > 1 or isinstance(core[0], Tag):
+        if any(isinstance(part, Tag) for part in core) and not any(find_messages(plain_text(core))):
             return Unit((core,), lambda inlines: write(inlines[0]))
-        message = message_unit(raw, core[0], lambda words: write((words,)), accelerators=True)
+        message = inline_message_unit(raw, core, write, SYNTAX)
         return message if isinstance(message, str) else Unit(message.inlines, message.write)
 
 

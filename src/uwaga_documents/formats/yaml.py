@@ -18,6 +18,7 @@ from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
+    APPLICATION_SYNTAX,
     OTHER_KEYS,
     PLURAL_CATEGORIES,
     KeyChoice,
@@ -29,8 +30,24 @@ from uwaga_documents.messages import (
 
 MAX_DEPTH = 100
 STRING_TAG = "tag:yaml.org,2002:str"
+SYMBOL = re.compile(r":(?:[A-Za-z_]\w*[?!=]?|\"[^\"]*\")")
+"""A symbol of Ruby, such as those of Rails' ``date.order``."""
 PLAIN_SCALAR = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
 """A text that needs no quotes as a value."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads symbols of Ruby in flow lists, ``[:year, :month]``, which are texts in YAML 1.2."""
+
+    def check_value(self) -> bool:
+        follows_json_key = self.pointer > 0 and self.buffer[self.pointer - 1] in "\"'}]"
+        return follows_json_key or (not self._starts_symbol() and super().check_value())
+
+    def check_plain(self) -> bool:
+        return self._starts_symbol() or super().check_plain()
+
+    def _starts_symbol(self) -> bool:
+        return self.flow_level > 0 and self.peek() == ":" and self.peek(1).isalpha()
 
 
 class _Scalar(NamedTuple):
@@ -93,7 +110,10 @@ def _in_target(text: str, source: DocumentSource) -> Iterator[Piece]:
     first_piece = next(pieces)
     if len(reader.roots) == 1 and isinstance(first_piece, str):
         [(start, end, name)] = reader.roots
-        key = text[start:end].replace(name, target_code(name, source.options))
+        code = target_code(name, source.options)
+        key = text[start:end].replace(name, code)
+        if code != name and yaml.safe_load(key) != code:
+            key = f'"{code}"'  # "no" is a boolean
         first_piece = first_piece[:start] + key + first_piece[end:]
     yield first_piece
     yield from pieces
@@ -139,13 +159,13 @@ class _YamlReader:
         if not scalar.selected:
             copied = untranslated(raw, OTHER_KEYS, scalar.value)
             return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
-        piece = message_unit(raw, scalar.value, _writer(scalar, raw))
+        piece = message_unit(raw, scalar.value, _writer(scalar, raw), APPLICATION_SYNTAX)
         return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, piece)
 
     def _scalars(self) -> Iterator[_Scalar]:
         """Yield the scalars to translate."""
         try:
-            for event in yaml.parse(self._text, Loader=yaml.SafeLoader):
+            for event in yaml.parse(self._text, Loader=_Loader):
                 _check(event, len(self._open), self._location)
                 parent = self._open[-1] if self._open else None
                 if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
@@ -182,7 +202,7 @@ class _YamlReader:
     def _read_value(self, event: yaml.ScalarEvent, parent: _Collection | None) -> Iterator[_Scalar]:
         path = self._keys.root if parent is None else parent.path.child(parent.key)
         tag = event.tag or self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
-        if tag == STRING_TAG and path.selected:
+        if tag == STRING_TAG and path.selected and not SYMBOL.fullmatch(event.value):
             scalar = _scalar(self._text, event)
             if parent is not None and parent.number:
                 scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)

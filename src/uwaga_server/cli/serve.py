@@ -9,6 +9,7 @@ import typer
 
 from uwaga.cli.errors import report_errors, require_extra
 from uwaga.cli.verb import Verb, VerbGroup
+from uwaga.errors import SettingsError
 
 serve = typer.Typer(
     name="serve",
@@ -109,6 +110,9 @@ def add(
         int | None, typer.Option(help="Limit of characters per minute.", show_default="the server's")
     ] = None,
     characters: Annotated[int, typer.Option(help="Characters in total; 0 for no limit.")] = 0,
+    rotate: Annotated[
+        bool, typer.Option("--rotate", help="Create another key for a client that has one, with its limits.")
+    ] = False,
 ) -> None:
     """Create an API key and print it. Only its hash is stored, so it cannot be shown again.
 
@@ -117,9 +121,16 @@ def add(
         uwaga serve keys add ann
 
         uwaga serve keys add ann --requests-per-minute 60
+
+        uwaga serve keys add ann --rotate
     """
     with require_extra("serve", "the server"):
-        from uwaga_server.auth import add_key
+        from uwaga_server.auth import add_key, rotate_key
+    if rotate:
+        if requests_per_minute is not None or characters_per_minute is not None or characters:
+            raise SettingsError("--rotate keeps the limits of the key: leave out the others")
+        typer.echo(rotate_key(file, name))
+        return
     typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))
 
 
@@ -143,16 +154,24 @@ def list_(file: KeyFile = Path("keys.json")) -> None:
 
 @keys.command("remove", cls=Verb)
 @report_errors
-def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
+def remove(
+    name: KeyName,
+    file: KeyFile = Path("keys.json"),
+    older: Annotated[
+        bool, typer.Option("--older", help="Keep the newest key of the client, made with --rotate.")
+    ] = False,
+) -> None:
     """Revoke an API key; a running server notices within a second.
 
     **Examples**
 
         uwaga serve keys remove ann
+
+        uwaga serve keys remove ann --older
     """
     with require_extra("serve", "the server"):
         from uwaga_server.auth import remove_key
-    remove_key(file, name)
+    remove_key(file, name, older)
 
 
 serve.add_typer(keys)

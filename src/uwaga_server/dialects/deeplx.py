@@ -16,7 +16,7 @@ from uwaga_server.auth import Client
 from uwaga_server.context import Dialect, KeyLocation, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
 from uwaga_server.http import Parameters, TextList, json_response, parse_json, read_body, read_fields
-from uwaga_server.routing import Routes, error_responses
+from uwaga_server.routing import Body, Routes, error_responses
 from uwaga_server.service import TextAnswer
 
 PREFIX = "/deeplx"
@@ -120,7 +120,7 @@ def routes(context: ServerContext) -> Routes:
         return await translate_text(request, "Pro")
 
     @routes.add(
-        "POST", "/v2/translate", "Translate texts", body=DeepLXTexts, kind="json or form",
+        "POST", "/v2/translate", "Translate texts", body=Body(DeepLXTexts, "json or form"),
         response_model=DeepLXTranslations,
     )  # fmt: skip
     async def translate_texts(request: Request) -> Response:

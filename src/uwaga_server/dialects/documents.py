@@ -20,6 +20,7 @@ from uwaga_documents import DOCUMENT_FORMATS, find_format
 from uwaga_server.api_errors import ApiError, NotStoredError, in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
+from uwaga_server.document_worker import count_characters
 from uwaga_server.store.documents import (
     ENDED_STATES,
     NO_DOCUMENT,
@@ -86,13 +87,14 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
             await in_thread(context.stores.cache.terms, owner, glossaries, source, target)
     elif glossaries:
         raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
-    if client.characters:
-        usage = await in_thread(context.stores.usage.read, owner)
-        await in_thread(usage.plus, 1, 0, client.characters)  # raises an error if the quota is used up
     key = key_hash(upload.key) if upload.key else ""
     spec = DocumentSpec(
         owner, name, format_, target, source, glossaries, key, upload.linked, client.characters
     )
+    if client.characters:
+        characters = await in_thread(count_characters, spec, upload.content)
+        usage = await in_thread(context.stores.usage.read, owner)
+        await in_thread(usage.plus, max(1, characters), 1, client.characters)  # raises an error if it is over
     document_id = await in_thread(context.stores.documents.add, spec, upload.content)
     if context.documents is not None:
         context.documents.wake()

@@ -5,7 +5,6 @@ Their documentation names the fields of requests and responses, but neither path
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from starlette.responses import Response
 
 from uwaga.languages.codes import with_region
 from uwaga.languages.detection import AUTO
+from uwaga.markup.formats import text_format
 from uwaga.translator.request import Request, build_requests
 from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error
 from uwaga_server.auth import Client
@@ -23,8 +23,6 @@ from uwaga_server.http import json_response
 from uwaga_server.routing import error_responses
 
 KEY = KeyLocation(("bearer",), parameter="key")
-PLACEHOLDER = re.compile(r"</?[a-z]{1,8}\d{1,6}>|<[a-z]{1,8} i=\d{1,6}>")
-"""A placeholder in the form of a tag: ``<b0>`` or ``<a i=0>``."""
 
 
 class ExtensionError(BaseModel):
@@ -38,7 +36,7 @@ ERRORS = error_responses(ExtensionError, without=[404])
 
 
 def page_requests(texts: Sequence[str], source: str, target: str) -> list[Request]:
-    """Return the requests for texts of a web page; texts with placeholders in the form of tags are HTML.
+    """Return the requests for texts of a web page; texts with tags are messages.
 
     Args:
         texts: the texts.
@@ -46,7 +44,7 @@ def page_requests(texts: Sequence[str], source: str, target: str) -> list[Reques
         target: code of the target language.
     """
     return [
-        replace(request, format="html") if PLACEHOLDER.search(request.text) else request
+        replace(request, format=text_format(request.text))
         for request in build_requests(texts, {"source": source or AUTO, "target": target})
     ]
 

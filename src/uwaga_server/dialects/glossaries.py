@@ -13,7 +13,7 @@ from starlette.responses import Response
 from uwaga_server.api_errors import ApiError, in_thread
 from uwaga_server.context import KeyLocation, ServerContext
 from uwaga_server.http import json_response
-from uwaga_server.routing import BodyKind, Routes
+from uwaga_server.routing import Body, BodyKind, Routes
 from uwaga_server.store.glossary import Dictionary, GlossarySummary, StoredGlossary
 
 NO_CONTENT = 204
@@ -50,7 +50,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     """Add the routes that create, list, read, change and delete glossaries under a path."""
     path = f"{prefix}/{{glossary_id}}"
 
-    @routes.add("POST", prefix, "Create a glossary", body=api.create, kind=api.kind, status=201, large=True)
+    @routes.add("POST", prefix, "Create a glossary", body=Body(api.create, api.kind, large=True), status=201)
     async def create(request: Request) -> Response:
         """Store a glossary; requests for translations name it by its id."""
         owner = api.auth.owner(context, request)
@@ -80,7 +80,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
             context, owner, glossary_id, lambda stored: json_response(full_response(stored))
         )
 
-    @routes.add("PATCH", path, "Change a glossary", body=api.change, kind=api.kind, large=True)
+    @routes.add("PATCH", path, "Change a glossary", body=Body(api.change, api.kind, large=True))
     async def change(request: Request, glossary_id: str) -> Response:
         """Rename a glossary, and change its dictionaries."""
         owner = api.auth.owner(context, request)

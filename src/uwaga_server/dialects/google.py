@@ -17,7 +17,7 @@ from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client
 from uwaga_server.context import Dialect, KeyLocation, ServerContext
 from uwaga_server.http import Fields, Names, Parameters, TextList, json_response, read_parameters, validated
-from uwaga_server.routing import Decorated, Model, Routes, error_responses
+from uwaga_server.routing import Body, Decorated, Model, Routes, error_responses
 from uwaga_server.service import DetectedLanguage
 
 PREFIX = "/language/translate/v2"
@@ -147,8 +147,10 @@ def routes(context: ServerContext) -> Routes:
         """Add the decorated endpoint as GET and as POST."""
 
         def register(endpoint: Decorated) -> Decorated:
-            routes.add("GET", path, summary, body=body, kind="query", response_model=response_model)(endpoint)
-            routes.add("POST", path, summary, body=body, kind="json or form", response_model=response_model)(
+            routes.add("GET", path, summary, body=Body(body, "query"), response_model=response_model)(
+                endpoint
+            )
+            routes.add("POST", path, summary, body=Body(body, "json or form"), response_model=response_model)(
                 endpoint
             )
             return endpoint

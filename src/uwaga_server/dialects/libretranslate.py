@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -24,7 +25,7 @@ from uwaga import __version__
 from uwaga.files.handles import BINARY
 from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
-from uwaga.markup.formats import Format
+from uwaga.markup.formats import Format, text_format
 from uwaga.search import SearchOverrides
 from uwaga.translator.request import build_requests
 from uwaga_server.api_errors import ApiError, in_thread
@@ -39,7 +40,7 @@ from uwaga_server.http import (
     read_parameters,
     while_connected,
 )
-from uwaga_server.routing import DOWNLOAD, JSON, ResponseDescription, Routes, openapi
+from uwaga_server.routing import DOWNLOAD, JSON, Body, ResponseDescription, Routes, openapi
 from uwaga_server.served_models import ServedLanguage
 from uwaga_server.service import DetectedLanguage, TextAnswer
 from uwaga_server.store.documents import NO_DOCUMENT
@@ -91,8 +92,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
         "POST",
         "/translate_file",
         "Translate a document",
-        body=FileForm,
-        kind="upload",
+        body=Body(FileForm, "upload"),
         response_model=FileAnswer,
     )
     async def translate_file(request: Request) -> Response:
@@ -259,8 +259,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         "POST",
         "/translate",
         "Translate text",
-        body=LibreTranslateBody,
-        kind="json or form",
+        body=Body(LibreTranslateBody, "json or form"),
         response_model=LibreTranslateAnswer,
     )
     async def translate(request: Request) -> Response:
@@ -284,12 +283,15 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
             if any(re.search(WEBLATE_PLACEHOLDER, text) for text in texts)
             else {}
         )
-        requests = build_requests(texts, {**languages, **placeholders, "format": kind, **options})
+        requests = [
+            replace(request, format=text_format(request.text)) if kind == "text" else request
+            for request in build_requests(texts, {**languages, **placeholders, "format": kind, **options})
+        ]
         answer = await context.translate(request, client, requests, "q")
         return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
     @routes.add(
-        "POST", "/detect", "Detect the language of a text", body=LibreDetectBody, kind="json or form",
+        "POST", "/detect", "Detect the language of a text", body=Body(LibreDetectBody, "json or form"),
         response_model=list[LibreDetection],
     )  # fmt: skip
     async def detect(request: Request) -> Response:
@@ -302,7 +304,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
             [_detection_response(language) for language in detected or [DetectedLanguage("en", 0.0)]]
         )
 
-    @routes.add("POST", "/suggest", "Suggest a better translation", body=SuggestBody, kind="json or form")
+    @routes.add("POST", "/suggest", "Suggest a better translation", body=Body(SuggestBody, "json or form"))
     async def suggest(request: Request) -> Response:
         """Store a suggested translation in the file that the settings name."""
         client, fields = await admit(context, request)

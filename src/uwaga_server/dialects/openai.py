@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_code
+from uwaga.markup.formats import text_format
 from uwaga.translator.request import Request as TextRequest
 from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client
@@ -232,15 +233,22 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
         pair = _pair(context.service.languages, body.model)
         system, message = _texts(body)
         segments = _read_segments(message)
+        json_key = None
         if segments is None:
-            texts = [_text_request(body, system, message, pair)]
-            if body.stream:
-                return stream_completion(request, body.model, await _pieces(context, client, texts[0]))
+            text, json_key = _text_request(body, system, message, pair)
+            texts = [text]
+            if body.stream and json_key is None:
+                return stream_completion(request, body.model, await _pieces(context, client, text))
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
             texts = _segment_requests(segments, pair[0])
         answer = await context.translate(request, client, texts, "messages")
-        content = answer.translations[0].text if segments is None else _segments_content(segments, answer)
+        if segments is not None:
+            content = _segments_content(segments, answer)
+        else:
+            content = answer.translations[0].text
+            if json_key is not None:
+                content = json.dumps({json_key: content}, ensure_ascii=False)
         if body.stream:
             return stream_completion(request, body.model, _single_piece(content))
         return json_response(_completion(request, body.model, content, answer))
@@ -302,26 +310,44 @@ def _text(message: ChatMessage) -> str:
 
 def _text_request(
     body: ChatBody, system: str, message: str, pair: tuple[str | None, str | None]
-) -> TextRequest:
-    """Return the text of a message to translate, with its languages."""
+) -> tuple[TextRequest, str | None]:
+    """Return the text of a message to translate, and its key if the answer is an object of JSON."""
     options = body.translation_options
     if options is not None:
-        return TextRequest(
-            message,
-            source=_language(options.source_lang),
-            target=_language(options.target_lang),
-            glossary={term.source: term.target for term in options.terms} or None,
-        )
+        glossary = {term.source: term.target for term in options.terms} or None
+        source, target = _language(options.source_lang), _language(options.target_lang)
+        return _plain_request(message, source, target, glossary), None
     prompt = read_prompt(message, system)
     if prompt is not None:
-        return TextRequest(prompt.text, source=prompt.source or pair[0] or AUTO, target=prompt.target)
+        return _plain_request(prompt.text, prompt.source or pair[0], prompt.target), prompt.json_key
     if pair[1] is None:
         message = (
             "No request for a translation is recognised. Write 'Translate to German:' before the text, name "
             "the language in the system prompt, or name a pair of languages such as 'en-de' as the model"
         )
         raise ApiError(400, "no_translation_request", message, "messages")
-    return TextRequest(message, source=pair[0] or AUTO, target=pair[1])
+    return _plain_request(message, pair[0], pair[1]), None
+
+
+def _plain_request(
+    text: str, source: str | None, target: str | None, glossary: dict[str, str] | None = None
+) -> TextRequest:
+    """Return the request for a text; refuse a list or an object of JSON, whose strings are the texts."""
+    if text.lstrip()[:1] in ("{", "[") and _is_json(text):
+        message = "the text is JSON: send its strings one by one, or as the text of a document"
+        raise ApiError(400, "not_text", message, "messages")
+    return TextRequest(
+        text, source=source or AUTO, target=target, format=text_format(text), glossary=glossary
+    )
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text is a list or an object of JSON with a string in it."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, list | dict) and '"' in text
 
 
 def _language(name: str) -> str:

@@ -30,7 +30,7 @@ from uwaga_server.http import (
     read_parameters,
     validated,
 )
-from uwaga_server.routing import ResponseDescription, Routes, error_responses
+from uwaga_server.routing import Body, ResponseDescription, Routes, error_responses
 from uwaga_server.served_models import ServedLanguage
 from uwaga_server.service import Service
 
@@ -130,8 +130,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         "GET",
         "/TranslateJson",
         "Translate a text",
-        body=TextQuery,
-        kind="query",
+        body=Body(TextQuery, "query"),
         response_model=TranslationPair,
     )
     async def translate_json(request: Request) -> Response:
@@ -144,8 +143,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         "POST",
         "/TranslatePost",
         "Translate a text",
-        body=TextQuery,
-        kind="json or form",
+        body=Body(TextQuery, "json or form"),
         response_model=TranslationPair,
     )
     async def translate_post(request: Request) -> Response:
@@ -169,8 +167,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
             "GET",
             path,
             "Translate a text to plain text",
-            body=TextQuery,
-            kind="query",
+            body=Body(TextQuery, "query"),
             responses={200: plain},
         )
         register(translate_plain)
@@ -200,7 +197,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
         return json_response(list(dict.fromkeys(_pairs(languages.sources))))
 
     @routes.add(
-        "GET", "/GetLanguagePairModelTags", "List the tags of models", body=PairQuery, kind="query",
+        "GET", "/GetLanguagePairModelTags", "List the tags of models", body=Body(PairQuery, "query"),
         responses={200: STRINGS_RESPONSE},
     )  # fmt: skip
     async def get_language_pair_model_tags(request: Request) -> Response:
@@ -215,8 +212,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
         "GET",
         "/CheckModelStatus",
         "Name the model of a pair",
-        body=PairQuery,
-        kind="query",
+        body=Body(PairQuery, "query"),
         responses={200: status},
     )
     async def check_model_status(request: Request) -> Response:

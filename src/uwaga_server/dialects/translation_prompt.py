@@ -1,7 +1,7 @@
 """Find the text and the languages in a prompt that asks for a translation.
 
-A prompt names the target language after *to* or *into*, as in ``Translate the following text into German:``;
-:func:`requested_languages` finds it, and :func:`read_prompt` finds the text.
+A prompt names the target language after *to* or *into*, as in ``Translate the following text into German:``,
+or in Chinese after 翻译成; :func:`requested_languages` finds it, and :func:`read_prompt` finds the text.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import re
 from dataclasses import dataclass, replace
 
 from uwaga.languages.codes import base_language
-from uwaga.languages.names import NAMES, language_code
+from uwaga.languages.names import CHINESE_NAMES, NAMES, language_code
 
-TO = re.compile(r"\b(?:in)?to\s+[\"'“‘*]{0,2}", re.IGNORECASE)
-FROM = re.compile(r"\bfrom\s+[\"'“‘*]{0,2}", re.IGNORECASE)
+# ruff: noqa: SIM905 (a list of names is easier to read as one text)
+
+TO = re.compile(r"(?:\b(?:in)?to\s+|[译譯][成为為到至]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
+FROM = re.compile(r"(?:\bfrom\s+|[从從由]\s?)[\"'“‘*「]{0,2}", re.IGNORECASE)
 WORD = re.compile(r"[^\W_][^\s()\"'“”‘’«»*,.:;!?，。：；！？]{0,40}|\([^()\n]{1,40}\)")
 CODE = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,4}){0,2}", re.IGNORECASE | re.ASCII)
 MAX_PROMPT_LENGTH = 4000
@@ -24,9 +26,47 @@ SOURCE_DISTANCE = 60
 """Number of characters before *to* in which the source language is searched."""
 LINE = re.compile(r"[^\n]+")
 BLANK = re.compile(r"\n[ \t\r]*\n")
-TRANSLATE = re.compile("translat", re.IGNORECASE)
-HEADING = re.compile(r"\s*(?:please\s+)?translate\b[^\n]*:[ \t\r]*\n", re.IGNORECASE)
+TRANSLATE = re.compile("translat|[译譯][成为為到至]", re.IGNORECASE)
+HEADING = re.compile(
+    r"\s*(?:(?:please\s+)?translate\b|[^\n]{0,60}[译譯][成为為到至])[^\n]*[:：][ \t\r]*\n", re.IGNORECASE
+)
 """An instruction on a separate line."""
+COLON = re.compile(r"\{[^{}\n]*\}|([:：])")
+"""A colon, outside the braces of an example of JSON."""
+LABEL = re.compile(r"[^\S\n]*(?:#{1,4} )?([^\W\d_][^\n:：]{0,60}?)[^\S\n]*[:：]")
+"""A line's beginning such as ``English:``."""
+LABEL_WORDS = re.compile(
+    r"(?:source|target|input|output|text|translation|answer|response|result|原文|译文|譯文)\b", re.IGNORECASE
+)
+ABOVE = re.compile(r"\b(?:above|preceding|previous|foregoing|this|it|that)\b|[上前]", re.IGNORECASE)
+"""A word that refers to the text before an instruction."""
+QUOTATION_MARKS = "\"'“”„«»"
+ARROWS = ("=>", "->", "→")
+"""Signs after the text in prompts that show the beginning of an answer."""
+JSON = re.compile(
+    r"\b(?:return|respond|reply|answer|output|produce|give|provide|format)\b[^.\n]{0,60}\bjson\b|"
+    r"json[^。\n]{0,20}(?:格式|返回|输出|輸出)|(?:返回|输出|輸出)[^。\n]{0,20}json",
+    re.IGNORECASE,
+)
+"""A request for an answer in JSON."""
+NO_JSON = re.compile(r"\b(?:not|no|never|without|instead of)\s(?:\w{1,20}\s){0,3}json\b", re.IGNORECASE)
+JSON_EXAMPLE = re.compile(r"[^\S\n]*\{\s*[\"'“]?(\w{1,40})[\"'”]?\s*[:：][^{}]{0,400}\}")
+JSON_KEY = re.compile(r"\b(?:key|field|property)\s+(?:named\s+|called\s+)?[\"'`“](\w{1,40})[\"'`”]")
+DEFAULT_KEY = "translation"
+CHINESE_CODES = {
+    form: code
+    for entry in (
+        *(f"{code}:{name}" for code, name in CHINESE_NAMES.items()),
+        *"bg:保加利亚语 ca:加泰罗尼亚语 da:丹麦语 el:希腊语 et:爱沙尼亚语 fi:芬兰语".split(),
+        *"hr:克罗地亚语 hu:匈牙利语 id:印度尼西亚语 lt:立陶宛语 lv:拉脱维亚语 no:挪威语".split(),
+        *"ro:罗马尼亚语 sk:斯洛伐克语 sl:斯洛文尼亚语 sr:塞尔维亚语 sv:瑞典语 zh:汉语".split(),
+        *"zh-Hans:简体中文 zh-Hant:繁体中文 zh-Hant:繁體中文".split(),
+    )
+    for code, name in [entry.split(":")]
+    for form in (name, name.replace("语", "文"), name.replace("语", "語"))
+}
+"""Codes of languages by their Chinese names."""
+CHINESE_NAME = re.compile("|".join(sorted(CHINESE_CODES, key=len, reverse=True)))
 QUOTED = re.compile(r'"([^"\n]+)"|„([^„“”\n]+)[“”]|“([^“”\n]+)”|«([^«»\n]+)»')
 LETTERS_SIGN = "🔤"
 """Encloses the text in the prompts of Translate for Zotero, in which an instruction follows."""
@@ -51,11 +91,15 @@ class RequestedLanguages:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text to translate and the codes of its languages; None for a language that is not named."""
+    """A text to translate and the codes of its languages; None for a language that is not named.
+
+    ``json_key`` is the key of the translation if the prompt asks for an object of JSON, otherwise None.
+    """
 
     text: str
     source: str | None
     target: str | None
+    json_key: str | None = None
 
 
 def read_prompt(message: str, system: str = "") -> Prompt | None:
@@ -65,7 +109,8 @@ def read_prompt(message: str, system: str = "") -> Prompt | None:
     line such as ``Translate to German:``. Otherwise the message must contain the request, in its first 4,000
     characters. The instruction ends at the first colon after the language in that line, or in a later line of
     the same paragraph with a request; without a colon, at the end of the line. If nothing follows, the text
-    is quoted in the line. ``🔤``, ``\"\"\"``, code fences and ``<text>`` around the text are removed.
+    is quoted in the line, or precedes it. ``🔤``, ``\"\"\"``, code fences and ``<text>`` around the text are
+    removed, and labels such as ``English:`` before and ``German:`` after it.
 
     Args:
         message: the last message by the user.
@@ -74,11 +119,13 @@ def read_prompt(message: str, system: str = "") -> Prompt | None:
     system_languages = requested_languages(system[:MAX_PROMPT_LENGTH])
     heading = HEADING.match(message, 0, MAX_PROMPT_LENGTH)
     if system_languages is not None and (heading is None or requested_languages(heading[0]) is None):
-        return Prompt(message.strip(), system_languages.source, system_languages.target)
+        json_key = _json_key(system[:MAX_PROMPT_LENGTH])
+        return Prompt(message.strip(), system_languages.source, system_languages.target, json_key)
     prompt = _after_instruction(message)
-    if prompt is None or system_languages is None:
-        return prompt
-    return replace(prompt, source=prompt.source or system_languages.source)
+    if prompt is None:
+        return None
+    source = prompt.source or (system_languages.source if system_languages is not None else None)
+    return replace(prompt, source=source, json_key=prompt.json_key or _json_key(system[:MAX_PROMPT_LENGTH]))
 
 
 def _after_instruction(message: str) -> Prompt | None:
@@ -89,7 +136,10 @@ def _after_instruction(message: str) -> Prompt | None:
             languages, line_start, text_start = instruction
             line_end = message.find("\n", line_start)
             line = message[line_start:line_end] if line_end >= 0 else message[line_start:]
-            return _prompt(message[text_start or line_start + len(line) :], languages, line)
+            text_start = text_start or line_start + len(line)
+            body = message[text_start:]
+            prompt = message[0 if body.strip() else start : text_start]
+            return _prompt(message[:line_start], prompt, body, languages, line)
         start = end
     return None
 
@@ -103,22 +153,69 @@ def _instruction_line(head: str, start: int, end: int) -> tuple[RequestedLanguag
     for line in LINE.finditer(head, start, end):
         languages = requested_languages(line[0])
         if languages is not None:
-            colon = head.find(":", line.start() + languages.end, line.end())
-            if colon >= 0:
-                return languages, line.start(), colon + 1
+            colons = COLON.finditer(head, line.start() + languages.end, line.end())
+            colon = next((match.end() for match in colons if match[1]), 0)
+            if colon:
+                return languages, line.start(), colon
             first = first or (languages, line.start(), 0)
     return first
 
 
-def _prompt(body: str, languages: RequestedLanguages, line: str) -> Prompt | None:
-    """Return the text that follows an instruction or is quoted in its line."""
-    text = _unwrap(body.strip())
+def _prompt(
+    before: str, instruction: str, body: str, languages: RequestedLanguages, line: str
+) -> Prompt | None:
+    """Return the text that follows an instruction, is quoted in its line, or precedes it."""
+    json_key = _json_key(instruction)
+    if json_key is not None and (example := JSON_EXAMPLE.match(body.lstrip())) is not None:
+        json_key, body = example[1], body.lstrip()[example.end() :]
+    text = _without_labels(_unwrap(body.strip()), languages, labelled=json_key is not None)
     if not text:
         quoted = QUOTED.search(line)
-        if quoted is None:
-            return None
-        text = next(filter(None, quoted.groups()))
-    return Prompt(text, languages.source, languages.target)
+        if quoted is not None:
+            text = next(filter(None, quoted.groups()))
+        elif ABOVE.search(line):
+            text = _unwrap(before.strip())
+    return Prompt(text, languages.source, languages.target, json_key) if text else None
+
+
+def _without_labels(text: str, languages: RequestedLanguages, labelled: bool = False) -> str:
+    r"""Return a text without the label that begins an answer, and that of the text itself.
+
+    Args:
+        text: a text such as ``English: A man sleeps.\nGerman:``.
+        languages: the languages that the labels may name.
+        labelled: whether the text may have a label although none begins an answer.
+    """
+    start = text.rfind("\n") + 1
+    last = LABEL.fullmatch(text, start)
+    answer = last is not None and _is_label(last[1], languages.target)
+    if answer:
+        text = text[:start].rstrip()
+    for arrow in ARROWS:
+        if text.endswith(arrow):
+            text = text.removesuffix(arrow).rstrip()
+            is_quoted = len(text) > 1 and text[0] in QUOTATION_MARKS and text[-1] in QUOTATION_MARKS
+            return text[1:-1] if is_quoted else text
+    first = LABEL.match(text)
+    if first is not None and (answer or labelled) and _is_label(first[1], languages.source):
+        return text[first.end() :].strip()
+    return text
+
+
+def _is_label(words: str, language: str | None) -> bool:
+    """Return whether words name a language, the given one if it is known, or a text."""
+    if LABEL_WORDS.search(words):
+        return True
+    code = language_code(words) or CHINESE_CODES.get(words)
+    return code is not None and (language is None or base_language(code) == base_language(language))
+
+
+def _json_key(instruction: str) -> str | None:
+    """Return the key of the translation if an instruction asks for an object of JSON."""
+    if JSON.search(instruction) is None or NO_JSON.search(instruction):
+        return None
+    key = JSON_EXAMPLE.search(instruction) or JSON_KEY.search(instruction)
+    return DEFAULT_KEY if key is None else key[1]
 
 
 def _unwrap(text: str) -> str:
@@ -162,6 +259,8 @@ def _language_at(prompt: str, start: int, allow_word: bool = False) -> tuple[str
         start: start of the name.
         allow_word: whether a code without a region may be followed by a word.
     """
+    if chinese := CHINESE_NAME.match(prompt, start):
+        return CHINESE_CODES[chinese[0]], chinese.end()
     words: list[str] = []
     ends: list[int] = []
     position = start
@@ -190,7 +289,11 @@ def _language_before(prompt: str, end: int) -> str | None:
 
     Examples are ``English to German``, ``English (en) to German`` and ``the English text into German``.
     """
-    before = prompt[max(0, end - SOURCE_DISTANCE) : end].rstrip(" -").removesuffix(" text")
+    before = (
+        prompt[max(0, end - SOURCE_DISTANCE) : end].rstrip(" -").removesuffix(" text").removesuffix(" source")
+    )
+    if chinese := CHINESE_NAME.findall(before):
+        return CHINESE_CODES[chinese[-1]]
     words = WORD.findall(before)[-MAX_NAME_WORDS:]
     for first in range(len(words)):
         code = language_code(" ".join(words[first:]))

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from uwaga.engine.interventions import Heads, Intervention, Kind, Positions, Replacement
 from uwaga.engine.layout import Sizes
 from uwaga.errors import SettingsError
-from uwaga.inspection.trace import Trace, TracedTranslation, native_transformer, trace
+from uwaga.inspection.trace import Trace, TracedTranslation, TraceParts, native_transformer, trace
 from uwaga.results.attention import Floats
 from uwaga.search import SearchOverrides
 from uwaga.settings import TransformerSettings
@@ -250,11 +250,7 @@ def _answer(
         body.forced,
         edits=[edit.intervention() for edit in body.edits],
         options=translator.options(**body.search_options()),
-        attention=body.attention,
-        names=body.insight,
-        tree=body.tree,
-        candidates=body.steps,
-        max_bytes=MAX_BYTES,
+        parts=TraceParts(body.attention, body.insight, body.tree, body.steps, MAX_BYTES),
     )
     settings = model.settings
     assert isinstance(settings, TransformerSettings)

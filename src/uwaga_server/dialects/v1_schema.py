@@ -49,7 +49,7 @@ class TextBody(BaseModel):
     source: LanguageCode | None = Field(
         None, description="Language of the texts; detected if `auto` or omitted."
     )
-    format: Literal["text", "html", "xml", "markdown"] = "text"
+    format: Literal["text", "html", "xml", "markdown", "message"] = "text"
     prefix: str | None = Field(
         None, max_length=2000, description="Force each translation to start with this text."
     )

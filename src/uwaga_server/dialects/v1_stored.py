@@ -17,7 +17,7 @@ from uwaga_server.dialects.documents import Upload, result_response, store_docum
 from uwaga_server.dialects.glossaries import GlossaryApi, add_glossary_routes
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
 from uwaga_server.http import json_response, read_json, read_upload
-from uwaga_server.routing import DOWNLOAD, ResponseDescription, Routes
+from uwaga_server.routing import DOWNLOAD, Body, ResponseDescription, Routes
 from uwaga_server.store.documents import DocumentStatus
 from uwaga_server.store.glossary import (
     Dictionary,
@@ -140,7 +140,7 @@ def document_routes(context: ServerContext) -> Routes:
     """Return the routes of documents."""
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/documents")
 
-    @routes.add("POST", "", "Upload a document", body=DocumentForm, kind="upload", status=202)
+    @routes.add("POST", "", "Upload a document", body=Body(DocumentForm, "upload"), status=202)
     async def upload(request: Request) -> Response:
         """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
         client = BEARER.client(context, request)

@@ -48,7 +48,7 @@ class TranslateArguments(BaseModel):
         Field(description="`forced`: always use the terms; `soft`: prefer them."),
     ] = "forced"
     format: Annotated[
-        Literal["text", "html", "xml", "markdown"],
+        Literal["text", "html", "xml", "markdown", "message"],
         Field(description="Markup of the texts; tags are placed around the corresponding words."),
     ] = "text"
     ignore_tags: Annotated[

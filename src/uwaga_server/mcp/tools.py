@@ -137,7 +137,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
     )
 
     def texts() -> Iterator[str]:
-        return job_texts(document_job(document, output, None, options))
+        return job_texts(document_job(document, output, options))
 
     if arguments.source in (None, AUTO):
         detected = await service.detect(await in_thread(lambda: detection_sample(texts())))
@@ -154,9 +154,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         report = await service.run_document(
             document,
             output,
-            source=source,
-            target=target,
-            options=options,
+            replace(options, source=source),
             glossary=terms,
             batch=BATCH_SIZE,
             client=call.client.name,

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from uwaga.errors import DataError, quoted
@@ -210,8 +211,6 @@ class StoredGlossary:
     def create(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
         """Create a glossary."""
         glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
-        if not dictionaries:
-            raise DataError("a glossary needs at least one dictionary")
         for number, dictionary in enumerate(dictionaries):
             if any(dictionary.translates(other.source, other.target) for other in dictionaries[:number]):
                 raise DataError(
@@ -245,7 +244,7 @@ class StoredGlossary:
         for dictionary in self.dictionaries:
             if dictionary.translates(source, target):
                 return dictionary
-        raise NotStoredError(f"the glossary has no dictionary from {source} to {target}")
+        raise NotStoredError(no_dictionary(source, target))
 
     def with_changes(
         self, name: str | None = None, dictionaries: Iterable[Dictionary] = (), merge: bool = False
@@ -352,10 +351,25 @@ def check_language(code: str) -> str:
 
 
 def combine_glossaries(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
-    """Return the terms of several glossaries for a language pair as one glossary."""
-    return Glossary(
-        term for glossary in glossaries for term in _terms(glossary.name, glossary.dictionary(source, target))
-    )
+    """Return the terms of several glossaries for a language pair as one glossary.
+
+    The first glossary that has a term decides how it is translated. Glossaries without a dictionary for the
+    language pair are passed over, unless none has one.
+    """
+    terms: list[Iterator[Term]] = [
+        _terms(glossary.name, dictionary)
+        for glossary in glossaries
+        for dictionary in glossary.dictionaries
+        if dictionary.translates(source, target)
+    ]
+    if not terms:
+        raise NotStoredError(no_dictionary(source, target))
+    return Glossary(chain.from_iterable(terms), keep_first=True)
+
+
+def no_dictionary(source: str, target: str) -> str:
+    """Return the message for a language pair without a dictionary, in DeepL's words."""
+    return f"No dictionary found for language pair {source}-{target}"
 
 
 def _terms(name: str, dictionary: Dictionary) -> Iterator[Term]:

@@ -8,6 +8,7 @@ file does not know heads, projections or caches, nor where keys and values come 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,16 +21,32 @@ Hook = Callable[[Tensor], Tensor]
 """A function from weights (..., target, source) to weights."""
 
 
+class Adjustments(NamedTuple):
+    """Changes of the weights, besides those by the mask.
+
+    Attributes:
+        bias: added to the scores, broadcasts to (..., target, source); for example relative positions.
+        hook: called with the weights after the softmax; what it returns takes their place. It may change
+            weights, or only look at them.
+        dropout: probability of dropping a weight from the sum.
+    """
+
+    bias: Tensor | None = None
+    hook: Hook | None = None
+    dropout: float = 0.0
+
+
+UNADJUSTED = Adjustments()
+
+
 def attend(
     query: Tensor,
     prepared: Tensor,
     values: Tensor,
     score: AttentionScore,
     mask: Tensor | None = None,
-    drop: float = 0.0,
     need_weights: bool = False,
-    bias: Tensor | None = None,
-    hook: Hook | None = None,
+    adjustments: Adjustments = UNADJUSTED,
 ) -> tuple[Tensor, Tensor | None]:
     """Return ``c_i = Σ_j w_ij v_j`` with ``w_i = softmax_j(F(s_i, h_j))`` (M1; Bahdanau 2014 §3.1, Vaswani
     2017 eq. 1).
@@ -41,16 +58,14 @@ def attend(
         score: F.
         mask: bool, broadcasts to (..., target, source); True where a query may attend. A masked position
             gets weight exactly 0; a query with all positions masked gets zeros (M8).
-        drop: probability of dropping a weight.
         need_weights: whether to return the weights, computed without fused kernels.
-        bias: added to the scores, broadcasts to (..., target, source); for example relative positions.
-        hook: called with the weights after the softmax; what it returns takes their place. It may change
-            weights, or only look at them.
+        adjustments: bias, hook and dropout of the weights.
 
     Returns:
         contexts (..., target, value width) and weights (..., target, source), or None if a fused
         kernel was used.
     """
+    bias, hook, drop = adjustments
     if (
         isinstance(score, ScaledDotScore)
         and not need_weights

@@ -9,13 +9,14 @@ rotations are arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from uwaga.models.layers.attention import attend
+from uwaga.models.layers.attention import Adjustments, attend
 from uwaga.models.layers.rotary import Rotation, rotate
 from uwaga.models.layers.scores import AttentionScore, CappedScore, DotScore, ScaledDotScore
 
@@ -34,6 +35,46 @@ Edit = Callable[[Tensor, Tensor | None], Tensor]
 """A function from weights (batch, heads, target, source) and the mask to new weights."""
 
 
+class AttendedSource(NamedTuple):
+    """Keys and values to attend to, and the mask of their positions.
+
+    ``mask`` is bool and broadcasts to (batch, heads, target, source), True where a query may attend; None if
+    nothing is masked.
+    """
+
+    memory: KeysValues
+    mask: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """Differences of the heads of later models from those of Vaswani 2017.
+
+    Attributes:
+        width: width of a head; the width of the inputs, divided by the number of heads, by default.
+        groups: number of key and value heads, each for ``heads / groups`` successive query heads (M38;
+            Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). As many as heads by default.
+        output_bias: whether the last projection has a bias; by default if the others have.
+        scaled: whether to divide the scores by the square root of the head width.
+        scale: factor of the scores instead of the inverse of that root.
+        cap: scores become ``cap tanh(score / cap)`` (M41).
+        norm: RMS norm of each head's query and key, before or after their rotation (M41).
+        epsilon: epsilon of these norms.
+    """
+
+    width: int | None = None
+    groups: int | None = None
+    output_bias: bool | None = None
+    scaled: bool = True
+    scale: float | None = None
+    cap: float | None = None
+    norm: Literal["none", "before", "after"] = "none"
+    epsilon: float = 1e-5
+
+
+VASWANI = HeadOptions()
+
+
 class MultiHeadAttention(nn.Module):
     """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, joined, times ``W^O`` (Vaswani 2017 §3.2.2).
 
@@ -41,16 +82,8 @@ class MultiHeadAttention(nn.Module):
         width: width of the inputs and outputs.
         heads: number of query heads.
         dropout: dropout of the weights in training.
-        head_width: width of a head; ``width / heads`` by default.
         bias: whether the projections have biases.
-        scaled: whether to divide the scores by the square root of the head width.
-        groups: number of key and value heads, each for ``heads / groups`` successive query heads (M38;
-            Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). ``heads`` by default.
-        output_bias: whether the last projection has a bias; ``bias`` by default.
-        score_scale: factor of the scores instead of the inverse of that root.
-        score_cap: scores become ``cap tanh(score / cap)`` (M41).
-        query_key_norm: RMS norm of each head's query and key, before or after their rotation (M41).
-        epsilon: epsilon of these norms.
+        options: how the heads differ from those of Vaswani 2017.
 
     Attributes:
         edits: functions that change the weights after the softmax, in this order; none by default.
@@ -61,35 +94,29 @@ class MultiHeadAttention(nn.Module):
         width: int,
         heads: int,
         dropout: float = 0.0,
-        *,
-        head_width: int | None = None,
         bias: bool = True,
-        scaled: bool = True,
-        groups: int | None = None,
-        output_bias: bool | None = None,
-        score_scale: float | None = None,
-        score_cap: float | None = None,
-        query_key_norm: Literal["none", "before", "after"] = "none",
-        epsilon: float = 1e-5,
+        options: HeadOptions = VASWANI,
     ) -> None:
         super().__init__()
-        head_width, groups = head_width or width // heads, groups or heads
+        head_width, groups = options.width or width // heads, options.groups or heads
         inner = heads * head_width
         self.heads, self.groups, self.dropout = heads, groups, dropout
         self.edits: list[Edit] = []
         self.query = nn.Linear(width, inner, bias=bias)
         self.key_value = nn.Linear(width, 2 * groups * head_width, bias=bias)
-        self.output = nn.Linear(inner, width, bias=bias if output_bias is None else output_bias)
-        default_scale = head_width**-0.5 if scaled else 1.0
-        self.scale = default_scale if score_scale is None else score_scale
+        self.output = nn.Linear(
+            inner, width, bias=bias if options.output_bias is None else options.output_bias
+        )
+        default_scale = head_width**-0.5 if options.scaled else 1.0
+        self.scale = default_scale if options.scale is None else options.scale
         # Multiplied into the query, so that fused kernels of the scaled dot product apply the scale.
         self.factor = self.scale / default_scale
-        score: AttentionScore = (ScaledDotScore if scaled else DotScore)(head_width, head_width)
-        self.score = score if score_cap is None else CappedScore(score, score_cap)
-        self.norm_position = query_key_norm
-        has_norm = query_key_norm != "none"
-        self.query_norm = nn.RMSNorm(head_width, eps=epsilon) if has_norm else None
-        self.key_norm = nn.RMSNorm(head_width, eps=epsilon) if has_norm else None
+        score: AttentionScore = (ScaledDotScore if options.scaled else DotScore)(head_width, head_width)
+        self.score = score if options.cap is None else CappedScore(score, options.cap)
+        self.norm_position = options.norm
+        has_norm = options.norm != "none"
+        self.query_norm = nn.RMSNorm(head_width, eps=options.epsilon) if has_norm else None
+        self.key_norm = nn.RMSNorm(head_width, eps=options.epsilon) if has_norm else None
         self.reset()
 
     def reset(self) -> None:
@@ -163,10 +190,12 @@ class MultiHeadAttention(nn.Module):
             values,
             self.score,
             mask,
-            self.dropout if self.training else 0.0,
             need_weights,
-            bias,
-            partial(_edited, self.edits, mask) if self.edits else None,
+            Adjustments(
+                bias,
+                partial(_edited, self.edits, mask) if self.edits else None,
+                self.dropout if self.training else 0.0,
+            ),
         )  # (batch, heads, target, head width)
         joined = context.transpose(1, 2).reshape(batch, target, -1)
         out: Tensor = self.output(joined)

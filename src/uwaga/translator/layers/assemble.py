@@ -14,6 +14,7 @@ from uwaga.results.translation import DraftUse, Hypothesis, Span, Translation
 from uwaga.settings import link_model
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.checks import quality_warnings, sentence_text
+from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence
 
@@ -30,10 +31,7 @@ def assemble(stage: Stage, passage: Passage) -> None:
         passage: the passage; its sentences get their ``translation``, too.
     """
     model, sentences = stage.model, passage.sentences
-    translation = join_sentences(passage, stage.options.nbest, model.source, model.target)
-    if stage.options.alignment:
-        links = link_model(model.alignment_head)
-        translation = with_word_alignment(translation, passage, model.source, model.target, links)
+    translation = join_sentences(passage, model, stage.options.nbest, stage.options.alignment)
     warnings = quality_warnings(
         [sentence for sentence in sentences if sentence.is_searched], model.score_stats
     )
@@ -41,7 +39,7 @@ def assemble(stage: Stage, passage: Passage) -> None:
         translation = replace(translation, warnings=(*translation.warnings, *warnings))
     for sentence in sentences:
         best = sentence.hypotheses[0] if sentence.is_searched else None
-        sentence.translation = hypothesis_text(sentence, best, model.target)
+        sentence.translation = Part(sentence, best).text(model.target)
     if stage.terms is not None and stage.terms.last:
         from uwaga.translator.layers.terms import with_term_uses
 
@@ -49,80 +47,102 @@ def assemble(stage: Stage, passage: Passage) -> None:
     passage.translation = translation
 
 
-def hypothesis_text(sentence: Sentence, hypothesis: Hypothesis | None, target: Subwords) -> str:
-    """Return the text of a sentence's hypothesis; None is the copy."""
-    return (sentence.copy or "") if hypothesis is None else sentence_text(hypothesis.tokens, target, sentence)
+class Part(NamedTuple):
+    """A sentence in a translation: one of its hypotheses, None for the copy."""
+
+    sentence: Sentence
+    hypothesis: Hypothesis | None
+
+    @property
+    def score(self) -> float:
+        """The score of the hypothesis, 0 for the copy."""
+        return 0.0 if self.hypothesis is None else self.hypothesis.score
+
+    def text(self, target: Subwords) -> str:
+        """Return the text."""
+        if self.hypothesis is None:
+            return self.sentence.copy or ""
+        return sentence_text(self.hypothesis.tokens, target, self.sentence)
 
 
-def join_sentences(passage: Passage, nbest: int, source: Subwords, target: Subwords) -> Translation:
+def join_sentences(
+    passage: Passage, model: Model, nbest: int = 1, has_alignment: bool = False
+) -> Translation:
     """Join the n-best lists of sentences into one translation with up to ``nbest - 1`` alternatives.
 
     The result reads as if it were of one sentence: the end symbol separates the pieces of two sentences, and
     ``token_scores`` and the rows and columns of ``attention`` and ``attentions`` (zero outside each
     sentence's block) are concatenated. ``log_prob`` is the sum and ``score`` the mean over the sentences.
     Sentences that are copied have no tokens and do not count. A text without others has score 0.
+
+    Args:
+        passage: the text, split into sentences; with ``has_alignment`` it gets its ``pieces``.
+        model: the model.
+        nbest: most translations.
+        has_alignment: whether to align the words by the ``alignment`` of the hypotheses.
     """
-    combinations = best_combinations(_lists(passage), nbest)
-    first, *alternatives = [_joined(passage, combination, source, target) for combination in combinations]
+    translations: list[Translation] = []
+    for parts in best_combinations([_parts(sentence) for sentence in passage.sentences], nbest):
+        translation = _joined(passage, parts, model.source, model.target)
+        if has_alignment:
+            pieces = sentence_alignments(passage, parts, model.source, model.target)
+            if not translations:
+                passage.pieces = pieces
+            translation = _with_word_alignment(translation, pieces, link_model(model.alignment_head))
+        translations.append(translation)
+    first, *alternatives = translations
     return replace(first, alternatives=tuple(alternatives)) if alternatives else first
 
 
-def _lists(passage: Passage) -> list[Sequence[Hypothesis | None]]:
-    """Return the hypotheses of each sentence; None is the copy."""
-    return [sentence.hypotheses if sentence.is_searched else (None,) for sentence in passage.sentences]
+def _parts(sentence: Sentence) -> list[Part]:
+    """Return what a translation may have for a sentence."""
+    if not sentence.is_searched:
+        return [Part(sentence, None)]
+    return [Part(sentence, hypothesis) for hypothesis in sentence.hypotheses]
 
 
-def best_combinations(
-    lists: Sequence[Sequence[Hypothesis | None]], nbest: int
-) -> list[tuple[Hypothesis | None, ...]]:
-    """Return the ``nbest`` choices of one hypothesis per sentence with the highest total score, best first.
+def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tuple[Part, ...]]:
+    """Return the ``nbest`` choices of one part per sentence with the highest total score, best first.
 
     Exact: a combination among the best of all sentences is among the best of the sentences before its last.
     """
     combinations = [_Combination(0.0)]
-    for hypotheses in lists:
+    for parts in choices:
         longer = [
-            _Combination(combination.score + (0.0 if last is None else last.score), combination, last)
+            _Combination(combination.score + part.score, combination, part)
             for combination in combinations
-            for last in hypotheses
+            for part in parts
         ]
         combinations = sorted(longer, key=lambda combination: -combination.score)[:nbest]
-    return [combination.hypotheses() for combination in combinations]
+    return [combination.parts() for combination in combinations]
 
 
 class _Combination(NamedTuple):
-    """One hypothesis for each sentence so far: the last one, and the combination before it."""
+    """A part for each sentence so far: the last one, and the combination before it."""
 
     score: float
     before: _Combination | None = None
-    last: Hypothesis | None = None
+    last: Part | None = None
 
-    def hypotheses(self) -> tuple[Hypothesis | None, ...]:
-        combination, hypotheses = self, list[Hypothesis | None]()
-        while combination.before is not None:
-            hypotheses.append(combination.last)
+    def parts(self) -> tuple[Part, ...]:
+        combination, parts = self, list[Part]()
+        while combination.before is not None and combination.last is not None:
+            parts.append(combination.last)
             combination = combination.before
-        return tuple(reversed(hypotheses))
+        return tuple(reversed(parts))
 
 
-def _joined(
-    passage: Passage, combination: Sequence[Hypothesis | None], source: Subwords, target: Subwords
-) -> Translation:
-    text = passage.before
-    searched: list[tuple[Sentence, Hypothesis]] = []
-    for sentence, hypothesis in zip(passage.sentences, combination, strict=True):
-        text += hypothesis_text(sentence, hypothesis, target) + sentence.after
-        if hypothesis is not None:
-            searched.append((sentence, hypothesis))
+def _joined(passage: Passage, parts: Sequence[Part], source: Subwords, target: Subwords) -> Translation:
+    text = passage.before + "".join(part.text(target) + part.sentence.after for part in parts)
+    hypotheses = [part.hypothesis for part in parts if part.hypothesis is not None]
     tokens: list[int] = []
-    for number, (_, hypothesis) in enumerate(searched, start=1):
+    for number, hypothesis in enumerate(hypotheses, start=1):
         tokens += hypothesis.tokens
-        if number < len(searched) and not hypothesis.truncated:
+        if number < len(hypotheses) and not hypothesis.truncated:
             tokens.append(target.symbols.end)
-    source_ids = [token for sentence, _ in searched for token in sentence.ids]
+    source_ids = [token for part in parts if part.hypothesis is not None for token in part.sentence.ids]
     if source_ids and source_ids[-1] == source.symbols.end:
         source_ids.pop()
-    hypotheses = [hypothesis for _, hypothesis in searched]
     return Translation(
         text=text,
         score=math.fsum(hypothesis.score for hypothesis in hypotheses) / max(len(hypotheses), 1),
@@ -140,47 +160,26 @@ def _joined(
     )
 
 
-def with_word_alignment(
-    translation: Translation,
-    passage: Passage,
-    source: Subwords,
-    target: Subwords,
-    links: LinkModel | None = None,
+def _with_word_alignment(
+    translation: Translation, pieces: Sequence[PieceAlignment], links: LinkModel | None
 ) -> Translation:
-    """Return a translation and its alternatives with ``alignment``; set the passage's ``pieces``.
-
-    Args:
-        translation: from :func:`join_sentences`.
-        passage: its text, split into sentences, each hypothesis with its ``alignment``.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
-        links: what the ``link_maps`` of the hypotheses are worth; None to link by ``alignment`` alone.
-    """
+    """Return a translation with its ``alignment``; without a link model, by the weights of the pieces."""
     from uwaga.alignment.piece_alignment import align_words
     from uwaga.alignment.words import word_spans
 
-    words, aligned = word_spans(passage.text), list[Translation]()
-    translations = [translation, *translation.alternatives]
-    combinations = best_combinations(_lists(passage), len(translations))
-    for number, (hypothesis, combination) in enumerate(zip(translations, combinations, strict=True)):
-        pieces = sentence_alignments(passage, combination, source, target)
-        if number == 0:
-            passage.pieces = pieces
-        alignment = align_words(
-            pieces, words, word_spans(hypothesis.text), (passage.text, hypothesis.text), links
-        )
-        aligned.append(replace(hypothesis, alignment=alignment))
-    return replace(aligned[0], alternatives=tuple(aligned[1:]))
+    texts = translation.source, translation.text
+    words = word_spans(translation.source), word_spans(translation.text)
+    return replace(translation, alignment=align_words(pieces, *words, texts, links))
 
 
 def sentence_alignments(
-    passage: Passage, combination: Sequence[Hypothesis | None], source: Subwords, target: Subwords
+    passage: Passage, parts: Sequence[Part], source: Subwords, target: Subwords
 ) -> tuple[PieceAlignment, ...]:
     """Align the pieces of each sentence of a translation, copied sentences too, with their source.
 
     Args:
         passage: the text, split into sentences.
-        combination: the selected hypothesis of each sentence, with its ``alignment``; None for the copy.
+        parts: the selected hypothesis of each sentence, with its ``alignment``.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
     """
@@ -189,9 +188,9 @@ def sentence_alignments(
     from uwaga.alignment.words import word_spans
 
     alignments, offset = [], len(passage.before)
-    for sentence, hypothesis in zip(passage.sentences, combination, strict=True):
+    for part in parts:
+        (sentence, hypothesis), text = part, part.text(target)
         start, end = sentence.span
-        text = hypothesis_text(sentence, hypothesis, target)
         if hypothesis is None:
             sources = _shifted(word_spans(passage.text[start:end]), start)
             targets = _shifted(word_spans(text), offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
@@ -30,42 +31,52 @@ class Chain:
     def translate(self, texts: Sequence[Text]) -> None:
         for is_aligned in (False, True):
             stages = [stage.aligned() for stage in self._stages] if is_aligned else self._stages
-            passages: dict[Text, list[Passage]] = {
-                text: [] for text in texts if text.is_aligned is is_aligned
-            }
-            for stage in stages if passages else ():
-                for_each(while_active(passages), _splitter(stage, stages, passages))
-                translate_passages(stage, [steps[-1] for steps in passages.values()])
-            for text, steps in passages.items():
-                results = [passage.result for passage in steps]
-                text.translation = results[0] if len(results) == 1 else join_steps(stages, results)
+            steps_of: dict[Text, list[_Step]] = {text: [] for text in texts if text.is_aligned is is_aligned}
+            for stage in stages if steps_of else ():
+                for_each(while_active(steps_of), _splitter(stage, stages, steps_of))
+                translate_passages(stage, [steps[-1].passage for steps in steps_of.values()])
+            for text, steps in steps_of.items():
+                text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
+
+
+class _Step(NamedTuple):
+    """A text as a model of the chain translates it."""
+
+    stage: Stage
+    passage: Passage
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of the translation, with the languages of the model."""
+        return [self.stage.in_step(warning) for warning in self.passage.result.warnings]
 
 
 def _splitter(
-    stage: Stage, stages: Sequence[Stage], passages: dict[Text, list[Passage]]
+    stage: Stage, stages: Sequence[Stage], steps_of: dict[Text, list[_Step]]
 ) -> Callable[[Text], None]:
     """Return a function that splits a text, or its translation by the model before, for a model."""
 
     def split(text: Text) -> None:
         check_string(text)
-        steps = passages[text]
+        steps = steps_of[text]
         if steps:
-            passage = stage.split_translated(steps[-1], text.name)
+            passage = stage.split_translated(steps[-1].passage, text.name)
         else:
             passage = stage.split_text(text.words, text.name)
         if stage is stages[-1]:
             passage.prefix, passage.draft = text.prefix, text.draft
-        steps.append(passage)
+        steps.append(_Step(stage, passage))
 
     return split
 
 
-def join_steps(stages: Sequence[Stage], steps: Sequence[Translation]) -> Translation:
+def _join_steps(steps: Sequence[_Step]) -> Translation:
     """Return one translation for the successive translations of a text by the models of a chain."""
     from uwaga.alignment.piece_alignment import compose_alignments
 
-    first, last = steps[0], steps[-1]
-    earlier = [step.alignment for step in steps[:-1]]
+    translations = [step.passage.result for step in steps]
+    first, last = translations[0], translations[-1]
+    earlier = [translation.alignment for translation in translations[:-1]]
 
     def from_first(translation: Translation) -> Translation:
         # no model looks from the last text to the first, so there is no attention between them
@@ -80,13 +91,9 @@ def join_steps(stages: Sequence[Stage], steps: Sequence[Translation]) -> Transla
 
     return replace(
         from_first(last),
-        truncated=any(step.truncated for step in steps),
+        truncated=any(translation.truncated for translation in translations),
         alternatives=tuple(map(from_first, last.alternatives)),
-        warnings=tuple(
-            stage.in_step(warning)
-            for stage, step in zip(stages, steps, strict=True)
-            for warning in step.warnings
-        ),
-        steps=tuple(steps),
-        coverage=combine_coverage(step.coverage for step in steps),
+        warnings=tuple(warning for step in steps for warning in step.warnings),
+        steps=tuple(translations),
+        coverage=combine_coverage(translation.coverage for translation in translations),
     )

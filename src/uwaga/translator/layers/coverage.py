@@ -19,7 +19,7 @@ from uwaga.results.translation import Coverage, Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.plan import Stage
 from uwaga.translator.score import in_batches
-from uwaga.translator.text import Passage, Sentence
+from uwaga.translator.text import Passage, Sentence, TokenPair
 
 FEWEST_LETTERS = 3
 """Letters of the shortest words that are examined; articles and particles often have no counterpart."""
@@ -47,6 +47,12 @@ class _Word(NamedTuple):
         start, end = self.span
         return self.passage.text[start:end]
 
+    @property
+    def without(self) -> str:
+        """The text of the sentence without the word."""
+        (start, end), (word_start, word_end) = self.sentence.span, self.span
+        return self.passage.text[start:word_start].rstrip() + self.passage.text[word_end:end]
+
 
 def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the ``coverage`` of translated passages, and add its warnings.
@@ -60,8 +66,9 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     if stage.options.coverage == "unaligned":
         words = [word for word in words if word.link < LINKED]
     omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
-    for word, gain in zip(words, _gains(stage, words), strict=True):
-        if is_omitted(word.text, gain, word.link):
+    gains = _gains(stage, words)
+    for word in words:
+        if is_omitted(word.text, gains[word], word.link):
             omitted[word.passage].append(word.text)
     for passage in passages:
         result = passage.result
@@ -99,25 +106,27 @@ def _words(passage: Passage) -> Iterator[_Word]:
                 yield word
 
 
-def _gains(stage: Stage, words: Sequence[_Word]) -> list[float]:
+def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
     """Return the nats by which each translation is more probable without each word."""
     end, empty = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
-    targets: dict[Sentence, tuple[int, ...]] = {}
+    complete: dict[Sentence, TokenPair] = {}
     for word in words:
         best = word.sentence.hypotheses[0]
-        targets[word.sentence] = best.tokens if best.truncated else (*best.tokens, end)
-    pairs = [(sentence.ids, target) for sentence, target in targets.items()]
-    for word in while_active(words):
-        (start, stop), (word_start, word_stop) = word.sentence.span, word.span
-        without = word.passage.text[start:word_start].rstrip() + word.passage.text[word_stop:stop]
-        pairs.append((stage.segmenter.ids(without) or empty, targets[word.sentence]))
-    totals: list[float] = []
+        target = best.tokens if best.truncated else (*best.tokens, end)
+        complete[word.sentence] = TokenPair(word.sentence.ids, target)
+    shortened = {
+        word: TokenPair(stage.segmenter.ids(word.without) or empty, complete[word.sentence].target)
+        for word in while_active(words)
+    }
+    log_probs = _log_probs(stage, [*complete.values(), *shortened.values()])
+    return {word: log_probs[pair] - log_probs[complete[word.sentence]] for word, pair in shortened.items()}
+
+
+def _log_probs(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, float]:
+    """Return the log-probability of each target."""
+    options, totals = stage.options, list[float]()
     for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
-        sources, outputs = zip(*pairs[first : first + BATCH_PAIRS], strict=True)
-        options = stage.options
-        scores = in_batches(stage.model.scores, sources, outputs, options.batch_tokens, options.start)
+        part = pairs[first : first + BATCH_PAIRS]
+        scores = in_batches(stage.model.scores, part, options.batch_tokens, options.start)
         totals += map(math.fsum, scores)
-    complete = dict(zip(targets, totals, strict=False))
-    return [
-        total - complete[word.sentence] for word, total in zip(words, totals[len(targets) :], strict=True)
-    ]
+    return dict(zip(pairs, totals, strict=True))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uwaga.search.entropy import with_entropies
+from uwaga.translator.layers.search import set_hypotheses
 from uwaga.translator.plan import Stage
-from uwaga.translator.text import Sentence, set_hypotheses
+from uwaga.translator.text import Sentence
 
 
 def add_entropies(stage: Stage, sentences: Sequence[Sentence]) -> None:

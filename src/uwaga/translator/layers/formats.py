@@ -94,9 +94,8 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         parts: its parts, translated.
         alignment: False to drop the alignment, which is that of the words between the tags.
     """
-    inlines = [part.written() for part in parts]
+    written = [part.written() for part in parts]
     if len(parts) == 1:
-        [written], [part] = inlines, parts
         first, *alternatives = [
             replace(
                 hypothesis,
@@ -104,13 +103,13 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
                 source=source,
                 alignment=hypothesis.alignment if alignment else None,
             )
-            for hypothesis, inline in zip(part.hypotheses, written, strict=True)
+            for hypothesis, inline in written[0]
         ]
         return replace(first, alternatives=tuple(alternatives))
     results = [part.result for part in parts]
     searched = [result for result in results if result.tokens]
     return Translation(
-        text=fragment.write([written[0] for written in inlines]),
+        text=fragment.write([best.inline for best, *_ in written]),
         score=math.fsum(result.score for result in searched) / max(len(searched), 1),
         tokens=tuple(token for result in results for token in result.tokens),
         token_scores=tuple(score for result in results for score in result.token_scores),

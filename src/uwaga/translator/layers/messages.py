@@ -22,7 +22,9 @@ class _Message:
 
     def written(self) -> str:
         """Return the message with the translations of its branches."""
-        return self.message.with_branches([plain_text(branch.written()[0]) for branch in self.branches])
+        return self.message.with_branches(
+            [plain_text(branch.written()[0].inline) for branch in self.branches]
+        )
 
 
 class Messages:
@@ -82,18 +84,17 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
         raw = message.written()
         return replace(part, raw=raw, text=raw)
 
-    inlines = text.written()
+    tagged = text.written()
     warnings = [
         warning
-        for part in inlines[0]
+        for part in tagged[0].inline
         if isinstance(part, Tag) and part in messages
         for branch in messages[part].branches
         for warning in branch.result.warnings
     ]
-    text.inlines = [tuple(map(written, inline)) for inline in inlines]
+    text.inlines = [tuple(map(written, inline)) for _, inline in tagged]
     first, *alternatives = [
-        replace(translation, text=plain_text(inline))
-        for translation, inline in zip(text.hypotheses, text.inlines, strict=True)
+        replace(translation, text=plain_text(inline)) for translation, inline in text.tagged
     ]
     text.translation = replace(
         first,

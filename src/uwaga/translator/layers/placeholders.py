@@ -14,15 +14,18 @@ from uwaga.alignment.words import word_spans
 from uwaga.errors import quoted
 from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
 from uwaga.markup.placeholders import Placeholders as Patterns
+from uwaga.markup.placeholders import keep_order
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.markup.symbols import (
     MAX_ATTEMPTS,
     choose_symbols,
     find_symbols,
     insert_symbols,
+    is_sign,
     missing_symbols,
     realign,
     replace_symbols,
+    written_pieces,
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation, WordAlignment
@@ -149,28 +152,36 @@ def _finish(text: Text, attempt: Text) -> None:
         _copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols
-    hypotheses = attempt.hypotheses
+    first, *alternatives = attempt.tagged
     complete = [
-        index
-        for index, hypothesis in enumerate(hypotheses)
-        if index == 0 or not missing_symbols(symbols, hypothesis.text)
+        first,
+        *(each for each in alternatives if not missing_symbols(symbols, each.translation.text)),
     ]
-    text.inlines = [replace_symbols(attempt.tagged[index], symbols) for index in complete]
     source, dropped = plain_text(text.content), _dropped(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
         f"no symbol for {quoted(piece)} came through the model: it stands where the words around it suggest"
         for piece in dropped
+        if not is_sign(piece)
     ]
-    if len(complete) < len(hypotheses):
-        warnings.append(f"{len(hypotheses) - len(complete)} alternatives lost a placeholder")
-    results = []
-    for index, inline in zip(complete, text.inlines, strict=True):
-        hypothesis, words = hypotheses[index], plain_text(inline)
-        alignment = hypothesis.alignment
+    if lost := len(alternatives) + 1 - len(complete):
+        warnings.append(f"{lost} alternatives lost a placeholder")
+    results, text.inlines = [], []
+    for hypothesis, inline in complete:
+        placed = replace_symbols(inline, symbols)
+        text.inlines.append(keep_order(text.content, placed))
+        words = plain_text(text.inlines[-1])
+        alignment = hypothesis.alignment if words == plain_text(placed) else None
         if alignment is not None:
             alignment = realign(alignment, (stripped, source), (hypothesis.text, words), symbols, dropped)
-        results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
+        hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)
+        if hypothesis.attention is not None:
+            hypothesis = replace(
+                hypothesis,
+                tokens=written_pieces(hypothesis.tokens, symbols),
+                source_tokens=written_pieces(hypothesis.source_tokens, symbols),
+            )
+        results.append(hypothesis)
     combined, coverage = [*translation.warnings, *warnings], translation.coverage
     if coverage is not None:
         combined = [warning for warning in combined if warning not in coverage.warnings]

@@ -30,6 +30,11 @@ def choose_search(options: SearchOptions) -> Search:
 def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
     """Set the n-best lists of sentences, as the search returns them."""
     lists = search(stage.search_decoder, sentences, options, drafter=stage.drafter)
+    set_hypotheses(sentences, lists)
+
+
+def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesis]]) -> None:
+    """Set the n-best list of each sentence."""
     for sentence, hypotheses in zip(sentences, lists, strict=True):
         sentence.hypotheses = hypotheses
 

@@ -29,7 +29,7 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
 from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
-from uwaga.translator.text import Sentence
+from uwaga.translator.text import Sentence, TokenPair
 
 MAX_FORMS = 4
 """Combinations of the terms' forms that candidates are made with."""
@@ -191,25 +191,16 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
     aligned = [
         term_sentence for term_sentence in sentences if model.aligns and term_sentence.sentence.origin is None
     ]
-    alignments = (
-        align_pairs(
-            stage.search_decoder,
-            model.alignment_head,
-            [(term_sentence.sentence.text, term_sentence.text) for term_sentence in aligned],
-            (
-                [term_sentence.sentence.ids for term_sentence in aligned],
-                [
-                    (*term_sentence.sentence.hypotheses[0].tokens, model.target.symbols.end)
-                    for term_sentence in aligned
-                ],
-            ),
-            (model.source, model.target),
-            stage.options.start,
-            "words",
+    texts = [(term_sentence.sentence.text, term_sentence.text) for term_sentence in aligned]
+    pairs = [
+        TokenPair(
+            term_sentence.sentence.ids,
+            (*term_sentence.sentence.hypotheses[0].tokens, model.target.symbols.end),
         )
-        if aligned
-        else []
-    )
+        for term_sentence in aligned
+    ]
+    decoder, start = stage.search_decoder, stage.options.start
+    alignments = align_pairs(decoder, model, texts, pairs, start) if aligned else []
     spans = {
         term_sentence.sentence: _spans(term_sentence.text, words, term_sentence.terms.matches)
         for term_sentence, words in zip(aligned, alignments, strict=True)
@@ -267,9 +258,10 @@ def _candidate_starts(term_sentence: TermSentence) -> Iterator[tuple[str, bool]]
     if not spans or any(before[1] > after[0] for (before, _), (after, _) in pairwise(spans)):
         return
     original = term_sentence.text
-    for forms in islice(product(*(term_sentence.terms.forms[term] for _, term in spans)), MAX_FORMS):
+    replacements = [[(span, form) for form in term_sentence.terms.forms[term]] for span, term in spans]
+    for combination in islice(product(*replacements), MAX_FORMS):
         text, end = "", 0
-        for ((start, stop), _), form in zip(spans, forms, strict=True):
+        for (start, stop), form in combination:
             is_capital = original[start].isupper() and not text.strip() and not original[:start].strip()
             text += original[end:start] + (form[:1].upper() + form[1:] if is_capital else form)
             if not end:

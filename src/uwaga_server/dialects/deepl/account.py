@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
-from uwaga_server.api_errors import in_thread
+from uwaga_server.api_errors import ApiError, in_thread
 from uwaga_server.context import DEEPL, ServerContext
 from uwaga_server.http import Names, Parameters, json_response, read_fields
-from uwaga_server.routing import Routes
+from uwaga_server.routing import Body, Routes
 from uwaga_server.service import Service
 
 VARIANTS = {
@@ -90,22 +90,26 @@ class LanguagesParameters(Parameters):
 class ResourceParameters(Parameters):
     """Parameters of ``/v3/languages``."""
 
-    resource: Literal[
-        "translate_text",
-        "translate_document",
-        "glossary",
-        "voice",
-        "write",
-        "style_rules",
-        "translation_memory",
-    ]
+    resource: (
+        Literal[
+            "translate_text",
+            "translate_document",
+            "glossary",
+            "voice",
+            "write",
+            "style_rules",
+            "translation_memory",
+        ]
+        | None
+    ) = Field(None, description="Required.")
     include: Names = Field([])
+    product: str | None = Field(None, description="The old name of `resource`; refused.")
 
 
 def add_account(routes: Routes, context: ServerContext) -> None:
     """Add the routes of languages and usage."""
 
-    @routes.add("GET", "/v2/languages", "Languages of one side", body=LanguagesParameters, kind="query")
+    @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))
     async def languages(request: Request) -> Response:
         """List the source or the target languages."""
         DEEPL.client(context, request)
@@ -117,12 +121,16 @@ def add_account(routes: Routes, context: ServerContext) -> None:
             [{"language": language.code, "name": language.name, **extra} for language in listed]
         )
 
-    @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
-    async def resource_languages(request: Request) -> Response:
+    @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
+    async def version_3(request: Request) -> Response:
         """List the languages of a resource, with their features."""
         DEEPL.client(context, request)
         fields = await read_fields(request, ResourceParameters)
-        return json_response(_languages(context, fields.resource))
+        if fields.product is not None:
+            raise ApiError(400, "renamed", "Parameter 'product' was renamed to 'resource'.", "product")
+        if fields.resource is None:
+            raise ApiError(400, "missing", "Parameter 'resource' is missing.", "resource")
+        return json_response(resource_languages(context.service, fields.resource))
 
     @routes.add("GET", "/v3/languages/resources", "Resources with languages")
     async def resources(request: Request) -> Response:
@@ -154,16 +162,19 @@ def add_account(routes: Routes, context: ServerContext) -> None:
         return json_response(content | ({"start_time": started} if used.since else {}))
 
 
-def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]:
+def resource_languages(service: Service, resource: str) -> list[dict[str, object]]:
     """Return the languages of a resource; an empty list if it is not supported."""
     if resource not in FEATURES:
         return []
     if resource == "glossary":
-        pairs = glossary_pairs(context.service)
+        pairs = glossary_pairs(service)
         sources, targets = {code for code, _ in pairs}, {code for _, code in pairs}
         codes = {code: (code, language_name(code)) for code in sorted(sources | targets)}
     else:
-        as_source, as_target = source_languages(context.service), target_languages(context.service)
+        as_source, variants = source_languages(service), target_languages(service)
+        base_codes = dict.fromkeys(language.server_code for language in variants)  # English without a variant
+        bases = [ListedLanguage(deepl_code(code), language_name(code), code) for code in base_codes]
+        as_target = [*bases, *variants]
         sources, targets = (
             {language.code for language in as_source},
             {language.code for language in as_target},

@@ -16,7 +16,7 @@ from uwaga_server.context import DEEPL, ServerContext
 from uwaga_server.dialects.deepl.texts import Formality, check_glossary_ids, refuse_unsupported
 from uwaga_server.dialects.documents import Upload, result_response, store_document, wait_for_document
 from uwaga_server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
-from uwaga_server.routing import DOWNLOAD, Routes
+from uwaga_server.routing import DOWNLOAD, Body, Routes
 from uwaga_server.store.documents import DocumentStatus
 
 DOCUMENT_PATH = "/v2/document/{document_id}"
@@ -50,7 +50,7 @@ class KeyParameters(Parameters):
 def add_documents(routes: Routes, context: ServerContext) -> None:
     """Add the routes of documents."""
 
-    @routes.add("POST", "/v2/document", "Upload a document", body=DocumentParameters, kind="upload")
+    @routes.add("POST", "/v2/document", "Upload a document", body=Body(DocumentParameters, "upload"))
     async def upload(request: Request) -> Response:
         """Upload a document to translate."""
         client = DEEPL.client(context, request)
@@ -66,7 +66,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
             document_id = await _store(context, client, fields, file, key)
         return json_response({"document_id": document_id.upper(), "document_key": key})
 
-    @routes.add("POST", DOCUMENT_PATH, "State of a document", body=KeyParameters, kind="json or form")
+    @routes.add("POST", DOCUMENT_PATH, "State of a document", body=Body(KeyParameters, "json or form"))
     async def status(request: Request, document_id: str) -> Response:
         """Return the state of a document, as soon as it is translated or after two seconds."""
         owner = DEEPL.owner(context, request)
@@ -76,8 +76,8 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         return json_response(status_response(document))
 
     @routes.add(
-        "POST", DOCUMENT_PATH + "/result", "Download a translated document", body=KeyParameters,
-        kind="json or form", responses={200: DOWNLOAD},
+        "POST", DOCUMENT_PATH + "/result", "Download a translated document",
+        body=Body(KeyParameters, "json or form"), responses={200: DOWNLOAD},
     )  # fmt: skip
     async def result(request: Request, document_id: str) -> Response:
         """Download the translated document; repeatable until it is deleted."""
@@ -85,7 +85,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         fields = await read_fields(request, KeyParameters)
         return await result_response(context.stores.documents, owner, document_id, fields.document_key)
 
-    @routes.add("DELETE", DOCUMENT_PATH, "Delete a document", body=KeyParameters, kind="query", status=204)
+    @routes.add("DELETE", DOCUMENT_PATH, "Delete a document", body=Body(KeyParameters, "query"), status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; DeepL has no such request."""
         owner = DEEPL.owner(context, request)

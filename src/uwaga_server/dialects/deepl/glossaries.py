@@ -20,7 +20,7 @@ from uwaga_server.dialects.glossaries import (
     read_glossary,
 )
 from uwaga_server.http import Parameters, json_response, read_fields
-from uwaga_server.routing import BodyKind, ResponseDescription, Routes
+from uwaga_server.routing import Body, BodyKind, ResponseDescription, Routes
 from uwaga_server.store.glossary import (
     Dictionary,
     DictionarySummary,
@@ -60,7 +60,9 @@ class MultilingualParameters(Parameters):
     """A glossary of several pairs."""
 
     name: str = Field(min_length=1, max_length=1024, examples=["Words"])
-    dictionaries: list[DictionaryParameters] = Field(min_length=1, max_length=200)
+    dictionaries: list[DictionaryParameters] = Field(
+        [], max_length=200, description="May be empty: they can be added later."
+    )
 
 
 class ChangeParameters(Parameters):
@@ -107,10 +109,8 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         "POST",
         "/v2/glossaries",
         "Create a glossary",
-        body=GlossaryParameters,
-        kind=BODY_KIND,
+        body=Body(GlossaryParameters, BODY_KIND, large=True),
         status=201,
-        large=True,
     )
     async def create(request: Request) -> Response:
         """Create a glossary with one language pair."""
@@ -172,7 +172,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         "/v3/glossaries/{glossary_id}/dictionaries",
     )
 
-    @routes.add("GET", entries_path, "The entries of a pair", body=PairParameters, kind="query")
+    @routes.add("GET", entries_path, "The entries of a pair", body=Body(PairParameters, "query"))
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries of one dictionary, as TSV in JSON."""
         owner = DEEPL.owner(context, request)
@@ -193,9 +193,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         "PUT",
         dictionaries_path,
         "Replace a dictionary",
-        body=DictionaryParameters,
-        kind=BODY_KIND,
-        large=True,
+        body=Body(DictionaryParameters, BODY_KIND, large=True),
     )
     async def put(request: Request, glossary_id: str) -> Response:
         """Add a dictionary, or replace the one with its languages."""
@@ -213,8 +211,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         "DELETE",
         dictionaries_path,
         "Delete a dictionary",
-        body=PairParameters,
-        kind="query",
+        body=Body(PairParameters, "query"),
         status=NO_CONTENT,
     )
     async def delete(request: Request, glossary_id: str) -> Response:
@@ -244,7 +241,7 @@ def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Diction
 
 def _check_one_pair(glossary: GlossarySummary) -> GlossarySummary:
     if len(glossary.dictionaries) != 1:
-        raise ApiError(404, "not_found", "the glossary has several language pairs: use /v3/glossaries")
+        raise ApiError(404, "not_found", "the glossary is not of one language pair: use /v3/glossaries")
     return glossary
 
 

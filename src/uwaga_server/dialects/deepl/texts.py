@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.markup.formats import text_format
 from uwaga.markup.xml_text import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
@@ -23,7 +24,7 @@ from uwaga_server.context import DEEPL, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
 from uwaga_server.dialects.v1_schema import DEFAULT_BEAM
 from uwaga_server.http import Flag, Names, Parameters, TextList, json_response, read_fields, while_connected
-from uwaga_server.routing import Routes
+from uwaga_server.routing import Body, Routes
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 END_PUNCTUATION = ".!?…:;,。！？：；，"
@@ -106,7 +107,7 @@ class TranslateParameters(Parameters):
 def add_translate(routes: Routes, context: ServerContext) -> None:
     """Add the route of texts."""
 
-    @routes.add("POST", "/v2/translate", "Translate texts", body=TranslateParameters, kind="json or form")
+    @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
     async def translate(request: Request) -> Response:
         """Translate texts."""
         client = DEEPL.client(context, request)
@@ -145,7 +146,6 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         "",
         target=fields.target_lang,
         source=fields.source_lang,
-        format=tags or "text",
         search=options,
         glossary=glossary,
         ignore_tags=fields.ignore_tags if tags else (),
@@ -153,7 +153,10 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         split=split,
     )
     texts = fields.text if newlines or tags else [join_lines(text) for text in fields.text]
-    return [replace(common, text=text, name=f"text {number}") for number, text in enumerate(texts, start=1)]
+    return [
+        replace(common, text=text, name=f"text {number}", format=tags or text_format(text))
+        for number, text in enumerate(texts, start=1)
+    ]
 
 
 def refuse_unsupported(formality: str | None, parameters: Mapping[str, object]) -> None:

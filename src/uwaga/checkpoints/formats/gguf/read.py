@@ -17,12 +17,14 @@ import numpy as np
 
 from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
+from uwaga.checkpoints.formats.gguf.blocks import BlockTensor
 from uwaga.checkpoints.formats.gguf.file import GgufFile, Strings, read_parts
 from uwaga.checkpoints.formats.gguf.tokeniser import read_tokeniser
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.weight_map import Table, View, map_weights
+from uwaga.engine.packing import Precision
 from uwaga.errors import ModelError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings, RotarySettings
@@ -160,9 +162,21 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
         card=card,
         chat=_chat(file, name),
         weights=weights if memory != "none" else None,
+        precision=_precision(file),
         summary=None if memory != "none" else WeightSummary.of(file.tensors.values()),
         details={"GGUF version": file.version},
     )
+
+
+def _precision(file: GgufFile) -> Precision | None:
+    """Return the engine's precision that is nearest to that of most weights; None if they are not blocks."""
+    sizes: dict[Precision | None, int] = {}
+    for tensor in file.tensors.values():
+        precision: Precision | None = None
+        if isinstance(tensor, BlockTensor):
+            precision = "int4" if tensor.kind.name.startswith("Q4") else "int8"
+        sizes[precision] = sizes.get(precision, 0) + math.prod(tensor.shape)
+    return max(sizes, key=sizes.__getitem__)
 
 
 def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from uwaga.checkpoints.formats.huggingface.export_weights import (
     ExportedModel,
@@ -107,39 +107,53 @@ EPSILON = 1e-5
 """Epsilon of the norms in both formats, which cannot express another."""
 
 
-def write_hugging_face(
-    folder: Path,
-    to: ExportFormat,
-    model: object,
-    source: Subwords,
-    target: Subwords,
-    decoding: SearchOptions,
-    text: TextOptions,
-    languages: tuple[str, str],
-) -> list[str]:
+class TranslationModel(Protocol):
+    """A model with its tokenisers and its settings, such as :class:`uwaga.translator.Model`."""
+
+    @property
+    def decoder(self) -> object:
+        """The model, a :class:`Transformer`."""
+
+    @property
+    def source(self) -> Subwords:
+        """Tokeniser of the source side."""
+
+    @property
+    def target(self) -> Subwords:
+        """Tokeniser of the target side."""
+
+    @property
+    def decoding(self) -> SearchOptions:
+        """Default search options, for ``generation_config.json``."""
+
+    @property
+    def text(self) -> TextOptions:
+        """Options of text processing, which the format cannot express."""
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of source and target."""
+
+
+def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) -> list[str]:
     """Write a translation model as a Hugging Face folder, atomically.
 
     Args:
         folder: the folder to create.
         to: ``marian`` or ``pegasus``.
-        model: a :class:`Transformer`.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
-        decoding: default search options, for ``generation_config.json``.
-        text: options of text processing, which the format cannot express.
-        languages: codes of source and target.
+        model: the model.
 
     Returns:
         Differences between uwaga and programs that load the folder, one sentence each.
     """
-    transformer = _checked_model(folder, to, model)
-    sides = (exported_vocabulary(source), exported_vocabulary(target))
+    transformer = _checked_model(folder, to, model.decoder)
+    sides = (exported_vocabulary(model.source), exported_vocabulary(model.target))
     if transformer.settings.tie == "all" and sides[0].pieces != sides[1].pieces:
         raise ModelError(f"{to}: source and target share an embedding, but their vocabularies differ")
-    options = replace(decoding, nbest=1)
+    options = replace(model.decoding, nbest=1)
     exported = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
-    write_folder(folder, _files(to, transformer, exported, options, languages))
-    return _differences(transformer.settings, source, text, options, to, exported.separate)
+    write_folder(folder, _files(to, transformer, exported, options, model.languages))
+    return _differences(transformer.settings, model.source, model.text, options, to, exported.separate)
 
 
 def _files(

@@ -58,6 +58,7 @@ def search_options(
     config: Mapping[str, Any],
     defaults: Mapping[str, Any] | None = None,
     ignored: Collection[str] = (),
+    decoder_only: bool = False,
 ) -> SearchOptions:
     """Read the default search options in ``generation_config.json``, or in an older ``config.json``.
 
@@ -66,12 +67,16 @@ def search_options(
         config: its ``config.json``.
         defaults: defaults for settings that the folder does not state.
         ignored: settings that are not read.
+        decoder_only: whether the model continues prompts.
     """
     path = folder / GENERATION
-    values = dict(defaults or {}) | generation_settings(folder, config)
+    stated = generation_settings(folder, config)
+    values = dict(defaults or {}) | stated
+    if "max_length" in stated and "max_new_tokens" not in stated:
+        values.pop("max_new_tokens", None)
     values = {name: value for name, value in values.items() if name not in ignored}
     try:
-        return from_generation_config(values)
+        return from_generation_config(values, decoder_only)
     except (SettingsError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ModelError(f"{path if path.exists() else folder / CONFIG}: {error}") from None
 
@@ -263,7 +268,13 @@ class HuggingFaceFolder:
         settings = model.settings
         if isinstance(settings, TransformerSettings) and settings.positions == "sinusoidal":
             self._check_positions(settings)
-        decoding = search_options(self.path, self.config, model.generation_defaults, model.ignored)
+        decoding = search_options(
+            self.path,
+            self.config,
+            model.generation_defaults,
+            model.ignored,
+            isinstance(settings, DecoderOnlySettings),
+        )
         generation = generation_settings(self.path, self.config) if model.ignored else {}
         details = {
             name.replace("_", " "): f"{quoted(generation[name])}, not applied"

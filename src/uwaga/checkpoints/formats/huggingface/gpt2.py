@@ -66,7 +66,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
         TokeniserPair(tokeniser, tokeniser),
         table(settings),
         tensors,
-        generation_defaults={"max_length": MAX_NEW_TOKENS + 1},
+        generation_defaults={"max_new_tokens": MAX_NEW_TOKENS},
     )
 
 

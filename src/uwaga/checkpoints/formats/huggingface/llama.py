@@ -241,7 +241,7 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
         TokeniserPair(tokeniser, tokeniser),
         _table(settings, family),
         tensors,
-        generation_defaults={"max_length": MAX_NEW_TOKENS + 1},
+        generation_defaults={"max_new_tokens": MAX_NEW_TOKENS},
         ignored=("repetition_penalty",),
     )
 

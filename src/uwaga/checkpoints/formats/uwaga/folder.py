@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
@@ -40,48 +41,59 @@ from uwaga.settings import AlignmentHead, DecoderOnlySettings, DecodingSettings,
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 
-def save_model(
-    folder: Path,
-    model: torch.nn.Module,
-    settings: ModelSettings,
-    decoding: DecodingSettings,
-    source: Tokeniser,
-    target: Tokeniser,
-    languages: tuple[str, str],
-    card: str,
-    dtype: StoredDtype = "float32",
-    score_stats: ScoreStats | None = None,
-    alignment_head: AlignmentHead | None = None,
-) -> None:
-    """Write a model folder atomically, replacing an existing model.
+@dataclass(frozen=True)
+class FolderContents:
+    """The contents of a model folder, apart from the weights.
 
-    Args:
-        folder: the folder to create.
-        model: a model built from ``settings``; tied weights are stored once.
+    Attributes:
         settings: settings of the model.
         decoding: default decoding settings.
         source: tokeniser of the source side.
         target: tokeniser of the target side; stored once if it equals ``source``.
         languages: codes of source and target.
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
-        dtype: number format of the stored weights; ``int8`` rounds each row of a matrix to 255 steps.
         score_stats: statistics of the model's scores, if they have been measured.
         alignment_head: the attention head that aligns words, if one has been chosen.
     """
+
+    settings: ModelSettings
+    decoding: DecodingSettings
+    source: Tokeniser
+    target: Tokeniser
+    languages: tuple[str, str]
+    card: str
+    score_stats: ScoreStats | None = None
+    alignment_head: AlignmentHead | None = None
+
+
+def save_model(
+    folder: Path, model: torch.nn.Module, contents: FolderContents, dtype: StoredDtype = "float32"
+) -> None:
+    """Write a model folder atomically, replacing an existing model.
+
+    Args:
+        folder: the folder to create.
+        model: a model built from the settings; tied weights are stored once.
+        contents: everything else in the folder.
+        dtype: number format of the stored weights; ``int8`` rounds each row of a matrix to 255 steps.
+    """
+    settings, source, target = contents.settings, contents.source, contents.target
     folder = Path(folder)
     _check_replaceable(folder)
     joint = source.model_bytes == target.model_bytes
     values = {
         "format": FORMAT,
-        "version": _version(settings, score_stats),
-        "languages": languages,
+        "version": _version(settings, contents.score_stats),
+        "languages": contents.languages,
         "normalisation": source.normalisation,
         "weights": dtype,
         "vocabulary": {"source": source.size, "target": target.size, "joint": joint},
         "symbols": SymbolIds.of(target.symbols).model_dump(exclude_none=True),
         "model": settings.model_dump(),
-        "decoding": decoding.model_dump(),
-    } | ({} if score_stats is None else {"usual_score": score_stats.model_dump()})
+        "decoding": contents.decoding.model_dump(),
+    }
+    if contents.score_stats is not None:
+        values["usual_score"] = contents.score_stats.model_dump()
     config = check_config(values, f"{folder / CONFIG}")
     check_tokenisers(folder, config, source, target)
     _check_same_weights(model, config)
@@ -91,10 +103,12 @@ def save_model(
         CONFIG: config_bytes(config),
         WEIGHTS: weights,
         SOURCE: source.model_bytes,
-        CARD: card.encode("utf-8"),
+        CARD: contents.card.encode("utf-8"),
     }
-    files |= {} if alignment_head is None else {HEAD_FILE: head_bytes(alignment_head)}
-    files |= {} if joint else {TARGET: target.model_bytes}
+    if contents.alignment_head is not None:
+        files[HEAD_FILE] = head_bytes(contents.alignment_head)
+    if not joint:
+        files[TARGET] = target.model_bytes
     write_folder(folder, files)
 
 

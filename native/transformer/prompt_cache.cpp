@@ -1,9 +1,9 @@
-#include "transformer/beginnings.h"
+#include "transformer/prompt_cache.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "transformer/state.h"
+#include "network/state.h"
 
 namespace uwaga {
 

@@ -1,9 +1,9 @@
 // A packed weight matrix in any number format, and the products with it.
 #pragma once
 
-#include "runtime/buffer.h"
 #include "kernels/kernels.h"
 #include "runtime/workers.h"
+#include "runtime/workspace.h"
 
 namespace uwaga {
 
@@ -35,6 +35,11 @@ struct Matrix {
     explicit operator bool() const { return kind != Kind::none; }
 };
 
+struct Linear {
+    Matrix weight;
+    const float* bias = nullptr;
+};
+
 // Input rows of products: float32, and quantised when an int8 or int4 matrix first needs them.
 struct Rows {
     const float* x;
@@ -64,6 +69,9 @@ struct Rows {
             scales + first * terms, values_stride, scratch, terms,  format};
     }
 };
+
+int64_t stride_of(int64_t width);  // stride of float rows
+Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t terms = 1);
 
 // Panels [first, last) of a matrix: its outputs from 32 * first.
 inline Matrix panel_range(const Matrix& w, int64_t first, int64_t last) {

@@ -9,8 +9,6 @@
 
 namespace uwaga {
 
-struct Model;
-
 struct NamedArray {
     std::string name;
     std::vector<int64_t> shape;
@@ -37,12 +35,5 @@ struct InsightTooLarge : std::length_error {
 };
 
 constexpr int64_t max_insight_bytes = int64_t{1} << 28;  // of a translation's arrays, by default
-
-// The arrays of a translation, without values, in the order of the computation: NAME, `encoder.LAYER.NAME`,
-// `decoder.LAYER.NAME` and `cross.LAYER.NAME`, with layers from 1; see uwaga.engine.insight. `selection` are
-// names or prefixes of names before a point; empty: all. Throws NoSuchArray, and std::invalid_argument for a
-// recurrent model.
-std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target,
-                                       const std::vector<std::string>& selection);
 
 }  // namespace uwaga

@@ -4,32 +4,40 @@
 #include <cstdint>
 #include <vector>
 
-#include "transformer/state.h"
+#include "network/request.h"
+#include "network/state.h"
 
 namespace uwaga {
+
+// Rows of a step to compute, with their input.
+struct StepInput {
+    const int32_t* tokens;
+    const Request& request;
+    const Answer& answer;
+    const int64_t* numbers;  // of the rows in the state; null: all rows
+    int64_t rows;
+};
 
 // Before a sentence's first token all its beams are equal, so one is computed for all. With five beams and a
 // dozen tokens this saves one row in sixteen. The step gets a reduced request, and its answer is then copied
 // to all rows.
 class DistinctRows {
   public:
-    DistinctRows(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);
+    // copied: the results of a row, its cells included, may be copied to others.
+    DistinctRows(const State& state, const int32_t* tokens, const Request& request, const Answer& answer,
+                 bool copied);
 
-    bool all() const { return rows_.empty(); }
     // Whether only the first row of the sentence is computed.
-    bool first_only(std::size_t sentence) const { return !all() && single_[sentence]; }
-
-    // The computed rows: their numbers in the state, and the step's input for them.
-    const std::vector<int64_t>& rows() const { return rows_; }
-    const int32_t* tokens() const { return tokens_.data(); }
-    const Request& request() const { return request_; }
-    const Answer& answer() const { return answer_; }
-
+    bool first_only(std::size_t sentence) const { return !rows_.empty() && single_[sentence]; }
+    StepInput input() const;
     // Copy the answers to all rows.
-    void spread(const Answer& full) const;
+    void spread() const;
 
   private:
-    int64_t beams_;
+    const int64_t beams_, count_;
+    const int32_t* const all_tokens_;
+    const Request& all_request_;
+    const Answer& all_answer_;
     std::vector<bool> single_;   // (sentences,): only the first row is computed
     std::vector<int64_t> rows_;  // empty if all rows are computed
     std::vector<int32_t> tokens_;

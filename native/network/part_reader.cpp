@@ -1,4 +1,4 @@
-#include "transformer/part_reader.h"
+#include "network/part_reader.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -39,8 +39,8 @@ const float* PartReader::vector(const std::string& name, int64_t size) {
     Buffer<float> copy(rounded(size, panel));
     std::copy(match.data, match.data + size, copy.get());
     std::fill(copy.get() + size, copy.get() + rounded(size, panel), 0.0f);
-    model_.vectors.push_back(std::move(copy));
-    return model_.vectors.back().get();
+    network_.vectors.push_back(std::move(copy));
+    return network_.vectors.back().get();
 }
 
 const float* PartReader::optional_vector(const std::string& name, int64_t size) {

@@ -1,24 +1,17 @@
-// The Transformer's weights and shape: read-only once built, shared by all threads.
+// The Transformer: weights and shape. A decoder may be without a source, or have cells (SSRU) in place of
+// self-attention.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "runtime/buffer.h"
-#include "runtime/pages.h"
-#include "runtime/workers.h"
-#include "runtime/workspace.h"
-#include "transformer/beginnings.h"
-#include "transformer/edits.h"
-#include "transformer/matrix.h"
+#include "network/network.h"
+#include "network/part_reader.h"
+#include "transformer/prompt_cache.h"
 
 namespace uwaga {
 
-struct Linear {
-    Matrix weight;
-    const float* bias = nullptr;
-};
 struct Norm {
     const float* gain = nullptr;
     const float* bias = nullptr;
@@ -71,62 +64,61 @@ struct Heads {
 };
 
 struct Shape {
-    int64_t width = 0, max_length = 0;
     Heads encoder, decoder;
-    int64_t shared_width = 0;  // minimum width at which sharing a matrix is worth the threads' waiting
     int64_t max_distance = 0;  // largest relative distance with its own bias; longer ones share it
     bool pre_norm = false, rms = false, float16_cache = false;
     bool norm_rotated = false;  // queries and keys are normalised after their rotation
-    bool recurrent = false;  // the decoder has cells instead of self-attention: SSRU, or those of a network
+    bool ssru = false;          // the decoder has cells instead of self-attention
     float epsilon = 1e-5f, embedding_scale = 1, output_scale = 1;
-    float logit_cap = 0;  // 0: none
     Activation activation = Activation::relu;
 };
 
-struct Network;  // recurrent/network.h
-
-// The weights of a model; a copy shares the matrices and vectors.
-struct Weights {
+// The weights besides those that every network has; a copy shares the matrices and vectors.
+struct TransformerWeights {
     Shape shape;
-    const Kernels* kernels = nullptr;
     Side source, target;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     std::vector<Rotary> rotary;
     Norm encoder_norm, decoder_norm;  // in pre-norm models only
-    Matrix output_weight;
-    const float* output_bias = nullptr;
-    int64_t output_terms = 1;  // of the output layer's quantised rows
-    int64_t source_vocabulary = 0, target_vocabulary = 0;
-    int64_t cells = 0;                       // recurrent state per row: numbers
-    std::shared_ptr<const Network> network;  // of a recurrent encoder-decoder, which has no layers here;
-                                             // otherwise null
 };
 
-struct Model : Weights {
-    std::vector<Buffer<float>> vectors;  // memory behind the pointers above; an edited model shares that of
-                                         // `base`
-    std::shared_ptr<const Model> base;   // the model that an edited model was created from
-    std::unique_ptr<const Edits> edits;  // null: none
-    mutable PagePool pages, chunks;
-    mutable PromptCache prompt_cache;  // prompts of a decoder-only model; stored in the pages
-    mutable WorkspacePool workspaces;
-    mutable Workers workers;
+class Transformer : public Network, public TransformerWeights {
+  public:
+    Memory encode(const std::vector<Tokens>& sources, const std::vector<float*>& attention) const override;
+    State start(const Memory& memory, int64_t beams) const override;
+    State step(const State& state, const int32_t* tokens, const Request& request,
+               const Answer& answer) const override;
+    State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens,
+                 const Request& request, const Answer& answer) const override;
+    // Cells must be computed one after the other; the tables of edits may end before a draft does.
+    bool can_verify() const override { return !shape.ssru && !edits; }
+    void record(const std::vector<DecoderInput>& inputs, const std::vector<AttentionMatrices>& to,
+                const std::optional<CrossHead>& selected) const override;
 
-    bool has_source() const { return source_vocabulary > 0; }  // otherwise decoder-only: continues prompts
+    void check(const Edits& edits) const override;
+    NetworkPtr edited(Edits edits, void (*check_interrupt)()) const override;
+    Memory adopt(const Memory& memory) const override;
+    std::vector<NamedArray> insight_arrays(int64_t source, int64_t target,
+                                           const std::vector<std::string>& selection) const override;
+    std::vector<NamedArray> insight(const Tokens& source, const Tokens& target,
+                                    const std::vector<std::string>& selection, int64_t bound) const override;
+    int64_t cached_tokens() const override { return prompt_cache.cached_tokens(); }
+
     // Bytes per key or value element.
     int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }
     // Elements of a key and its value.
     int64_t key_value_width() const { return 2 * shape.decoder.key_width(); }
-    LogitEpilogue logits(int64_t first = 0) const {
-        return {output_bias ? output_bias + first : nullptr, shape.logit_cap};
-    }
-    int64_t cells_width() const { return cells; }
-    int64_t cross_layers() const;  // layers of cross-attention
+    void configure_pools();  // set the sizes of the pages of keys and values
+
+    std::shared_ptr<const Transformer> base;  // the Transformer that an edited one was created from
+    std::unique_ptr<const Edits> edits;       // null: none
+    mutable PromptCache prompt_cache;         // of a decoder-only model; stored in the pages
 };
 
 constexpr int64_t group_rows = 256;  // tokens encoded together, unless a single sentence has more
 
-using ModelPtr = std::shared_ptr<const Model>;
+// Throws std::invalid_argument, which names the setting or the weight.
+std::shared_ptr<Network> build_transformer(const Parts& parts);
 
 }  // namespace uwaga

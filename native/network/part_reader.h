@@ -2,21 +2,35 @@
 // have.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
-#include "transformer/build.h"
+#include "network/network.h"
 
 namespace uwaga {
+
+// A vector of a file; PartReader copies it.
+struct Vector {
+    const float* data = nullptr;
+    int64_t size = 0;
+};
+
+// The parts of a model. Names are those of src/uwaga/engine/layout.py; matrices are packed, and whoever
+// packed them keeps their panels as long as the model.
+struct Parts {
+    std::map<std::string, double> settings;
+    std::map<std::string, Matrix> matrices;
+    std::map<std::string, Vector> vectors;
+};
 
 // Every function throws std::invalid_argument, which names the setting or the weight.
 class PartReader {
   public:
-    PartReader(Model& model, const Parts& parts) : model_(model), parts_(parts) {}
+    PartReader(Network& network, const Parts& parts) : parts_(parts), network_(network) {}
 
     int64_t integer(const std::string& name, int64_t min) const;
     float number(const std::string& name) const;
-    bool has(const std::string& setting) const { return parts_.settings.count(setting) > 0; }
 
     Matrix matrix(const std::string& name, int64_t outputs, int64_t inputs);
     const float* vector(const std::string& name, int64_t size);  // a copy, padded with zeros to whole panels
@@ -36,10 +50,10 @@ class PartReader {
         return match->second;
     }
 
-    Model& model_;
     const Parts& parts_;
 
   private:
+    Network& network_;
     std::set<std::string> used_;
 };
 

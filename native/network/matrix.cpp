@@ -1,4 +1,4 @@
-#include "transformer/matrix.h"
+#include "network/matrix.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,27 @@
 #include <vector>
 
 namespace uwaga {
+
+// Strides avoid multiples of 2 KB, so that rows do not map to the same cache sets.
+int64_t stride_of(int64_t width) {
+    const int64_t padded = rounded(width, 32);
+    return padded % 512 == 0 ? padded + 32 : padded;
+}
+
+Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t terms) {
+    // Avoid multiples of 512 bytes, as above. The quantising kernel fills the padding.
+    int64_t bytes = rounded(width, 64);
+    if (bytes % 512 == 0) bytes += 64;
+    return {x,
+            rows,
+            width,
+            stride,
+            ws.quantised.ensure(rows * terms * bytes),
+            ws.scales.ensure(rows * terms),
+            bytes,
+            ws.spread.ensure(2 * width),
+            terms};
+}
 
 void Rows::quantise_rows(const Kernels& kernels, const Spread& spread) {
     for (int64_t row = 0; row < rows; ++row) {

@@ -5,8 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "recurrent/network.h"
-#include "transformer/state.h"
+#include "network/network.h"
 
 namespace uwaga {
 
@@ -24,7 +23,7 @@ std::vector<int64_t> widened(const State& state, int64_t stride) {
 
 // Append the sentences of another state.
 void append(State& state, const State& other) {
-    if (state.model != other.model || state.beams != other.beams)
+    if (state.network != other.network || state.beams != other.beams)
         throw std::invalid_argument("join: states of different models or beam sizes");
     if (!state.sentences.empty() && !other.sentences.empty() && state.listed() != other.listed()) {
         throw std::invalid_argument("join: states with and without a shortlist cannot be mixed");
@@ -40,42 +39,41 @@ void append(State& state, const State& other) {
 
 }  // namespace
 
-int64_t Model::cross_layers() const {
-    if (network) return network->attends() ? 1 : 0;
-    return has_source() ? static_cast<int64_t>(decoder.size()) : 0;
+TooLong too_long(const Network& network, int64_t positions) {
+    if (network.has_source()) return TooLong("a target is longer than the model can generate");
+    return TooLong("prompt and continuation take " + std::to_string(positions) +
+                   " positions, but the model has " + std::to_string(network.max_length) +
+                   ": shorten the prompt or lower max_length");
 }
 
-State start(const Memory& memory, int64_t beams) {
+State empty_state(const Memory& memory, int64_t beams) {
     if (beams < 1 || beams > max_beams)
         throw std::invalid_argument("beams must be from 1 to " + std::to_string(max_beams));
     State state;
-    state.model = memory.model;
+    state.network = memory.network;
     state.beams = beams;
-    if (!memory.model->has_source()) return start_after(memory.prompts, std::move(state));
     state.sentences.reserve(memory.sentences.size());
-    const Model& model = *memory.model;
-    for (const EncodedSentence& sentence : memory.sentences) {
-        std::shared_ptr<KeyValueStore> store;
-        if (!model.shape.recurrent)
-            store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(),
-                                                    model.cache_element_size());
-        state.sentences.push_back({sentence, std::move(store), 0});
-    }
-    const int64_t cells = model.cells_width();
-    state.cells.resize(static_cast<std::size_t>(state.rows() * cells));
-    for (int64_t row = 0; model.network && row < state.rows(); ++row) {
-        std::copy_n(initial_cells(model, memory.sentences[static_cast<std::size_t>(row / beams)]), cells,
-                    state.cells.data() + row * cells);
-    }
     return state;
+}
+
+State at_next_position(const State& state) {
+    const Network& network = *state.network;
+    State next{state.network, state.beams, state.sentences, state.stride, {}};
+    for (State::Sentence& sentence : next.sentences) {
+        if (sentence.position >= network.max_length) throw too_long(network, sentence.position + 1);
+        ++sentence.position;
+        sentence.prompt_token = -1;
+    }
+    next.cells.resize(state.cells.size());
+    return next;
 }
 
 State reorder(const State& state, const int64_t* rows, int64_t count) {
     if (count != state.rows()) throw std::invalid_argument("reorder: expected one row per row of the state");
-    State next{state.model, state.beams, state.sentences, state.stride, {}};
+    State next{state.network, state.beams, state.sentences, state.stride, {}};
     next.tables.resize(state.tables.size());
     next.cells.resize(state.cells.size());
-    const int64_t width = state.model->cells_width();
+    const int64_t width = state.network->cells;
     for (int64_t row = 0; row < count; ++row) {
         if (rows[row] < 0 || rows[row] >= count || rows[row] / state.beams != row / state.beams) {
             throw std::invalid_argument("reorder: a row must stay within its sentence");
@@ -90,11 +88,11 @@ State reorder(const State& state, const int64_t* rows, int64_t count) {
 }
 
 State select(const State& state, const int64_t* sentences, int64_t count) {
-    State next{state.model, state.beams, {}, state.stride, {}};
+    State next{state.network, state.beams, {}, state.stride, {}};
     const int64_t size = static_cast<int64_t>(state.sentences.size()), block = state.beams * state.stride;
     next.sentences.reserve(static_cast<std::size_t>(count));
     next.tables.resize(static_cast<std::size_t>(count * block));
-    const int64_t cells = state.beams * state.model->cells_width();
+    const int64_t cells = state.beams * state.network->cells;
     next.cells.resize(static_cast<std::size_t>(count * cells));
     for (int64_t i = 0; i < count; ++i) {
         if (sentences[i] < 0 || sentences[i] >= size) throw std::invalid_argument("select: no such sentence");
@@ -114,8 +112,15 @@ State join(const std::vector<const State*>& states) {
 }
 
 State admit(State state, const Memory& memory) {
-    append(state, start(memory, state.beams));
+    append(state, state.network->start(memory, state.beams));
     return state;
+}
+
+void feed_last_prompt_tokens(const State& state, int32_t* tokens, const int64_t* first) {
+    for (int64_t row = 0; row < state.rows(); ++row) {
+        const int32_t last = state.sentences[static_cast<std::size_t>(row / state.beams)].prompt_token;
+        if (last >= 0) tokens[first ? first[row] : row] = last;
+    }
 }
 
 }  // namespace uwaga

@@ -1,4 +1,4 @@
-#include "transformer/distinct_rows.h"
+#include "network/distinct_rows.h"
 
 #include <algorithm>
 
@@ -8,9 +8,7 @@ namespace {
 
 // Whether a step may have rows with equal results: samples, shortlists and attention differ by row.
 bool may_have_equal_rows(const State& state, const Request& request, const Answer& answer) {
-    const bool copied = !state.model->shape.recurrent || state.model->network;  // whether the results of a
-                                                                                // row can be copied
-    return state.beams > 1 && copied && !state.listed() && !request.full_vocabulary && !request.uniform &&
+    return state.beams > 1 && !state.listed() && !request.full_vocabulary && !request.uniform &&
            !answer.attention;
 }
 
@@ -28,9 +26,10 @@ bool same_request(const Request& request, int64_t row, int64_t other) {
 }  // namespace
 
 DistinctRows::DistinctRows(const State& state, const int32_t* tokens, const Request& request,
-                           const Answer& answer)
-    : beams_(state.beams), single_(state.sentences.size()) {
-    if (!may_have_equal_rows(state, request, answer)) return;
+                           const Answer& answer, bool copied)
+    : beams_(state.beams), count_(state.rows()), all_tokens_(tokens), all_request_(request),
+      all_answer_(answer), single_(state.sentences.size()) {
+    if (!copied || !may_have_equal_rows(state, request, answer)) return;
     for (std::size_t s = 0; s < state.sentences.size(); ++s) {
         const int64_t first = static_cast<int64_t>(s) * beams_;
         bool equal = state.sentences[s].position == 0;
@@ -67,7 +66,13 @@ DistinctRows::DistinctRows(const State& state, const int32_t* tokens, const Requ
     answer_.log_probs = log_probs_.data();
 }
 
-void DistinctRows::spread(const Answer& full) const {
+StepInput DistinctRows::input() const {
+    if (rows_.empty()) return {all_tokens_, all_request_, all_answer_, nullptr, count_};
+    return {tokens_.data(), request_, answer_, rows_.data(), static_cast<int64_t>(rows_.size())};
+}
+
+void DistinctRows::spread() const {
+    const Answer& full = all_answer_;
     const int64_t k = full.k + full.requested;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const int64_t copies = single_[static_cast<std::size_t>(rows_[i] / beams_)] ? beams_ : 1;

@@ -1,0 +1,349 @@
+"""Characters that a model does not know: typographic marks written as their plain twins, others kept.
+
+Quotation marks, dashes and the ellipsis have plain twins that mean the same. The twins are written in the
+input of the model, and the marks again in its translation, in the style of the target language. Other
+characters become untranslated pieces, together with the word or number that they belong to.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from uwaga.languages.codes import base_language
+from uwaga.markup.inline import Inline, Tag, TagKind, join_parts
+from uwaga.results.translation import Span, WordAlignment, noisy_or
+
+DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»″", "‘’‚‛‹›′", "–—―‒‑‐"
+TWINS = {
+    **dict.fromkeys(DOUBLE_QUOTES, '"'),
+    **dict.fromkeys(SINGLE_QUOTES, "'"),
+    **dict.fromkeys(DASHES, "-"),
+    "…": "...",
+}
+QUOTATION_MARKS = {
+    **dict.fromkeys(("de", "cs", "sk", "sl", "bg", "ka", "is", "et", "lt", "sq"), ("„", "“")),
+    **dict.fromkeys(("pl", "ro", "hu", "hr", "bs", "sr"), ("„", "”")),
+    **dict.fromkeys(("fr", "br"), ("«\u00a0", "\u00a0»")),
+    **dict.fromkeys(
+        ("es", "it", "ca", "gl", "eu", "ru", "uk", "be", "el", "no", "nb", "nn", "hy", "fa"), ("«", "»")
+    ),
+    **dict.fromkeys(("sv", "fi"), ("”", "”")),
+    **dict.fromkeys(("ja",), ("「", "」")),
+}
+"""Quotation marks of languages that do not use “ and ” (quotationStart, quotationEnd of Unicode CLDR 46)."""
+ENGLISH_MARKS = ("“", "”")
+
+SINGLE_MARKS = {"de": ("‚", "‘"), "pl": ("‚", "’"), "sv": ("’", "’"), "fi": ("’", "’"), "ja": ("『", "』")}
+ENGLISH_SINGLES = ("‘", "’")
+
+DOUBLE = re.compile('"')
+SINGLE = re.compile(r"(?<!\w)'|'(?!\w)")
+APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+SPACED_DASH = re.compile(r"(?<=\s)-(?=\s)")
+ELLIPSIS = re.compile(r"\.\.\.")
+EXTENDS = re.compile("[\u200d\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
+"""Joiners, variation selectors, skin tones and tags: parts of the emoji before them."""
+OBJECT = "\ufffc"
+FIRST_PICTOGRAPH, LAST_ARROW, LAST_OPERATOR = "\u2190", "\u21ff", "\u22ff"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A replacement in a text: of a span by a text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def visible_text(inline: Inline) -> str:
+    """Return a text with tags in which a stand-in takes the place of each character of a tag."""
+    return "".join(part if isinstance(part, str) else OBJECT * len(part.text) for part in inline)
+
+
+def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
+    """Return a text with replacements outside its tags.
+
+    Args:
+        inline: words and tags.
+        edits: replacements in :func:`visible_text`, in order; they do not overlap.
+    """
+    parts: list[str | Tag] = []
+    remaining, start = deque(edits), 0
+    for part in inline:
+        if isinstance(part, Tag):
+            parts.append(part)
+            start += len(part.text)
+            continue
+        position = 0
+        while remaining and remaining[0].start < start + len(part):
+            edit = remaining.popleft()
+            parts += [part[position : edit.start - start], edit.text]
+            position = edit.end - start
+        parts.append(part[position:])
+        start += len(part)
+    return join_parts(parts)
+
+
+def count_quotation_marks(text: str) -> int:
+    """Return the number of double quotation marks, of any style, in a text."""
+    return sum(map(text.count, (*DOUBLE_QUOTES, '"')))
+
+
+def enclose_quotations(inline: Inline, language: str) -> Inline:
+    """Return a text whose straight double quotation marks are tags around the quotations.
+
+    Args:
+        inline: words and tags.
+        language: the code of the language in whose style the tags are written.
+    """
+    opening, closing = QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
+    edits = list(_quotation_marks(DOUBLE, visible_text(inline), opening, closing))
+    in_turn = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
+    kinds: tuple[TagKind, TagKind] = ("open", "close") if in_turn else ("void", "void")
+    tags = iter([Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)])
+    parts: list[str | Tag] = []
+    for part in inline:
+        if isinstance(part, Tag):
+            parts.append(part)
+            continue
+        first, *others = part.split('"')
+        parts.append(first)
+        for other in others:
+            parts += [next(tags), other]
+    return join_parts(parts)
+
+
+def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
+    """Return the replacements that restore a text from the text with ``edits``."""
+    shift, restoring = 0, []
+    for edit in edits:
+        start = edit.start + shift
+        restoring.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
+        shift += len(edit.text) - (edit.end - edit.start)
+    return restoring
+
+
+def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
+    """Return the spans of words after replacements; both are in order.
+
+    A text that is inserted between two words belongs to neither. Words that one replacement covers all
+    get its span.
+    """
+
+    def position(old: int, is_start: bool) -> int:
+        shift = 0
+        for edit in edits:
+            if old < edit.start or (old == edit.start and not (is_start and edit.start == edit.end)):
+                break
+            if old < edit.end:
+                return edit.start + shift + (0 if is_start else len(edit.text))
+            shift += len(edit.text) - (edit.end - edit.start)
+        return old + shift
+
+    return [(position(start, True), position(end, False)) for start, end in spans]
+
+
+def align_again(alignment: WordAlignment, source: Sequence[Span], target: Sequence[Span]) -> WordAlignment:
+    """Return an alignment whose words have new spans; words that overlap become one."""
+    sources, targets = sorted(set(source)), sorted(set(target))
+    words = (
+        {span: word for word, span in enumerate(sources)},
+        {span: word for word, span in enumerate(targets)},
+    )
+
+    def link(i: int, j: int) -> tuple[int, int]:
+        return words[0][source[i]], words[1][target[j]]
+
+    links = tuple(sorted({link(i, j) for i, j in alignment.links}))
+    likely = noisy_or((link(i, j), probability) for i, j, probability in alignment.likely)
+    return WordAlignment(tuple(sources), tuple(targets), links, likely)
+
+
+def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
+    """Return the insertions that write tags, named by their ``id``, into a text without them."""
+    edits, position = [], 0
+    for part in inline:
+        if isinstance(part, Tag) and id(part) in tags:
+            edits.append(Edit(position, position, part.raw))
+        else:
+            position += len(part if isinstance(part, str) else part.text)
+    return edits
+
+
+def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
+    """Return the replacements of unknown typographic marks by twins that are known.
+
+    If a quotation mark is unknown, all of its kind are replaced. A dash between two words without spaces gets
+    spaces, because a hyphen would join them.
+    """
+    missing = set(unknown(text))
+    for kind in (DOUBLE_QUOTES, SINGLE_QUOTES):
+        if missing & set(kind):
+            missing |= set(kind)
+    edits = []
+    for index, character in enumerate(text):
+        twin = TWINS.get(character) if character in missing else None
+        if twin is None or unknown(twin) or (character in "‹›" and _is_apart(text, index)):
+            continue
+        if character in "–—―" and _is_word(text, index - 1) and _is_word(text, index + 1):
+            is_range = text[index - 1].isdigit() and text[index + 1].isdigit()
+            twin = twin if is_range else f" {twin} "
+        edits.append(Edit(index, index + 1, twin))
+    return edits
+
+
+def typographic(source: str, target: str, language: str) -> list[Edit]:
+    """Return the replacements in a translation of plain marks by those that its source has.
+
+    Args:
+        source: the source with its typographic marks, which were written as their twins for the model.
+        target: the translation.
+        language: code of the target language, whose quotation marks are used.
+    """
+    edits: list[Edit] = []
+    if any(mark in source for mark in DOUBLE_QUOTES) and '"' not in source:
+        edits += _quotation_marks(
+            DOUBLE, target, *QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
+        )
+    if any(mark in source for mark in SINGLE_QUOTES) and "'" not in source:
+        edits += [Edit(*match.span(), "’") for match in APOSTROPHE.finditer(target)]
+        edits += _quotation_marks(SINGLE, target, *SINGLE_MARKS.get(base_language(language), ENGLISH_SINGLES))
+    dashes = [character for character in source if character in "–—―"]
+    if dashes and SPACED_DASH.search(source) is None:
+        for number, match in enumerate(SPACED_DASH.finditer(target)):
+            edits.append(Edit(*match.span(), dashes[min(number, len(dashes) - 1)]))
+    if "…" in source and "..." not in source:
+        edits += [Edit(*match.span(), "…") for match in ELLIPSIS.finditer(target)]
+    return sorted(edits, key=lambda edit: edit.start)
+
+
+def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing: str) -> Iterator[Edit]:
+    """Yield the replacements of straight quotation marks, which open and close by turns.
+
+    A mark that touches a word on one side alone opens before it or closes after it.
+    """
+    is_open = False
+    for match in pattern.finditer(text):
+        index = match.start()
+        before, after = text[index - 1 : index].strip(), text[index + 1 : index + 2].strip()
+        if before and not after:
+            opens = False
+        elif after and not before:
+            opens = True
+        else:
+            opens = not is_open
+        is_open = opens
+        yield Edit(index, index + 1, opening if opens else closing)
+
+
+def kept_characters(text: str, unknown: Collection[str]) -> Inline:
+    """Return a text in which unknown characters are untranslated pieces.
+
+    A letter, a digit, a currency or an operator takes the word or the number that it belongs to with it:
+    ``£20``, ``C++``, ``3 × 4``, ``x²``. An emoji is a piece of its own, with its joiners and skin tones.
+    """
+    if not unknown:
+        return (text,) if text else ()
+    parts: list[str | Tag] = []
+    position = 0
+    for start, end in _merged(_pieces(text, unknown)):
+        piece = text[start:end]
+        parts += [text[position:start], Tag("kept", piece, piece)]
+        position = end
+    return join_parts([*parts, text[position:]])
+
+
+def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
+    pattern = re.compile(f"[{''.join(map(re.escape, sorted(unknown)))}]")
+    end = 0
+    while match := pattern.search(text, end):
+        start, end = match.span()
+        while end < len(text) and (text[end] in unknown or EXTENDS.match(text[end])):
+            end += 1
+        first, last = text[start], text[end - 1]
+        if _belongs_to_word(first) or _belongs_to_word(last):
+            start, end = _word_start(text, start), _word_end(text, end)
+        yield start, end
+
+
+def _merged(spans: Iterator[Span]) -> Iterator[Span]:
+    """Yield spans, joined where they touch or overlap."""
+    current: Span | None = None
+    for start, end in spans:
+        if current is not None and start <= current[1]:
+            current = (min(current[0], start), max(current[1], end))
+            continue
+        if current is not None:
+            yield current
+        current = start, end
+    if current is not None:
+        yield current
+
+
+def _belongs_to_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    if category[0] == "S" and category != "Sc":
+        return character < FIRST_PICTOGRAPH or LAST_ARROW < character <= LAST_OPERATOR
+    return category[0] in "LMN" or category == "Sc" or character.isascii()
+
+
+def _word_start(text: str, index: int) -> int:
+    """Return the start of the word or number that a character at ``index`` continues."""
+    index = _over_word(text, index, -1)
+    if text[index : index + 1] and not text[index].isalnum() and _is_space(text, index - 1):
+        word = _over_word(text, index - 1, -1)
+        if _is_operand(text[word : index - 1]):
+            return word
+    return index
+
+
+def _word_end(text: str, index: int) -> int:
+    """Return the end of the word or number that continues a character before ``index``."""
+    index = _over_word(text, index, 1)
+    if not text[index - 1].isalnum() and _is_space(text, index):
+        word = _over_word(text, index + 1, 1)
+        if _is_operand(text[index + 1 : word]):
+            return word
+    return index
+
+
+def _is_operand(word: str) -> bool:
+    """Return whether a word beside an operator or a currency is a number or a variable."""
+    return word[:1].isdigit() or len(word) == 1
+
+
+def _over_word(text: str, index: int, step: int) -> int:
+    """Return where a word ends in one direction: ``index`` is between characters, ``step`` -1 or 1."""
+    while True:
+        neighbour = index if step > 0 else index - 1
+        if _is_word(text, neighbour) or _is_separator(text, neighbour):
+            index += step
+        else:
+            return index
+
+
+def _is_separator(text: str, index: int) -> bool:
+    """Return whether a point or comma stands between two digits."""
+    return (
+        text[max(index, 0) : index + 1] in (".", ",")
+        and text[max(index - 1, 0) : index].isdigit()
+        and text[index + 1 : index + 2].isdigit()
+    )
+
+
+def _is_word(text: str, index: int) -> bool:
+    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
+
+
+def _is_apart(text: str, index: int) -> bool:
+    """Return whether a character stands between spaces."""
+    return _is_space(text, index - 1) and _is_space(text, index + 1)
+
+
+def _is_space(text: str, index: int) -> bool:
+    return 0 <= index < len(text) and text[index] in " \u00a0\u202f"

@@ -1,0 +1,126 @@
+"""Characters that the model does not know are written as their twins, kept, or reported."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from uwaga.markup.inline import Inline, Tag, join_parts, lines, plain_text
+from uwaga.markup.typography import (
+    TWINS,
+    Edit,
+    align_again,
+    apply_edits,
+    count_quotation_marks,
+    enclose_quotations,
+    insertions,
+    inverse,
+    kept_characters,
+    moved,
+    plain_twins,
+    typographic,
+    visible_text,
+)
+from uwaga.markup.units import translatable
+from uwaga.results.translation import Translation
+from uwaga.translator.plan import KnownCharacters
+from uwaga.translator.text import Layer, Text
+
+MAX_SHOWN = 8
+"""Maximum number of characters in a warning."""
+
+
+class Characters:
+    """Translates texts with characters that the model does not know.
+
+    Args:
+        layer: the next layer.
+        known: the characters that the first model knows.
+        language: the code of the target language.
+    """
+
+    def __init__(self, layer: Layer, known: KnownCharacters, language: str) -> None:
+        self._layer, self._known, self._language = layer, known, language
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        edits = {text: self._twins(text) for text in texts if self._is_concerned(text)}
+        readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
+        self._layer.translate([readable.get(text, text) for text in texts])
+        enclosed = {text: self._enclosed(copy) for text, copy in readable.items() if _lost_quotations(copy)}
+        if enclosed:
+            self._layer.translate(list(enclosed.values()))
+        for text, copy in readable.items():
+            self._finish(text, enclosed.get(text, copy), edits[text])
+
+    def _is_concerned(self, text: Text) -> bool:
+        """Return True for a text with unknown characters; without letters, a text is copied anyway."""
+        return bool(self._known.unknown(text.words)) and translatable(text.content)
+
+    def _twins(self, text: Text) -> list[Edit]:
+        return plain_twins(visible_text(text.content), self._known.unknown)
+
+    def _readable(self, text: Text, edits: Sequence[Edit]) -> Text:
+        """Return the text with twins, and other unknown characters as untranslated pieces."""
+        content = apply_edits(text.content, edits)
+        if not text.prefix:  # which no piece may precede
+            parts: list[str | Tag] = []
+            for line in lines(content):
+                parts += self._with_pieces(line) if translatable(line) else line
+            content = join_parts(parts)
+        return Text(content, text.name, text.prefix, parent=text, is_aligned=text.is_aligned)
+
+    def _with_pieces(self, line: Inline) -> list[str | Tag]:
+        parts: list[str | Tag] = []
+        for part in line:
+            if isinstance(part, Tag):
+                parts.append(part)
+            else:
+                parts += kept_characters(part, self._known.unknown(part))
+        return parts
+
+    def _enclosed(self, copy: Text) -> Text:
+        """Return the text with tags around its quotations in place of their marks."""
+        content = enclose_quotations(copy.content, self._language)
+        return Text(content, copy.name, copy.prefix, parent=copy, is_aligned=copy.is_aligned)
+
+    def _finish(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
+        """Set the translation of a text from that of its readable copy, with the marks of its source."""
+        source, results = plain_text(text.content), list[Translation]()
+        given = {id(part) for part in text.content}
+        quotations = {id(part) for part in copy.content if isinstance(part, Tag) and not part.text} - given
+        for hypothesis, inline in copy.tagged:
+            edits = typographic(text.words, visible_text(inline), self._language)
+            marked = apply_edits(inline, edits)
+            alignment = hypothesis.alignment
+            if alignment is not None:
+                sources = moved(alignment.source, insertions(copy.content, quotations))
+                sources = moved(sources, inverse(source_edits, source))
+                targets = moved(alignment.target, edits)
+                targets = moved(targets, insertions(marked, quotations))
+                alignment = align_again(alignment, sources, targets)
+            written = [
+                part.raw if isinstance(part, Tag) and id(part) not in given else part for part in marked
+            ]
+            text.inlines.append(join_parts(written))
+            words = plain_text(text.inlines[-1])
+            results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
+        first, *alternatives = results
+        lost = self._lost(source, first.text)
+        warnings = (f"characters that the model does not know are missing: {lost}",) if lost else ()
+        text.translation = replace(
+            first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
+        )
+
+    def _lost(self, source: str, translation: str) -> str:
+        """Return the unknown characters that a translation lacks, other than those with a twin."""
+        missing = Counter(source) - Counter(translation)
+        characters = sorted(character for character in self._known.unknown(source) if missing[character])
+        shown = [character for character in characters if character not in TWINS]
+        return " ".join(shown[:MAX_SHOWN]) + (" ..." if len(shown) > MAX_SHOWN else "")
+
+
+def _lost_quotations(copy: Text) -> bool:
+    """Return True if a translation has more or fewer quotation marks than its text."""
+    expected = count_quotation_marks(visible_text(copy.content))
+    return expected > 0 and expected != count_quotation_marks(visible_text(copy.tagged[0].inline))

@@ -1,0 +1,122 @@
+"""What scripts ask CTranslate2 first: devices, the log level, and views of arrays."""
+
+from __future__ import annotations
+
+import logging
+import math
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.translator.loading import has_gpu
+from uwaga_compat.ctranslate2.errors import ArgumentError
+
+LOGGER = logging.getLogger("uwaga")
+MAX_SHOWN_VALUES = 6
+"""Maximum values in the text of a view; of a longer one, the first and last three are shown."""
+
+
+def get_cuda_device_count() -> int:
+    """Return the number of visible GPUs; 0 without PyTorch, which runs models on them."""
+    if not has_gpu():
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def set_log_level(level: int) -> None:
+    """Set the level of uwaga's logger, as in :mod:`logging`."""
+    LOGGER.setLevel(level)
+
+
+def get_log_level() -> int:
+    """Return the level of uwaga's logger."""
+    return LOGGER.getEffectiveLevel()
+
+
+class Device(Enum):
+    """A kind of device."""
+
+    cpu = 0
+    cuda = 1
+
+    def __str__(self) -> str:
+        return f"Device.{self.name}"
+
+
+class DataType(Enum):
+    """A number format."""
+
+    float32 = 0
+    int8 = 1
+    int16 = 2
+    int32 = 3
+    float16 = 4
+    bfloat16 = 5
+
+    def __str__(self) -> str:
+        return f"DataType.{self.name}"
+
+
+class StorageView:
+    """An array in memory, with CTranslate2's names; numpy reads it without a copy.
+
+    Args:
+        array: an array of numpy.
+    """
+
+    device = "cpu"
+    device_index = 0
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        self.__array_interface__ = array.__array_interface__
+
+    @classmethod
+    def from_array(cls, array: object) -> StorageView:
+        """Return a view of an array of numpy or torch, which shares its data.
+
+        Raises:
+            ArgumentError: ``array`` is no array in the CPU's memory, or of another number format.
+        """
+        if not hasattr(array, "__array_interface__") and not hasattr(array, "__array__"):
+            raise ArgumentError("array: the object does not implement the array interface")
+        values = np.asarray(array)
+        if values.dtype.name not in DataType.__members__:
+            raise ArgumentError(f"array: Unsupported type: {values.dtype.str}")
+        return cls(np.ascontiguousarray(values))
+
+    @property
+    def shape(self) -> list[int]:
+        """The sizes of the axes."""
+        return list(self._array.shape)
+
+    @property
+    def dtype(self) -> DataType:
+        """The number format."""
+        return DataType[self._array.dtype.name]
+
+    def to(self, dtype: DataType) -> StorageView:
+        """Return a view of the numbers in another format."""
+        if dtype is DataType.bfloat16:
+            raise ArgumentError("dtype=DataType.bfloat16: numpy has no such format")
+        return StorageView(self._array.astype(dtype.name))
+
+    def to_device(self, device: Device) -> StorageView:
+        """Return a copy of the view on a device."""
+        if device is not Device.cpu:
+            raise ArgumentError(f"device={device}: views are in the CPU's memory; use an array of torch")
+        return StorageView(self._array.copy())
+
+    def __str__(self) -> str:
+        flat = self._array.reshape(-1).tolist()
+        half = MAX_SHOWN_VALUES // 2
+        shown: list[object] = flat if len(flat) <= MAX_SHOWN_VALUES else [*flat[:half], "...", *flat[-half:]]
+        values = "".join(f" {value:g}" if isinstance(value, float) else f" {value}" for value in shown)
+        sizes = "x".join(map(str, self.shape)) or str(math.prod(self.shape))
+        return f"{values}\n[{self.device}:{self.device_index} {self.dtype.name} storage viewed as {sizes}]"
+
+    __repr__ = __str__
