@@ -10,14 +10,13 @@ from uwaga.markup.html import html_tokens
 from uwaga_documents.document import DocumentOptions
 
 CODE = r"([A-Za-z]{2,3}(?>(?:[-_][A-Za-z\d]{1,8}){0,4}))(?=[\"'\s/><]|\Z)"
-DECLARED = re.compile(
-    rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']|<\w+:language\b[^<>]*>\s*){CODE}""", re.IGNORECASE
-)
+DECLARED = re.compile(rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']){CODE}""", re.IGNORECASE)
+LANGUAGE_ELEMENT = re.compile(rf"(<\w+:language(?:\s[^<>]*)?>\s*){CODE}", re.IGNORECASE)
 LANGUAGE_META = re.compile(r"""=\s*["']?(?:content-language|og:locale)["'\s/>]""", re.IGNORECASE)
 CONTENT = re.compile(rf"""(\scontent\s*=\s*["']?){CODE}""", re.IGNORECASE)
 LANGUAGE = re.compile(r"""(\sfo:language=["'])([a-z]{2,3})(?=["'])""")
 COUNTRY = re.compile(r"""(\sfo:country=["'])(?:[A-Z]{2}|none)(?=["'])""")
-XML_TAG = re.compile(r"<(?:\w++:language\b[^<>]*>)?[^<>]*>?")
+XML_TAG = re.compile(r"<[^<>]*>?")
 
 
 def target_code(code: str, options: DocumentOptions) -> str:
@@ -74,9 +73,11 @@ def xml_in_target(text: str, options: DocumentOptions) -> str:
     """Return an XML document with the target language in its ``lang`` attributes, and in the corresponding
     attributes and elements of Word, OpenDocument and EPUB.
     """
+    replace = _replacer(options)
+    if ":language" in text:
+        text = LANGUAGE_ELEMENT.sub(replace, text)
     if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE.search(text)):
         return text
-    replace = _replacer(options)
 
     def parts() -> Iterator[str]:
         position = 0

@@ -24,7 +24,7 @@ MEMBERS = {
         '<p:s xmlns:p="p" xmlns:a="a">{}</p:s>',
         {**TYPES, "ppt/presentation.xml": ""},
     ),
-    ".xlsx": ("xl/sharedStrings.xml", "<sst>{}</sst>", {**TYPES, "xl/workbook.xml": ""}),
+    ".xlsx": ("xl/sharedStrings.xml", "<sst>{}</sst>", {**TYPES, "xl/workbook.xml": "<workbook/>"}),
     ".odt": ("content.xml", ODT, {"META-INF/manifest.xml": ""}),
     ".epub": ("a.xhtml", "<html><body>{}</body></html>", {"META-INF/container.xml": ""}),
     ".xlf": ("", '<xliff version="1.2"><file><body>{}</body></file></xliff>', {}),

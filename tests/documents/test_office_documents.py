@@ -264,7 +264,7 @@ def copied_reasons(tmp_path, name, content):
     return reasons(tmp_path / name)
 
 
-def test_parts_are_found_by_type_and_elements_by_namespace(tmp_path):
+def test_types_of_parts_and_namespaces_of_elements(tmp_path):
     sheet = f'<x:worksheet xmlns:x="{S}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
     strings = f'<x:sst xmlns:x="{S}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
     content = office(

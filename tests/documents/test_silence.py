@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from document_laws import pieces, swap_case
 from hypothesis import given
@@ -13,8 +15,8 @@ from uwaga.markup.units import untranslated_texts
 from uwaga_documents import DOCUMENT_FORMATS, DocumentOptions, document_job, run_document_job
 
 P = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
-DRAWN = "<a:p><a:r><a:t>{}</a:t></a:r></a:p>"
-CHART = "<c:strCache><c:pt><c:v>{}</c:v></c:pt></c:strCache>", "<c:tx><c:v>{}</c:v></c:tx>", DRAWN
+DRAWING = "<a:p><a:r><a:t>{}</a:t></a:r></a:p>"
+CHART = "<c:strCache><c:pt><c:v>{}</c:v></c:pt></c:strCache>", "<c:tx><c:v>{}</c:v></c:tx>", DRAWING
 CHART_HEAD = f'<c:chartSpace {A} xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart">'
 CORE_HEAD = '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" xmlns:dc="http://purl.org/dc/elements/1.1/">'
 CORE = (
@@ -77,7 +79,7 @@ FILES = {
     "yaml": ("a: 1\n", ('k: "{}"\n', "x: {}\n", "o:\n  k: '{}'\n", "o:\n  - {}\n"), ""),
     "csv": ("k,x\n", ("{},1\n", "1,{}\n", '"{}",2\n'), ""),
 }  # fmt: skip
-"""For each format the start of a file, places of a text in it, and the end."""
+"""For each format the start of a file, templates of a text in it, and the end."""
 ARCHIVES = {
     "docx": {
         "word/document.xml": (
@@ -96,9 +98,9 @@ ARCHIVES = {
         "docProps/core.xml": CORE,
     },
     "pptx": {
-        "ppt/slides/slide1.xml": (f"<p:sld {A}>", (DRAWN, '<p:cNvPr title="{}"/>'), "</p:sld>"),
-        "ppt/notesSlides/notesSlide1.xml": (f"<p:notes {A}>", (DRAWN,), "</p:notes>"),
-        "ppt/slideMasters/slideMaster1.xml": (f"<p:sldMaster {A}>", (f"<p:sp>{DRAWN}</p:sp>",), "</p:sldMaster>"),
+        "ppt/slides/slide1.xml": (f"<p:sld {A}>", (DRAWING, '<p:cNvPr title="{}"/>'), "</p:sld>"),
+        "ppt/notesSlides/notesSlide1.xml": (f"<p:notes {A}>", (DRAWING,), "</p:notes>"),
+        "ppt/slideMasters/slideMaster1.xml": (f"<p:sldMaster {A}>", (f"<p:sp>{DRAWING}</p:sp>",), "</p:sldMaster>"),
         "ppt/charts/chart1.xml": (CHART_HEAD, CHART, "</c:chartSpace>"),
         "docProps/core.xml": CORE,
         "ppt/presentation.xml": TYPES,
@@ -115,7 +117,7 @@ ARCHIVES = {
             "</worksheet>",
         ),
         "xl/comments1.xml": ("<comments>", ("<text><t>{}</t></text>",), "</comments>"),
-        "xl/drawings/drawing1.xml": (f"<xdr:wsDr {A}>", (DRAWN, '<xdr:cNvPr descr="{}"/>'), "</xdr:wsDr>"),
+        "xl/drawings/drawing1.xml": (f"<xdr:wsDr {A}>", (DRAWING, '<xdr:cNvPr descr="{}"/>'), "</xdr:wsDr>"),
         "xl/charts/chart1.xml": (CHART_HEAD, CHART, "</c:chartSpace>"),
         "docProps/core.xml": CORE,
     },
@@ -144,7 +146,7 @@ ARCHIVES = {
 """For each archive the same for its members."""
 SUFFIXES = {"markdown": ".md", "xliff": ".xlf", "yaml": ".yml"}
 OPTIONS = DocumentOptions(keys=("k",), columns=("k",))
-PLACES = st.lists(st.integers(0, 1000), min_size=1, max_size=8)
+NUMBERS = st.lists(st.integers(0, 1000), min_size=1, max_size=8)
 
 
 def word(number: int) -> str:
@@ -152,7 +154,7 @@ def word(number: int) -> str:
 
 
 def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
-    """Return a document with a word in each of some places, and the words in another order."""
+    """Return a document with a word in each of some templates, and the words in another order."""
     words: list[str] = []
 
     def filled(template: str) -> str:
@@ -160,31 +162,33 @@ def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
         return template.format(words[-1])
 
     if name in FILES:
-        start, places, end = FILES[name]
-        body = "".join(filled(places[number % len(places)]) for number in numbers)
+        start, templates, end = FILES[name]
+        body = "".join(filled(templates[number % len(templates)]) for number in numbers)
         if name in ("json", "arb"):
             start, end = start.format(), end.format()
         if name == "yaml":
-            body = "".join(filled_mappings(places, numbers, words))
+            body = "".join(filled_mappings(templates, numbers, words))
         return (start + body + end).encode(), words
     parts = ARCHIVES[name]
-    all_places = [(member, template) for member, (_, templates, _) in parts.items() for template in templates]
-    chosen = [all_places[number % len(all_places)] for number in numbers]
+    member_templates = [
+        (member, template) for member, (_, templates, _) in parts.items() for template in templates
+    ]
+    selected = [member_templates[number % len(member_templates)] for number in numbers]
     members = {"[Content_Types].xml": "<Types/>"}
     for member, (start, _, end) in parts.items():
         members[member] = (
-            start + "".join(filled(template) for other, template in chosen if other == member) + end
+            start + "".join(filled(template) for other, template in selected if other == member) + end
         )
     return write_zip(members), words
 
 
-def filled_mappings(places: tuple[str, ...], numbers: list[int], words: list[str]) -> list[str]:
+def filled_mappings(templates: tuple[str, ...], numbers: list[int], words: list[str]) -> list[str]:
     """Return a mapping of YAML for each place, as keys are not repeated."""
     words.clear()
     mappings: list[str] = []
     for index, number in enumerate(numbers):
         words.append(word(index))
-        lines = places[number % len(places)].format(words[-1]).rstrip("\n").split("\n")
+        lines = templates[number % len(templates)].format(words[-1]).rstrip("\n").split("\n")
         mappings.append(f"m{index}:\n" + "".join(f"  {line}\n" for line in lines))
     return mappings
 
@@ -194,7 +198,7 @@ def test_every_format_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", [*FILES, *ARCHIVES])
-@given(numbers=PLACES)
+@given(numbers=NUMBERS)
 def test_texts_are_translated_or_copied_with_a_reason(
     name: str, numbers: list[int], tmp_path_factory
 ) -> None:
@@ -202,18 +206,18 @@ def test_texts_are_translated_or_copied_with_a_reason(
     folder = tmp_path_factory.mktemp("silence")
     path = folder / f"a{SUFFIXES.get(name, f'.{name}')}"
     path.write_bytes(content)
-    job = document_job(path, folder / f"b{path.suffix}", name, OPTIONS)
-    seen: list[str] = []
+    job = document_job(path, folder / f"b{path.suffix}", replace(OPTIONS, format=name))
+    received: list[str] = []
 
     def translate(inlines):
-        seen.extend(part for inline in inlines for part in inline if isinstance(part, str))
+        received.extend(part for inline in inlines for part in inline if isinstance(part, str))
         return swap_case(inlines)
 
     report = run_document_job(job, translate)
     copied = list(untranslated_texts(pieces(path, None, OPTIONS, name)))
     assert sum(report.untranslated.values()) == len(copied)
     for text in words:
-        translated = sum(text in stretch for stretch in seen)
-        kept = sum(text in copy for copy in copied)
-        assert translated + kept == 1, (text, seen, [str(copy) for copy in copied], content)
+        translated = sum(text in stretch for stretch in received)
+        copies = sum(text in copy for copy in copied)
+        assert translated + copies == 1, (text, received, [str(copy) for copy in copied], content)
     assert all(reason for reason in report.untranslated)

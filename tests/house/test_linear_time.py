@@ -57,7 +57,7 @@ from uwaga.translator.layers.placeholders import Placeholders, with_placeholders
 from uwaga.translator.layers.tags import Tags
 from uwaga.translator.text import Text
 from uwaga_documents import DocumentOptions, DocumentSource, Unit, find_format
-from uwaga_documents.formats.odt import _pieces as odt_pieces
+from uwaga_documents.formats.odt import _document_pieces as odt_pieces
 from uwaga_documents.runs import WORD, paragraphs
 from uwaga_server.dialects.deepl.texts import join_lines, restore_formatting
 

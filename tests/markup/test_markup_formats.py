@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
-from uwaga.markup import Tag
+from uwaga.markup import Tag, plain_text
 from uwaga.markup.formats import Format, read_fragment, text_format
 from uwaga.markup.units import Fragment
 
@@ -162,3 +162,10 @@ def test_words_are_preserved(name: Format, text: str) -> None:
     fragment = read_fragment(text, name)
     written = fragment.write(fragment.inlines)
     assert [written.count(letter) for letter in "1b"] == [text.count(letter) for letter in "1b"]
+
+
+def test_annotations_of_ruby_are_no_text_in_xml() -> None:
+    text = "The <ruby>driver<rp>(</rp><rt>dry</rt><rp>)</rp></ruby> is here"
+    fragment = read_fragment(text, "xml")
+    [inline] = fragment.inlines
+    assert plain_text(inline) == "The driver is here" and fragment.write([inline]) == text

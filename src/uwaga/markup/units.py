@@ -220,13 +220,17 @@ def text_unit(
         ]
     inner = inner or {}
     units = [piece for pieces in inner.values() for piece in pieces if isinstance(piece, Unit)]
-    copied = tuple(untranslated_texts(piece for pieces in inner.values() for piece in pieces))
+    copied = (
+        tuple(untranslated_texts(piece for pieces in inner.values() for piece in pieces)) if inner else ()
+    )
     inlines = (*lines, *(text for unit in units for text in unit.inlines))
     if not inlines:
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
         return untranslated(raw, KEPT, kept)
     structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
-    copied += tuple(untranslated_texts(untranslated(part, KEPT, MARKUP.sub("", part)) for part in structures))
+    if structures:
+        pieces = (untranslated(part, KEPT, MARKUP.sub("", part)) for part in structures)
+        copied += tuple(untranslated_texts(pieces))
 
     def write_lines(translations: Sequence[Inline]) -> str:
         inner_translations = iter(translations[len(lines) :])

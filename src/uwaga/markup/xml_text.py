@@ -23,6 +23,8 @@ from uwaga.settings.options import check_flag
 
 CODE_ELEMENTS = frozenset(("ph", "bpt", "ept", "it", "sub"))
 """Elements of XLIFF 1.2 and TMX that contain markup of another format."""
+ANNOTATIONS = frozenset(("rt", "rp", "rtc"))
+"""Elements of ruby that annotate its base."""
 UNTRANSLATED_ATTRIBUTE = re.compile(r"""\s(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])""")
 DOCUMENT_START = re.compile(r"\s*<(?:\?xml\s|!DOCTYPE)")
 """The beginning of a complete document; other instructions may occur in a fragment."""
@@ -132,7 +134,7 @@ class _Part(NamedTuple):
 
 def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
     """Yield the parts of a well-formed string."""
-    ignored |= CODE_ELEMENTS
+    ignored |= CODE_ELEMENTS | ANNOTATIONS
     untranslated: tuple[int, str] | None = None
     depth = 0
     for token in xml_tokens(text):
@@ -142,7 +144,8 @@ def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
                 depth += 1 if token.kind == "open" else -1
             if not depth:
                 raw = text[untranslated[0] : token.end]
-                yield _Part(raw, Tag("kept", raw), untranslated[1])
+                is_annotation = untranslated[1].rpartition(":")[2].lower() in ANNOTATIONS
+                yield _Part(raw, Tag("void" if is_annotation else "kept", raw), untranslated[1])
                 untranslated = None
         elif token.kind == "text":
             yield _Part(raw, unescape(raw))

@@ -51,9 +51,9 @@ PartKind = tuple[re.Pattern[str], re.Pattern[str], PieceReader]
 
 def _prefix(text: str, namespace: str, default: str) -> str:
     """Return the prefix of a namespace in a part, with its colon."""
-    for prefix, address in NAMESPACE.findall(text):
-        if address.endswith(NAMESPACES[namespace]):
-            return f"{prefix}:" if prefix else ""
+    for declaration in NAMESPACE.finditer(text):
+        if declaration[2].endswith(NAMESPACES[namespace]):
+            return f"{declaration[1]}:" if declaration[1] else ""
     return default
 
 
