@@ -338,8 +338,7 @@ class UwagaFolder {
         Fields fields(value, folder_.path(config_name) + ": " + group, Fault::model);
         Decoding& d = opened_->decoding;
         read_options(fields, d);
-        fields.ignore({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy",
-                       "alignment", "coverage", "mbr"});
+        fields.ignore({"split_above", "lower_capitals", "temperature", "top_p", "utility"});
         if (fields.integer("no_repeat_ngram", 0, max_tokens, 0))
             fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
         if (fields.boolean("sample", false))
@@ -362,7 +361,7 @@ class UwagaFolder {
                 d.banned.push_back(static_cast<int32_t>(*item.integer()));
             }
         }
-        fields.check_all_used();
+        opened_->ignored_options = fields.unused();
     }
 
     static void check_hash(const std::string& name, std::string_view content, const std::string& expected) {

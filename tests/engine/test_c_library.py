@@ -14,6 +14,7 @@ import damaged_models
 import marian_folders
 import pytest
 import tiny_models as tiny
+import unknown_options
 from c_library import (
     ON_TOKEN,
     ROOT,
@@ -222,6 +223,14 @@ def test_marian_variants_equal_python(library, tmp_path, options):
     translator = uwaga.load(tmp_path, engine="native", device="cpu", threads=1)
     check_answers(library.open(tmp_path), translator, tiny.ENGLISH, {"max_length": 9})
     check_edits(library.open(tmp_path), translator, tiny.ENGLISH[0], tiny.GERMAN[0][:8], 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
+def test_options_of_newer_versions_are_named_and_ignored(library, folders, tmp_path, dtype):
+    unknown_options.add(folders[dtype], tmp_path / "newer")
+    newer, model = library.open(tmp_path / "newer"), library.open(folders[dtype])
+    assert newer.info == model.info | {"ignored_options": unknown_options.IGNORED}
+    assert newer.translate(TEXTS) == model.translate(TEXTS)
 
 
 def test_target_language_of_multilingual_models(library, tmp_path):
