@@ -20,8 +20,16 @@ void read_transformer(Fields& fields, Settings& s) {
                                                        {"interleaved", "halves", "tensor2tensor"}));
     s.relative_buckets = fields.integer("relative_buckets", 4, max_size, 32);
     s.relative_distance = fields.integer("relative_distance", 4, max_size, 128);
-    s.ssru = fields.choice("self_attention", {"attention", "ssru"}) == 1;
+    const int self_attention = fields.choice("self_attention", {"attention", "ssru", "aan"});
+    s.ssru = self_attention == 1;
+    s.average = self_attention == 2;
     fields.ignore({"aan_layers", "aan_feed_forward", "aan_activation", "aan_gate"});
+    if (s.average) {
+        s.average_layers = fields.integer("aan_layers", 1, 16, 2);
+        s.average_gate = fields.boolean("aan_gate", true);
+        if (fields.has("aan_feed_forward"))
+            s.average_feed_forward = fields.integer("aan_feed_forward", 1, max_size);
+    }
     if (fields.has("decoder_heads")) s.decoder_heads = fields.integer("decoder_heads", 1, max_size);
     if (fields.has("decoder_feed_forward"))
         s.decoder_feed_forward = fields.integer("decoder_feed_forward", 1, max_size);
@@ -31,7 +39,7 @@ void read_transformer(Fields& fields, Settings& s) {
         fields.refuse("width", "must be even with sinusoidal positions");
     if (s.positions == PositionKind::relative && s.relative_distance <= s.relative_buckets / 2)
         fields.refuse("relative_distance", "must be more than half of relative_buckets");
-    if (s.positions == PositionKind::relative && s.ssru)
+    if (s.positions == PositionKind::relative && (s.ssru || s.average))
         fields.refuse("positions", "relative positions need self_attention: attention");
 }
 

@@ -22,11 +22,13 @@ struct RecurrentSettings;  // checkpoints/recurrent_settings.h
 struct Settings {
     std::shared_ptr<const RecurrentSettings> recurrent;  // of a recurrent model, which has few of the others;
                                                          // otherwise null
-    bool gated = false, pre_norm = false, rms = false, ssru = false;
+    bool gated = false, pre_norm = false, rms = false, ssru = false, average = false;
     int64_t width = 0, feed_forward = 0, decoder_feed_forward = 0;
     int64_t encoder_layers = 0, encoder_heads = 0, encoder_head_width = 0;
     int64_t decoder_layers = 0, decoder_heads = 0, decoder_head_width = 0;
     int64_t max_length = 0, position_offset = 0, relative_buckets = 0, relative_distance = 0;
+    int64_t average_layers = 0, average_feed_forward = 0;  // of average attention, which no engine runs
+    bool average_gate = false;
     int activation = 1;
     double norm_epsilon = 0;
     bool embedding_scale = true, embedding_norm = false, attention_bias = true, feed_forward_bias = true,

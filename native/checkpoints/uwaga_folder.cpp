@@ -284,6 +284,8 @@ class UwagaFolder {
         opened_->symbols = {symbol("start"), symbol("end"), symbol("pad"), symbol("unknown")};
         symbols.check_all_used();
         opened_->settings = read_settings(fields.value("model"), folder_.path(config_name));
+        if (opened_->settings.average)
+            fields.refuse("model.self_attention", "aan runs in the Python package");
         if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
         if (opened_->settings.tie == Tie::all && source_size_ != target_size_)
             fields.refuse("model.tie", "all needs vocabularies of one size");

@@ -307,7 +307,7 @@ def _edit_file(folder, pattern, change):
         ("config.yml", lambda raw: b"a:\n  b: 1\n", "line 2: a nested value"),
         ("config.yml", lambda raw: b"a: &x 1\n", "line 1: a value that begins with &"),
         ("config.yml", lambda raw: b"models: [model.npz]\n", "names 'model.npz', which is not in the folder"),
-        ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty is not supported"),
+        ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty = 0.5 is not supported"),
     ],
 )
 def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, message):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uwaga.checkpoints.formats.marian.weights import json_text, printable
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET
 from uwaga.decoder import Symbols
-from uwaga.errors import ModelError, SettingsError, quoted
+from uwaga.engine import _core
+from uwaga.errors import ModelError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.settings.yaml_text import load_yaml
@@ -33,8 +34,6 @@ MODEL_PATTERNS = (f"*{NPZ}", f"model*{BINARY}")
 VOCABULARY_PATTERNS = ("*vocab*.yml", "*vocab*.spm")
 SHORTLIST_PATTERNS = ("lex*.bin",)
 SIDE_PATTERNS = (("*.src.vocab", "srcvocab*"), ("*.trg.vocab", "trgvocab*"))
-LANGUAGE_CODES = re.compile(r"\.([a-z]{2})-?([a-z]{2})\.")
-"""Language codes in a name such as ``model.enpt.intgemm.alphas.bin``."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,13 @@ def find_files(path: Path) -> ModelFiles:
     model = path
     if path.is_dir():
         model = _single_file(folder, _named(decoder, settings, "models"), MODEL_PATTERNS, "model")
-    name = LANGUAGE_CODES.search(model.name)
+    languages = _core.marian_languages(printable(Path(model.name)))
     return ModelFiles(
         model,
         _shortlist(folder, decoder, settings),
         decoder,
         settings,
-        (name[1], name[2]) if name and name[1] != name[2] else None,
+        languages if all(languages) else None,
     )
 
 
@@ -168,8 +167,6 @@ ESCAPED = {
 """YAML's one-letter escapes; any other letter stands for itself."""
 
 SPM = ".spm"
-STUDENT_OPTIONS: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
-"""Firefox's search options for its models, which have a shortlist but no settings."""
 
 
 @dataclass(frozen=True)
@@ -255,32 +252,14 @@ def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """Read the search options from the settings next to a model; the defaults are Marian's."""
-    settings = files.settings if files.decoder is not None or files.shortlist is None else STUDENT_OPTIONS
-    return _options(files.decoder or files.model.parent / DECODER, settings)
+    """Read the search options from the settings next to a model.
 
-
-def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
-    """Convert the options of Marian's decoder; raise ModelError for features that uwaga lacks."""
-    for name in ("word-penalty", "n-best", "weights"):
-        value = decoder.get(name)
-        if value and value not in (0, 0.0, [1], [1.0]):
-            raise ModelError(f"{path}: {name} = {quoted(value)} is not supported by uwaga")
-    normalise = decoder.get("normalize", 0)
-    normalise = 1.0 if normalise is True else normalise
-    try:
-        return SearchOptions(
-            beam=decoder.get("beam-size", 12),
-            length_penalty=float(normalise),
-            max_length=None,
-            # Marian's limit of steps is this factor times the number of source tokens, rounded up.
-            max_ratio=math.nextafter(float(decoder.get("max-length-factor", 3)), 0.0),
-            max_extra=1,
-            early_stopping=False,
-            unknown=bool(decoder.get("allow-unk", False)),
-        )
-    except (SettingsError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{path}: {error}") from None
+    The defaults are Marian's, and Firefox's for a model that has a shortlist but no settings.
+    """
+    path = files.decoder or files.model.parent / DECODER
+    student = files.decoder is None and files.shortlist is not None
+    values = _core.marian_decoding(printable(path), json_text(files.settings), student)
+    return SearchOptions(**values)
 
 
 def _pieces(folder: Path, name: str) -> Path:

@@ -1,0 +1,126 @@
+#include "binding/checkpoints.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "binding/arrays.h"
+#include "checkpoints/marian_file.h"
+#include "checkpoints/packer.h"
+
+namespace uwaga {
+
+namespace {
+
+using Bytes = Array<uint8_t>;
+
+Json json_of(const std::string& location, std::string_view text) {
+    return named(location, [&] { return Json::read(text); });
+}
+
+nb::tuple tuple_of(const std::vector<int64_t>& values) {
+    nb::list list;
+    for (const int64_t value : values) list.append(value);
+    return nb::tuple(list);
+}
+
+nb::object array_of(const std::vector<int32_t>& values) {
+    Buffer<int32_t> copy = allocate<int32_t>(static_cast<int64_t>(values.size()));
+    std::copy(values.begin(), values.end(), copy.get());
+    return owned(std::move(copy), {values.size()});
+}
+
+// The name, number format, shape, first byte, scale (of a quantised matrix), transposition and meaning of
+// each tensor. `read(start, count)` returns bytes of the file.
+nb::list marian_tensors(const std::string& path, uint64_t size, const nb::callable& read) {
+    static constexpr const char* formats[] = {"F32", "F16", "F64", "I8", "I8", "I16"};  // by kind
+    const MarianFile file(path, size, [&](uint64_t start, uint64_t count, char* to) {
+        const Bytes bytes = nb::cast<Bytes>(read(start, count));
+        check(bytes, static_cast<int64_t>(count), "bytes");
+        std::memcpy(to, bytes.data(), static_cast<std::size_t>(count));
+    });
+    nb::list tensors;
+    for (const auto& [name, tensor] : file.tensors())
+        tensors.append(nb::make_tuple(name, formats[static_cast<int>(tensor.kind)], tuple_of(tensor.shape),
+                                      tensor.start,
+                                      tensor.quantised() ? nb::cast(tensor.scale()) : nb::none(),
+                                      tensor.transposed, tensor.weight));
+    return tensors;
+}
+
+// The object "model" of uwaga's settings as JSON, and the layer that guided alignment trained, from 1.
+nb::tuple marian_settings(const std::string& location, std::string_view options) {
+    const MarianSettings settings = read_marian_settings(location, json_of(location, options));
+    return nb::make_tuple(settings.model, settings.guided_layer + 1);
+}
+
+// For each of uwaga's weights: names of its tensors, whether they are transposed, stored rows (0: all) and
+// the value of the others, and whether it is zero if it is not stored.
+nb::dict marian_names(const std::string& location, std::string_view model, int64_t source, int64_t target,
+                      bool output_rows, const std::vector<std::string>& weights) {
+    const Settings settings = read_settings(json_of(location, model), location);
+    const MarianNames names(location, settings, source, target, output_rows);
+    nb::dict locations;
+    for (const std::string& weight : weights) {
+        const TensorLocation location_of_weight = names.location(weight);
+        locations[weight.c_str()] = nb::make_tuple(location_of_weight.names, location_of_weight.transposed,
+                                                   location_of_weight.rows, location_of_weight.fill,
+                                                   location_of_weight.optional);
+    }
+    return locations;
+}
+
+nb::dict marian_decoding(const std::string& location, std::string_view options, bool student) {
+    const Decoding decoding = read_marian_decoding(location, json_of(location, options), student);
+    nb::dict values;
+    values["beam"] = decoding.beam;
+    values["length_penalty"] = decoding.length_penalty;
+    values["max_length"] = nb::none();
+    values["max_ratio"] = decoding.max_ratio;
+    values["max_extra"] = decoding.max_extra;
+    values["early_stopping"] = false;
+    values["unknown"] = decoding.unknown;
+    return values;
+}
+
+// The count of common tokens, offsets (source + 1) and target tokens.
+nb::tuple marian_lists(const std::string& path, const Bytes& content, int64_t source, int64_t target) {
+    const LexicalLists lists = read_lexical_lists(path,
+                                                  {reinterpret_cast<const char*>(content.data()),
+                                                   content.size()},
+                                                  source, target);
+    return nb::make_tuple(lists.common, array_of(lists.offsets), array_of(lists.targets));
+}
+
+}  // namespace
+
+void bind_checkpoints(nb::module_& m) {
+    using namespace nb::literals;
+    // Messages of model files become those of uwaga.errors.ModelError.
+    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const Failure& failure) {
+            const nb::object kind = nb::module_::import_("uwaga.errors").attr("ModelError");
+            const nb::object message = nb::steal(PyUnicode_DecodeUTF8(
+                failure.what(), static_cast<Py_ssize_t>(std::strlen(failure.what())), "replace"));
+            PyErr_SetObject(kind.ptr(), message.ptr());
+        }
+    });
+    m.attr("MARIAN_SETTINGS") = nb::str(marian_settings_name.data(), marian_settings_name.size());
+    m.attr("MARIAN_OUTPUT_ROWS") = nb::str(marian_output_rows.data(), marian_output_rows.size());
+    m.attr("LEXICAL_MULTIPLE") = lexical_multiple;
+    m.def("marian_tensors", &marian_tensors, "path"_a, "size"_a, "read"_a);
+    m.def("marian_settings", &marian_settings, "location"_a, "options"_a);
+    m.def("marian_names", &marian_names, "location"_a, "model"_a, "source"_a, "target"_a, "output_rows"_a,
+          "weights"_a);
+    m.def("marian_decoding", &marian_decoding, "location"_a, "options"_a, "student"_a);
+    m.def("marian_languages", &marian_languages, "name"_a);
+    m.def("marian_lists", &marian_lists, "path"_a, "content"_a, "source"_a, "target"_a);
+}
+
+}  // namespace uwaga
