@@ -10,7 +10,9 @@
 
 #include "binding/arrays.h"
 #include "checkpoints/marian_file.h"
+#include "checkpoints/packed_layout.h"
 #include "checkpoints/packer.h"
+#include "checkpoints/recurrent_settings.h"
 
 namespace uwaga {
 
@@ -32,6 +34,73 @@ nb::object array_of(const std::vector<int32_t>& values) {
     Buffer<int32_t> copy = allocate<int32_t>(static_cast<int64_t>(values.size()));
     std::copy(values.begin(), values.end(), copy.get());
     return owned(std::move(copy), {values.size()});
+}
+
+Settings settings_of(std::string_view text, const std::string& location) {
+    return read_settings(json_of(location, text), location);
+}
+
+// The matrices, each a name, the stored weights and biases, their outputs and the inputs, the shape of the
+// stored weight of which it is a block (or None), and the block's first output and input.
+nb::list matrices_of(std::string_view settings, int64_t source, int64_t target, const std::string& location) {
+    nb::list matrices;
+    for (const Product& product : products(settings_of(settings, location), source, target)) {
+        std::vector<std::string> weights, biases;
+        std::vector<int64_t> outputs;
+        for (const auto& [part, count] : product.parts) {
+            weights.push_back(weight_name(part));
+            if (product.bias) biases.push_back(bias_name(part));
+            outputs.push_back(count);
+        }
+        matrices.append(nb::make_tuple(product.name, weights, biases, tuple_of(outputs), product.inputs,
+                                       product.shape.empty() ? nb::none()
+                                                             : nb::object(tuple_of(product.shape)),
+                                       product.first, product.column));
+    }
+    return matrices;
+}
+
+// Shapes of the stored tensors that are not matrices, by name.
+nb::dict vectors_of(std::string_view settings, int64_t target, const std::string& location) {
+    nb::dict shapes;
+    for (const auto& [name, shape] : vectors(settings_of(settings, location), target))
+        shapes[name.c_str()] = tuple_of(shape);
+    return shapes;
+}
+
+nb::tuple tensor_of(const PackedTensor& tensor) {
+    const std::string_view format = dtype_name(tensor.dtype);
+    return nb::make_tuple(tensor.name, nb::str(format.data(), format.size()), tuple_of(tensor.shape));
+}
+
+// The matrices of an int8 or int4 folder (a name, the number format, outputs, inputs and tensors), and its
+// other tensors; of each tensor the name, the number format and the shape.
+nb::tuple packed_layout_of(std::string_view settings, int64_t source, int64_t target, bool int8,
+                           const std::vector<std::string>& kept, const std::string& location) {
+    const PackedLayout layout = packed_layout(settings_of(settings, location), source, target,
+                                              int8 ? Matrix::Kind::int8 : Matrix::Kind::int4,
+                                              {kept.begin(), kept.end()});
+    nb::list matrices, others;
+    for (const PackedMatrix& matrix : layout.matrices) {
+        nb::list arrays;
+        for (const PackedTensor& array : matrix.arrays) arrays.append(tensor_of(array));
+        const char* const format = matrix.kind == Matrix::Kind::int8   ? "int8"
+                                   : matrix.kind == Matrix::Kind::int4 ? "int4"
+                                                                       : "bfloat16";
+        matrices.append(nb::make_tuple(matrix.name, format, matrix.outputs, matrix.inputs, arrays));
+    }
+    for (const auto* const group : {&layout.biases, &layout.vectors}) {
+        for (const PackedTensor& vector : *group) others.append(tensor_of(vector));
+    }
+    return nb::make_tuple(matrices, others);
+}
+
+// Settings of the core's model, without vocabularies and threads.
+nb::dict shape_of(std::string_view settings, bool float16_cache) {
+    nb::dict shape;
+    for (const auto& [name, value] : model_settings(settings_of(settings, "settings"), float16_cache))
+        shape[name.c_str()] = value;
+    return shape;
 }
 
 // The name, number format, shape, first byte, scale (of a quantised matrix), transposition and meaning of
@@ -62,7 +131,7 @@ nb::tuple marian_settings(const std::string& location, std::string_view options)
 // the value of the others, and whether it is zero if it is not stored.
 nb::dict marian_names(const std::string& location, std::string_view model, int64_t source, int64_t target,
                       bool output_rows, const std::vector<std::string>& weights) {
-    const Settings settings = read_settings(json_of(location, model), location);
+    const Settings settings = settings_of(model, location);
     const MarianNames names(location, settings, source, target, output_rows);
     nb::dict locations;
     for (const std::string& weight : weights) {
@@ -111,6 +180,14 @@ void bind_checkpoints(nb::module_& m) {
             PyErr_SetObject(kind.ptr(), message.ptr());
         }
     });
+    nb::list scores;
+    for (const std::string_view name : score_names) scores.append(nb::str(name.data(), name.size()));
+    m.attr("SCORES") = nb::tuple(scores);
+    m.def("matrices", &matrices_of, "settings"_a, "source"_a, "target"_a, "location"_a);
+    m.def("vectors", &vectors_of, "settings"_a, "target"_a, "location"_a);
+    m.def("packed_layout", &packed_layout_of, "settings"_a, "source"_a, "target"_a, "int8"_a, "kept"_a,
+          "location"_a);
+    m.def("shape", &shape_of, "settings"_a, "float16_cache"_a);
     m.attr("MARIAN_SETTINGS") = nb::str(marian_settings_name.data(), marian_settings_name.size());
     m.attr("MARIAN_OUTPUT_ROWS") = nb::str(marian_output_rows.data(), marian_output_rows.size());
     m.attr("LEXICAL_MULTIPLE") = lexical_multiple;

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.decoder import Draft, PhraseTables
+from uwaga.engine.layout import Precision
 
 FinishedTuple = tuple[list[int], list[float], float, bool, tuple[int, int, int]]
 DecidedTuple = tuple[int, int, float]
@@ -59,6 +60,20 @@ def pack_int8_numbers(
     arena: WeightArena | None = None,
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]: ...
 def trim_heap() -> None: ...
+
+SCORES: tuple[str, ...]
+
+def matrices(
+    settings: str, source: int, target: int, location: str
+) -> list[tuple[str, list[str], list[str], tuple[int, ...], int, tuple[int, int] | None, int, int]]: ...
+def vectors(settings: str, target: int, location: str) -> dict[str, tuple[int, ...]]: ...
+def packed_layout(
+    settings: str, source: int, target: int, int8: bool, kept: Sequence[str], location: str
+) -> tuple[
+    list[tuple[str, Precision, int, int, list[tuple[str, str, tuple[int, ...]]]]],
+    list[tuple[str, str, tuple[int, ...]]],
+]: ...
+def shape(settings: str, float16_cache: bool) -> dict[str, float]: ...
 
 MARIAN_SETTINGS: str
 MARIAN_OUTPUT_ROWS: str

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uwaga.checkpoints.formats.marian.weights import json_text, printable
+from uwaga.checkpoints.formats.marian.weights import json_text
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET
 from uwaga.decoder import Symbols
 from uwaga.engine import _core
-from uwaga.errors import ModelError, quoted
+from uwaga.errors import ModelError, printable, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.settings.yaml_text import load_yaml
@@ -73,7 +73,7 @@ def find_files(path: Path) -> ModelFiles:
     model = path
     if path.is_dir():
         model = _single_file(folder, _named(decoder, settings, "models"), MODEL_PATTERNS, "model")
-    languages = _core.marian_languages(printable(Path(model.name)))
+    languages = _core.marian_languages(printable(model.name))
     return ModelFiles(
         model,
         _shortlist(folder, decoder, settings),

@@ -21,7 +21,6 @@ from uwaga.checkpoints.formats.marian.weights import (
     SETTINGS,
     embedded_settings,
     model_settings,
-    printable,
     read_arrays,
     read_binary,
     weight_table,
@@ -33,6 +32,7 @@ from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
 from uwaga.checkpoints.weight_map import map_weights
 from uwaga.engine import _core
 from uwaga.engine.shortlist import Shortlist
+from uwaga.errors import printable
 
 
 def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shared: bool) -> Shortlist:

@@ -25,7 +25,7 @@ from uwaga.checkpoints.storage.tensors import (
 )
 from uwaga.checkpoints.weight_map import RowPadding, Table, View
 from uwaga.engine import _core
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, printable
 from uwaga.settings import AlignmentHead, TransformerSettings, parse
 from uwaga.settings.yaml_text import load_yaml
 
@@ -127,11 +127,6 @@ def json_text(options: Mapping[str, Any]) -> str:
     """Return settings of a YAML file as JSON; values that JSON lacks become strings."""
     text = json.dumps(options, default=str, skipkeys=True)
     return json.dumps(json.loads(text, parse_constant=str))
-
-
-def printable(path: Path) -> str:
-    """Return a path for messages of the core, which are UTF-8."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _location(path: Path) -> str:
