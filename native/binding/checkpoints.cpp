@@ -143,8 +143,27 @@ nb::dict marian_names(const std::string& location, std::string_view model, int64
     return locations;
 }
 
-nb::dict marian_decoding(const std::string& location, std::string_view options, bool student) {
-    const Decoding decoding = read_marian_decoding(location, json_of(location, options), student);
+// The names of the files of weights, decoding settings and shortlist; "" for none. `read(name)` returns a
+// file of settings as JSON.
+nb::tuple marian_files(const std::string& location, const std::vector<std::string>& names,
+                       const std::string& model, const nb::callable& read) {
+    const MarianFiles files = find_marian_files(location, names, model, true, [&](const std::string& name) {
+        return json_of(name, nb::cast<std::string>(read(name)));
+    });
+    return nb::make_tuple(files.model, files.decoder, files.shortlist);
+}
+
+std::pair<std::string, std::string> marian_vocabularies(const std::string& location,
+                                                        const std::vector<std::string>& names,
+                                                        const std::string& decoder,
+                                                        std::string_view options) {
+    return find_marian_vocabularies(location, names, decoder, json_of(decoder, options));
+}
+
+nb::dict marian_decoding(const std::string& location, const std::string& decoder,
+                         const std::string& shortlist, std::string_view options) {
+    const Decoding decoding = read_marian_decoding(location,
+                                                   {"", decoder, shortlist, json_of(decoder, options)});
     nb::dict values;
     values["beam"] = decoding.beam;
     values["length_penalty"] = decoding.length_penalty;
@@ -195,7 +214,9 @@ void bind_checkpoints(nb::module_& m) {
     m.def("marian_settings", &marian_settings, "location"_a, "options"_a);
     m.def("marian_names", &marian_names, "location"_a, "model"_a, "source"_a, "target"_a, "output_rows"_a,
           "weights"_a);
-    m.def("marian_decoding", &marian_decoding, "location"_a, "options"_a, "student"_a);
+    m.def("marian_files", &marian_files, "location"_a, "names"_a, "model"_a, "read"_a);
+    m.def("marian_vocabularies", &marian_vocabularies, "location"_a, "names"_a, "decoder"_a, "options"_a);
+    m.def("marian_decoding", &marian_decoding, "location"_a, "decoder"_a, "shortlist"_a, "options"_a);
     m.def("marian_languages", &marian_languages, "name"_a);
     m.def("marian_lists", &marian_lists, "path"_a, "content"_a, "source"_a, "target"_a);
 }

@@ -513,8 +513,10 @@ TensorLocation MarianNames::layer_location(const std::string& layer, std::string
     return linear(attention + "_", {"o"}, bias);
 }
 
-Decoding read_marian_decoding(const std::string& location, const Json& options, bool student) {
-    Fields fields(options, location + ": ", Fault::model);
+Decoding read_marian_decoding(const std::string& location, const MarianFiles& files) {
+    const std::string name = files.decoder.empty() ? "decoder.yml" : files.decoder;
+    Fields fields(files.options, (location.empty() ? "" : location + "/") + name + ": ", Fault::model);
+    const bool student = files.decoder.empty() && !files.shortlist.empty();
     const auto neutral = [&](const char* name, int64_t value) {
         double number = 0;
         const Json* setting = fields.find(name);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoints/marian_files.h"
 #include "checkpoints/model_files.h"
 
 namespace uwaga {
@@ -97,8 +98,9 @@ class MarianNames {
 // The output matrix, if it is stored (outputs, inputs).
 constexpr std::string_view marian_output_rows = "decoder_ff_logit_out_Wt";
 
-// The options of Marian's decoder; `student`: those of Firefox's models, which come without a file of them.
-Decoding read_marian_decoding(const std::string& location, const Json& options, bool student);
+// The options of Marian's decoder, or those of Firefox's models, which have a shortlist and no file of
+// options. `location`: the folder, for messages.
+Decoding read_marian_decoding(const std::string& location, const MarianFiles& files);
 
 // The languages in the name of a model's file, such as model.enpt.intgemm.alphas.bin; empty if it has none.
 std::pair<std::string, std::string> marian_languages(const std::string& name);

@@ -1,10 +1,12 @@
-// Folders of Marian, Firefox's among them: which file is which, and the model of them.
+// Models of Marian's files, Firefox's among them.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 
 #include "checkpoints/folders.h"
 #include "checkpoints/marian_file.h"
+#include "checkpoints/marian_files.h"
 #include "checkpoints/packer.h"
 #include "files/yaml.h"
 
@@ -16,9 +18,6 @@ constexpr std::size_t max_settings_bytes = std::size_t{1} << 20;
 
 bool ends_with(std::string_view name, std::string_view suffix) {
     return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
-}
-bool starts_with(std::string_view name, std::string_view prefix) {
-    return name.substr(0, prefix.size()) == prefix;
 }
 
 template <class Number>
@@ -141,16 +140,20 @@ class MarianFolder {
         : folder_(folder), options_(options), opened_(std::make_unique<OpenedModel>()) {}
 
     std::unique_ptr<OpenedModel> open() {
-        read_decoder();
-        const std::string name = only(
-            "models", [](const std::string& candidate) { return is_marian_weights(candidate); }, "model");
+        std::vector<std::string> names = folder_.names();
+        std::sort(names.begin(), names.end());
+        files_ = find_marian_files(folder_.location(), names, "", false, [&](const std::string& file) {
+            return named(folder_.path(file),
+                         [&] { return read_flat_yaml(folder_.file(file, max_settings_bytes)); });
+        });
+        const std::string& name = files_.model;
         const std::string_view content = folder_.file(name);
         const MarianFile file(folder_.path(name), content.size(),
                               [&](uint64_t start, uint64_t count, char* to) {
                                   std::memcpy(to, content.data() + start, static_cast<std::size_t>(count));
                               });
         const MarianSettings settings = embedded(file, content);
-        read_vocabularies();
+        read_vocabularies(names);
         const std::string location = settings_location(file);
         opened_->settings = read_settings(Json::read(settings.model), location);
         if (opened_->settings.average)
@@ -158,10 +161,7 @@ class MarianFolder {
         if (opened_->settings.encoder_layers + opened_->settings.decoder_layers >
             static_cast<int64_t>(file.tensors().size()))
             file.refuse("states more layers than it has tensors");
-        const bool student = decoder_name_.empty() && !shortlist_.empty();  // Firefox's come without settings
-        opened_->decoding = read_marian_decoding(folder_.path(decoder_name_.empty() ? "decoder.yml"
-                                                                                    : decoder_name_),
-                                                 decoder_, student);
+        opened_->decoding = read_marian_decoding(folder_.location(), files_);
         const auto languages = marian_languages(name);
         opened_->source_language = languages.first.empty() ? "src" : languages.first;
         opened_->target_language = languages.second.empty() ? "tgt" : languages.second;
@@ -173,92 +173,15 @@ class MarianFolder {
                               MarianNames(location, opened_->settings, source_, target_,
                                           file.find(marian_output_rows)));
         packer.pack(weights, options_.int8.value_or(file.quantised()));
-        if (options_.shortlist && !shortlist_.empty()) read_shortlist();
+        if (options_.shortlist && !files_.shortlist.empty()) read_shortlist();
         return std::move(opened_);
     }
 
   private:
-    using Matches = bool (*)(const std::string& name);
-
-    // The settings beside a model: decoder.yml, or the first config*.yml.
-    void read_decoder() {
-        decoder_ = Json::read("{}");
-        for (const std::string& name : folder_.names()) {
-            const bool config = starts_with(name, "config") && ends_with(name, ".yml");
-            if (name == "decoder.yml" || (config && decoder_name_.empty())) decoder_name_ = name;
-            if (name == "decoder.yml") break;
-        }
-        if (decoder_name_.empty()) return;
-        decoder_ = named(folder_.path(decoder_name_),
-                         [&] { return read_flat_yaml(folder_.file(decoder_name_, max_settings_bytes)); });
-    }
-
-    // The files that a setting names, which must be in the same folder.
-    std::vector<std::string> listed(std::string_view key) const {
-        std::vector<std::string> files;
-        const Json* const value = decoder_.find(key);
-        if (!value) return files;
-        const auto add = [&](const Json& item) {
-            if (!item.string()) return;
-            const std::string& text = *item.string();
-            files.push_back(text.substr(text.find_last_of('/') + 1));
-            const std::vector<std::string>& names = folder_.names();
-            if (std::find(names.begin(), names.end(), files.back()) == names.end())
-                throw Failure(Fault::file, folder_.path(decoder_name_) + ": names '" + text.substr(0, 200) +
-                                               "', which is not in the folder");
-        };
-        if (const auto* const list = value->array()) {
-            for (const Json& item : *list) add(item);
-        } else {
-            add(*value);
-        }
-        return files;
-    }
-
-    std::vector<std::string> matching(const Matches matches) const {
-        std::vector<std::string> names;
-        std::copy_if(folder_.names().begin(), folder_.names().end(), std::back_inserter(names), matches);
-        std::sort(names.begin(), names.end());
-        return names;
-    }
-
-    std::string only(std::string_view key, const Matches matches, const char* kind) const {
-        std::vector<std::string> files = key.empty() ? std::vector<std::string>() : listed(key);
-        if (files.empty()) files = matching(matches);
-        if (files.size() == 1) return files[0];
-        std::string names;
-        for (const std::string& name : files) names += (names.empty() ? "" : ", ") + name;
-        throw Failure(Fault::model, (folder_.location().empty() ? "the files" : folder_.location()) +
-                                        ": expected one " + kind + ", found " +
-                                        (names.empty() ? "none" : names));
-    }
-
-    void read_vocabularies() {
-        std::vector<std::string> vocabularies = listed("vocabs");
-        if (vocabularies.empty()) {
-            const std::vector<std::string> source = matching([](const std::string& name) {
-                return starts_with(name, "srcvocab") || name.find(".src.vocab.") != std::string::npos;
-            });
-            const std::vector<std::string> target = matching([](const std::string& name) {
-                return starts_with(name, "trgvocab") || name.find(".trg.vocab.") != std::string::npos;
-            });
-            if (source.size() == 1 && target.size() == 1) {
-                vocabularies = {source[0], target[0]};
-            } else {
-                const std::string vocabulary = only(
-                    "",
-                    [](const std::string& name) {
-                        return name.find("vocab") != std::string::npos &&
-                               (ends_with(name, ".spm") || ends_with(name, ".yml"));
-                    },
-                    "vocabulary for both sides");
-                vocabularies = {vocabulary, vocabulary};
-            }
-        }
-        if (vocabularies.size() != 2)
-            throw Failure(Fault::model, folder_.path(decoder_name_) + ": names " +
-                                            std::to_string(vocabularies.size()) +
-                                            " vocabularies, expected source and target");
+    void read_vocabularies(const std::vector<std::string>& names) {
+        const auto files = find_marian_vocabularies(folder_.location(), names, files_.decoder,
+                                                    files_.options);
+        const std::array<std::string, 2> vocabularies{files.first, files.second};
         std::shared_ptr<const SentencePiece> pieces[2];
         for (std::size_t side = 0; side < 2; ++side) {
             if (side && vocabularies[0] == vocabularies[1]) {
@@ -286,17 +209,6 @@ class MarianFolder {
                                                  : named(folder_.path(vocabularies[1]),
                                                          [&] { return marian_subwords(pieces[1], pad); });
         opened_->symbols = opened_->target->symbols();
-        const std::vector<std::string> lists = matching([](const std::string& name) {
-            return starts_with(name, "lex") && ends_with(name, ".bin");
-        });
-        const Json* const stated = decoder_.find("shortlist");
-        const bool stated_name = stated && stated->array() && !stated->array()->empty() &&
-                                 (*stated->array())[0].string();
-        if (stated_name) {
-            shortlist_ = listed("shortlist")[0];
-        } else if (lists.size() == 1) {
-            shortlist_ = lists[0];
-        }
     }
 
     static std::string settings_location(const MarianFile& file) {
@@ -317,8 +229,8 @@ class MarianFolder {
     }
 
     void read_shortlist() {
-        LexicalLists lists = read_lexical_lists(folder_.path(shortlist_), folder_.file(shortlist_), source_,
-                                                target_);
+        LexicalLists lists = read_lexical_lists(folder_.path(files_.shortlist),
+                                                folder_.file(files_.shortlist), source_, target_);
         std::vector<int32_t>& first = opened_->list_offsets = std::move(lists.offsets);
         std::vector<int32_t>& targets = opened_->list_targets = std::move(lists.targets);
         first.resize(static_cast<std::size_t>(size_) + 1, static_cast<int32_t>(targets.size()));
@@ -336,17 +248,12 @@ class MarianFolder {
     const Folder& folder_;
     const OpenOptions& options_;
     std::unique_ptr<OpenedModel> opened_;
-    std::string decoder_name_, shortlist_;  // files, empty if there is none
-    Json decoder_;
+    MarianFiles files_;
     int64_t source_ = 0, target_ = 0, size_ = 0;  // pieces as Marian counts them; rows of both embeddings
                                                   // here
 };
 
 }  // namespace
-
-bool is_marian_weights(const std::string& name) {
-    return starts_with(name, "model") && ends_with(name, ".bin");
-}
 
 std::unique_ptr<OpenedModel> open_marian(const Folder& folder, const OpenOptions& options) {
     return MarianFolder(folder, options).open();

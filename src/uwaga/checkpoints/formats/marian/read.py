@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
-from uwaga.checkpoints.formats.marian.files import NPZ, ModelFiles, TextConfig, find_files, read_text_config
+from uwaga.checkpoints.formats.marian.files import ModelFiles, TextConfig, find_files, read_text_config
 from uwaga.checkpoints.formats.marian.weights import (
     SETTINGS,
     embedded_settings,
@@ -119,4 +119,4 @@ def read_tensors(
     path: Path, contents: bool = True
 ) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
     """Return the weights of a binary or ``.npz`` file, and its other tensors by name."""
-    return read_arrays(path, contents) if path.suffix == NPZ else read_binary(path)
+    return read_arrays(path, contents) if path.suffix == ".npz" else read_binary(path)

@@ -123,7 +123,7 @@ def weight_table(
     return Table(weights, optional=optional, padding=padding, origin=SETTINGS)
 
 
-def json_text(options: Mapping[str, Any]) -> str:
+def json_text(options: object) -> str:
     """Return settings of a YAML file as JSON; values that JSON lacks become strings."""
     text = json.dumps(options, default=str, skipkeys=True)
     return json.dumps(json.loads(text, parse_constant=str))
