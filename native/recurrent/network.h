@@ -64,7 +64,7 @@ struct Network {
     int64_t entry() const { return values + prepared; }
 };
 
-// Build the model's network from the settings and weights of uwaga.engine.layout_recurrent.
+// Build the model's network from the settings and weights that checkpoints/recurrent_settings.h lists.
 void build_network(Model& model, PartReader& parts);
 
 // Encode sentences; see encode().

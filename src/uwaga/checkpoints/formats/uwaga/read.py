@@ -46,7 +46,7 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 VERSION, RECURRENT_VERSION, SCORE_STATS_VERSION, FIRST_VERSION = 4, 3, 2, 1
 """Version 2 adds score statistics, version 3 decoders without self-attention, version 4 decoder-only models.
 A model is written in the oldest version that can express it."""
-AVERAGE_SETTINGS = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
+AVERAGE_SETTINGS = tuple(name for name in TransformerSettings.model_fields if name.startswith("aan_"))
 """Settings of a Transformer that only apply to average attention."""
 
 MAX_CONFIG_BYTES = 1 << 20
