@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-
 namespace uwaga {
 
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name) {

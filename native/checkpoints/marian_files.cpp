@@ -154,7 +154,7 @@ std::pair<std::string, std::string> find_marian_vocabularies(const std::string& 
         return is_vocabulary(name) && name.find("vocab") != std::string_view::npos;
     });
     const std::string vocabulary = finder.only(shared,
-                                           "vocabulary for both sides (*vocab*.yml or *vocab*.spm)");
+                                               "vocabulary for both sides (*vocab*.yml or *vocab*.spm)");
     return {vocabulary, vocabulary};
 }
 
