@@ -29,8 +29,7 @@ from peers.environments import installed, python_of
 from peers.machine import machine, show_machine
 
 import uwaga
-from uwaga.checkpoints.formats.marian.binary import read_binary
-from uwaga.checkpoints.formats.marian.weights import SETTINGS
+from uwaga.checkpoints.formats.marian.weights import SETTINGS, read_binary
 
 FOLDER = Path(__file__).parent
 PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", FOLDER / ".peers"))

@@ -11,6 +11,7 @@
 #include <malloc.h>
 #endif
 
+#include "binding/checkpoints.h"
 #include "binding/model.h"
 #include "binding/rates.h"
 #include "binding/record.h"
@@ -84,7 +85,6 @@ NB_MODULE(_core, m) {
     m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a,
           "arena"_a.none() = nb::none());
     m.def("trim_heap", &trim_heap);
-    m.def("lexical_checksum", &checksum_of_words, "words"_a);
     m.def("sinusoids", &sinusoids_table, "order"_a, "width"_a, "first"_a, "count"_a);
     m.def("distances", &distances_table, "weight"_a, "reach"_a, "both_ways"_a);
     m.def("pack_bfloat16", &packed_bfloat16, "weight"_a, "arena"_a.none() = nb::none());
@@ -148,6 +148,7 @@ NB_MODULE(_core, m) {
              "wanted"_a = nb::none(), "fed"_a = nb::none());
 
     nb::class_<PyShortlist>(m, "Shortlist");
+    bind_checkpoints(m);
     bind_text(m);
     bind_rates(m);
 

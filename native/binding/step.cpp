@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "files/lexical_checksum.h"
-
 namespace uwaga {
 
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name) {
@@ -139,10 +137,6 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, lists, copy_source,
                       multiple),
             handle, first, targets};
-}
-
-uint64_t checksum_of_words(Shaped<uint64_t, 1> words) {
-    return lexical_checksum({reinterpret_cast<const char*>(words.data()), words.shape(0) * sizeof(uint64_t)});
 }
 
 std::vector<std::vector<int32_t>> checked_sources(const Network& model,

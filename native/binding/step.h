@@ -28,7 +28,6 @@ struct PyShortlist {
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common,
                          Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool copy_source,
                          int64_t multiple);
-uint64_t checksum_of_words(Shaped<uint64_t, 1> words);  // of a Marian binary shortlist
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* name = nullptr);
 void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle);
 std::vector<std::vector<int32_t>> checked_sources(const Network& model,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "search/beam_search.h"
+#include "text/normaliser.h"
 #include "text/utf8.h"
 
 namespace uwaga {
@@ -14,6 +15,13 @@ namespace {
 
 constexpr int64_t batch_tokens = 4096;  // source tokens times beams decoded together
 constexpr std::size_t min_divisors = 512;
+
+// A decoded text without the marks of bytes that are no character.
+std::string without_broken_bytes(std::string text) {
+    for (std::size_t position = 0; (position = text.find(replacement_mark, position)) != std::string::npos;)
+        text.erase(position, replacement_mark.size());
+    return text;
+}
 
 void check_text(std::string_view text, const char* kind, std::size_t number) {
     for (std::size_t position = 0; position < text.size();) {
@@ -295,7 +303,7 @@ class Translation {
         if (hypothesis.truncated) translation.log_probs.resize(translation.tokens.size());
         translation.score = hypothesis.score;
         translation.truncated = hypothesis.truncated;
-        translation.text = opened_.target->decode(translation.tokens);
+        translation.text = without_broken_bytes(opened_.target->decode(translation.tokens));
         return translation;
     }
 

@@ -174,9 +174,11 @@ std::string info_of(const OpenedModel& opened) {
     const Network& model = *opened.model;
     const Decoding& d = opened.decoding;
     const auto number = [](int64_t value) { return std::to_string(value); };
-    std::string languages;
+    std::string languages, ignored;
     for (const auto& language : opened.source->languages())
         languages += (languages.empty() ? "" : ", ") + quoted(language.first);
+    for (const std::string& name : opened.ignored_options)
+        ignored += (ignored.empty() ? "" : ", ") + quoted(name);
     return "{\"source_language\": " + quoted(opened.source_language) +
            ", \"target_language\": " + quoted(opened.target_language) + ", \"target_languages\": [" +
            languages + "], \"shortlist\": " + (opened.shortlist ? "true" : "false") +
@@ -190,7 +192,8 @@ std::string info_of(const OpenedModel& opened) {
            ", \"decoder_layers\": " + number(opened.settings.decoder_layers) +
            ", \"decoder_heads\": " + number(opened.settings.decoder_heads) + ", \"max_source\": " +
            (opened.settings.positions == PositionKind::relative ? "null" : number(model.max_length)) +
-           ", \"beam\": " + number(d.beam) + ", \"nbest\": " + number(d.nbest) + "}";
+           ", \"beam\": " + number(d.beam) + ", \"nbest\": " + number(d.nbest) + ", \"ignored_options\": [" +
+           ignored + "]}";
 }
 
 void open_into(const std::string& location, const ModelFiles& files, const char* options,

@@ -86,7 +86,8 @@ UWAGA_API int uwaga_open_files(const char* const* names, const void* const* cont
 UWAGA_API void uwaga_close(uwaga_model* model);
 
 /* A JSON object that describes the model: languages, sizes, default options, bytes. It lives as long as the
- * model. */
+ * model. "ignored_options" names search options that the model sets and that are not applied: newer than this
+ * version, or Python's alone. */
 UWAGA_API const char* uwaga_model_info(const uwaga_model* model);
 
 /* The piece of a token of the source's vocabulary (side 0) or the target's (1), with U+2581 for spaces; NULL

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "checkpoints/failure.h"
 #include "files/json.h"
@@ -84,12 +85,26 @@ class Fields {
             if (!used_.count(member.key)) refuse(member.key, "is unknown");
         }
     }
+    // Names of the members that have not been used and are not off, off being null, false, 0 or empty.
+    std::vector<std::string> unused() const {
+        std::vector<std::string> names;
+        for (const Json::Member& member : *value_.object()) {
+            if (!used_.count(member.key) && !is_off(member.value)) names.push_back(member.key);
+        }
+        return names;
+    }
     [[noreturn]] void refuse(std::string_view name, const std::string& message) const {
         throw Failure(fault_, location_ + std::string(name.substr(0, 60)) +
                                   (name.empty() && location_.empty() ? "the options " : " ") + message);
     }
 
   private:
+    static bool is_off(const Json& value) {
+        double number = 1;
+        return value.null() || (value.boolean() && !*value.boolean()) ||
+               (value.number(number) && number == 0) || (value.string() && value.string()->empty()) ||
+               (value.array() && value.array()->empty()) || (value.object() && value.object()->empty());
+    }
     // A bound of a number, which is whole or a power of ten.
     static std::string bound(double number) {
         const double size = std::abs(number);

@@ -41,8 +41,6 @@ constexpr int64_t max_vocabulary = (int64_t{1} << 24) - 1, max_tokens = int64_t{
 // Read alignment_head.json, if there is one, after `opened` has its settings.
 void read_alignment_head(const Folder& folder, OpenedModel& opened);
 
-bool is_marian_weights(const std::string& name);  // model*.bin
-
 // Both throw Failure.
 std::unique_ptr<OpenedModel> open_uwaga(const Folder& folder, const OpenOptions& options);  // of uwaga, float
                                                                                             // and int8

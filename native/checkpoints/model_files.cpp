@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "checkpoints/folders.h"
+#include "checkpoints/marian_files.h"
 #include "checkpoints/packer.h"
 #include "search/sentence_search.h"
 

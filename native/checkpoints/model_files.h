@@ -55,6 +55,7 @@ struct OpenedModel {
     std::shared_ptr<const Subwords> source, target;
     std::string source_language, target_language, precision;
     Decoding decoding;
+    std::vector<std::string> ignored_options;  // of search, by the model, that are on and not applied here
     AlignmentHead head;
     int64_t bytes = 0;                                // of its weights
     std::vector<Buffer<uint8_t>> panels;              // memory of its matrices

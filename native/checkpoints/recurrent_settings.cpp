@@ -18,17 +18,17 @@ constexpr std::array<std::string_view, 5> families{"cho", "sutskever", "bahdanau
 
 void read_score(Fields& fields, RecurrentSettings& s) {
     s.attends = true;
-    if (s.family != Family::luong) {
-        s.score = static_cast<Name>(fields.choice("score", {"additive", "additive_joint", "concat", "general",
-                                                            "location", "dot", "scaled_dot"}));
-        if (s.family == Family::bahdanau && s.score >= Name::dot)
-            fields.refuse("score", "needs states and annotations of one width");
-        return;
+    const std::string name = fields.text("score", s.family == Family::luong ? "general" : "additive");
+    const auto score = std::find(score_names.begin(), score_names.end(), name);
+    if (score == score_names.end()) {
+        std::string listed;
+        for (const std::string_view known : score_names)
+            listed += (listed.empty() ? "" : ", ") + std::string(known);
+        fields.refuse("score", "must be one of " + listed);
     }
-    constexpr std::array order{Name::general,  Name::additive, Name::additive_joint, Name::concat,
-                               Name::location, Name::dot,      Name::scaled_dot};
-    s.score = order[static_cast<std::size_t>(fields.choice(
-        "score", {"general", "additive", "additive_joint", "concat", "location", "dot", "scaled_dot"}))];
+    s.score = static_cast<Name>(score - score_names.begin());
+    if (s.family == Family::bahdanau && s.score >= Name::dot)
+        fields.refuse("score", "needs states and annotations of one width");
 }
 
 void read_luong(Fields& fields, RecurrentSettings& s) {
@@ -208,11 +208,11 @@ std::vector<Product> recurrent_products(const RecurrentSettings& s, int64_t sour
     return products;
 }
 
-std::map<std::string, std::vector<int64_t>> recurrent_vectors(const RecurrentSettings& s, int64_t target) {
-    std::map<std::string, std::vector<int64_t>> vectors{{"output_bias", {target}}};
-    if (kind_of(s) == Score::additive) vectors["score.vector"] = {s.hidden};
-    if (s.locality == Locality::predictive) vectors["window.vector"] = {s.hidden};
-    return vectors;
+Shapes recurrent_vectors(const RecurrentSettings& s, int64_t target) {
+    Shapes shapes{{"output_bias", {target}}};
+    if (kind_of(s) == Score::additive) shapes.push_back({"score.vector", {s.hidden}});
+    if (s.locality == Locality::predictive) shapes.push_back({"window.vector", {s.hidden}});
+    return shapes;
 }
 
 std::map<std::string, double> recurrent_model_settings(const RecurrentSettings& s) {

@@ -1,15 +1,20 @@
-// Settings of a recurrent model, and the names and shapes of its weights: the twin of
-// src/uwaga/engine/layout_recurrent.py.
+// Settings of a recurrent model, and the names and shapes of its weights.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoints/settings.h"
 #include "recurrent/network.h"
 
 namespace uwaga {
+
+// Attention scores, in the order of ScoreName.
+constexpr std::array<std::string_view, 7> score_names{
+    "additive", "additive_joint", "concat", "general", "location", "dot", "scaled_dot"};
 
 struct RecurrentSettings {
     enum class ScoreName { additive, additive_joint, concat, general, location, dot, scaled_dot };
@@ -31,8 +36,7 @@ bool is_recurrent(const std::string& family);
 // Read the members of an object "model" of a recurrent family. Throws Failure.
 RecurrentSettings read_recurrent(Fields& fields, const std::string& family);
 std::vector<Product> recurrent_products(const RecurrentSettings& settings, int64_t source, int64_t target);
-std::map<std::string, std::vector<int64_t>> recurrent_vectors(const RecurrentSettings& settings,
-                                                              int64_t target);
+Shapes recurrent_vectors(const RecurrentSettings& settings, int64_t target);
 std::map<std::string, double> recurrent_model_settings(const RecurrentSettings& settings);
 
 }  // namespace uwaga

@@ -1,5 +1,4 @@
-// Settings of a model with a source, and the names and shapes of its weights: the twin of
-// src/uwaga/engine/layout.py.
+// Settings of a model, and the names and shapes of its weights, for the C library and Python.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +21,17 @@ struct RecurrentSettings;  // checkpoints/recurrent_settings.h
 struct Settings {
     std::shared_ptr<const RecurrentSettings> recurrent;  // of a recurrent model, which has few of the others;
                                                          // otherwise null
-    bool gated = false, pre_norm = false, rms = false, ssru = false;
+    bool gated = false, pre_norm = false, rms = false, ssru = false, average = false;
     int64_t width = 0, feed_forward = 0, decoder_feed_forward = 0;
     int64_t encoder_layers = 0, encoder_heads = 0, encoder_head_width = 0;
     int64_t decoder_layers = 0, decoder_heads = 0, decoder_head_width = 0;
     int64_t max_length = 0, position_offset = 0, relative_buckets = 0, relative_distance = 0;
+    // Of decoder-only models, whose layers, heads and vocabulary are the decoder's.
+    bool decoder_only = false, rotary = false, both_norms = false, query_key_norm = false,
+         output_projection_bias = true;
+    int64_t key_value_heads = 0;
+    int64_t average_layers = 0, average_feed_forward = 0;  // of average attention, which no engine runs
+    bool average_gate = false;
     int activation = 1;
     double norm_epsilon = 0;
     bool embedding_scale = true, embedding_norm = false, attention_bias = true, feed_forward_bias = true,
@@ -55,6 +60,9 @@ struct Product {
         return sum;
     }
 };
+// Shapes of tensors by name, in the order of files.
+using Shapes = std::vector<std::pair<std::string, std::vector<int64_t>>>;
+
 std::string weight_name(const std::string& part);
 std::string bias_name(const std::string& part);
 
@@ -62,7 +70,7 @@ std::string bias_name(const std::string& part);
 Settings read_settings(const Json& model, const std::string& location);
 std::vector<Product> products(const Settings& settings, int64_t source, int64_t target);
 // Shapes of the stored tensors that are not matrices, including positions, by name.
-std::map<std::string, std::vector<int64_t>> vectors(const Settings& settings, int64_t target);
+Shapes vectors(const Settings& settings, int64_t target);
 // Settings for build_model() but for the vocabularies and threads.
 std::map<std::string, double> model_settings(const Settings& settings, bool float16_cache);
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "checkpoints/folders.h"
+#include "checkpoints/packed_layout.h"
 #include "checkpoints/packer.h"
 #include "checkpoints/sha256.h"
 #include "files/safetensors.h"
@@ -180,22 +181,19 @@ class UwagaFolder {
         const int levels = static_cast<int>(weights.integer("levels", 1, 127));
         const int64_t size = weights.integer("bytes", 1, int64_t{1} << 48);
         const std::string hash = weights.text("sha256");
-        std::set<std::string> unpacked;
+        std::set<std::string> kept;
         const std::vector<Json>* const names = weights.value("kept").array();
         if (!names) weights.refuse("kept", "must be a list of names");
         for (const Json& item : *names) {
             if (!item.string()) weights.refuse("kept", "must be a list of names");
-            unpacked.insert(*item.string());
+            kept.insert(*item.string());
         }
         weights.check_all_used();
         fields.check_all_used();
-        const std::vector<Product> matrices = products(opened_->settings, source_size_, target_size_);
+        const PackedLayout layout = packed_layout(opened_->settings, source_size_, target_size_, kind, kept);
         int64_t bytes = 0;
-        const auto format_of = [&](const Product& product) {
-            return !unpacked.count(product.name) ? kind : int8 ? Matrix::Kind::bfloat16 : Matrix::Kind::int8;
-        };
-        for (const Product& product : matrices)
-            bytes += Packer::matrix_bytes(format_of(product), product.outputs(), product.inputs);
+        for (const PackedMatrix& matrix : layout.matrices)
+            bytes += Packer::matrix_bytes(matrix.kind, matrix.outputs, matrix.inputs);
         Packer packer(*opened_, folder_.location(), options_, source_size_, target_size_);
         packer.reserve(bytes, 0);
         const std::string name = folder_.path("engine.safetensors");
@@ -207,59 +205,47 @@ class UwagaFolder {
         const Safetensors tensors = named(name, [&] { return Safetensors(content); });
         std::set<std::string> used;
         Parts& parts = packer.parts;
-        const auto copied = [&](const Tensor& source) {
+        const auto copied = [&](const PackedTensor& array) {
+            const Tensor& source = tensor(tensors, name, array.name, array.dtype, array.shape, used);
             uint8_t* const panels = packer.allocate(static_cast<int64_t>(source.bytes.size()));
             std::memcpy(panels, source.bytes.data(), source.bytes.size());
             return panels;
         };
-        const auto add_vector = [&](const std::string& stored, const std::string& name_in_model,
-                                    const std::vector<int64_t>& shape) {
-            Buffer<float> values(size_of(shape));
-            copy_floats(tensor(tensors, name, stored, Dtype::f32, shape, used), values.get());
-            packer.add_vector(name, name_in_model, std::move(values), size_of(shape));
-        };
-        for (const Product& product : matrices) {
-            const int64_t outputs = padded_outputs(product.outputs());
+        for (const PackedMatrix& packed : layout.matrices) {
             Matrix matrix;
-            matrix.kind = format_of(product);
+            matrix.kind = packed.kind;
+            const uint8_t* const panels = copied(packed.arrays[0]);
             if (matrix.kind == Matrix::Kind::bfloat16) {
-                const int64_t count = bfloat16_panels_size(product.outputs(), product.inputs);
-                matrix.bfloat16 = {
-                    reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, product.name + ":panels",
-                                                                    Dtype::u16, {count}, used))),
-                    product.outputs(), product.inputs};
+                matrix.bfloat16 = {reinterpret_cast<const uint16_t*>(panels), packed.outputs, packed.inputs};
             } else {
-                const bool bytes8 = matrix.kind == Matrix::Kind::int8;
-                const int64_t count = bytes8 ? int8_panels_size(product.outputs(), product.inputs)
-                                             : int4_panels_size(product.outputs(), product.inputs);
-                const uint8_t* const panels = copied(tensor(tensors, name, product.name + ":panels",
-                                                            bytes8 ? Dtype::i8 : Dtype::u8, {count}, used));
-                const auto* const scales = reinterpret_cast<const float*>(
-                    copied(tensor(tensors, name, product.name + ":scales", Dtype::f32, {outputs}, used)));
-                const auto* const sums = reinterpret_cast<const int32_t*>(
-                    copied(tensor(tensors, name, product.name + ":sums", Dtype::i32, {outputs}, used)));
-                Packer::check_finite(name, product.name + ":scales", scales, outputs);
-                named(name + ": " + product.name, [&] {
-                    check_int8_inputs(product.inputs);
-                    if (bytes8) {
+                const auto* const scales = reinterpret_cast<const float*>(copied(packed.arrays[1]));
+                const auto* const sums = reinterpret_cast<const int32_t*>(copied(packed.arrays[2]));
+                Packer::check_finite(name, packed.arrays[1].name, scales, packed.arrays[1].shape[0]);
+                named(name + ": " + packed.name, [&] {
+                    check_int8_inputs(packed.inputs);
+                    if (matrix.kind == Matrix::Kind::int8) {
                         matrix.int8 = Int8Matrix{reinterpret_cast<const int8_t*>(panels),
                                                  scales,
                                                  sums,
-                                                 product.outputs(),
-                                                 product.inputs,
+                                                 packed.outputs,
+                                                 packed.inputs,
                                                  levels};
                         check_int8(matrix.int8);
                     } else {
-                        matrix.int4 = Int4Matrix{panels, scales, sums, product.outputs(), product.inputs};
+                        matrix.int4 = Int4Matrix{panels, scales, sums, packed.outputs, packed.inputs};
                         check_int4(matrix.int4);
                     }
                 });
             }
-            parts.matrices[product.name] = matrix;
-            if (product.bias) add_vector(product.name + ".bias", product.name + ".bias", {product.outputs()});
+            parts.matrices[packed.name] = matrix;
         }
-        for (const auto& [stored_name, shape] : vectors(opened_->settings, target_size_)) {
-            add_vector(stored_name == "output_bias" ? "output.bias" : stored_name, stored_name, shape);
+        for (const auto* const group : {&layout.biases, &layout.vectors}) {
+            for (const PackedTensor& vector : *group) {
+                Buffer<float> values(size_of(vector.shape));
+                copy_floats(tensor(tensors, name, vector.name, vector.dtype, vector.shape, used),
+                            values.get());
+                packer.add_vector(name, vector.name, std::move(values), size_of(vector.shape));
+            }
         }
         check_used(tensors, name, used);
         opened_->precision = int8 ? "int8" : "int4";
@@ -284,6 +270,10 @@ class UwagaFolder {
         opened_->symbols = {symbol("start"), symbol("end"), symbol("pad"), symbol("unknown")};
         symbols.check_all_used();
         opened_->settings = read_settings(fields.value("model"), folder_.path(config_name));
+        if (opened_->settings.decoder_only)
+            fields.refuse("model.family", "decoder-only models run in the Python package");
+        if (opened_->settings.average)
+            fields.refuse("model.self_attention", "aan runs in the Python package");
         if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
         if (opened_->settings.tie == Tie::all && source_size_ != target_size_)
             fields.refuse("model.tie", "all needs vocabularies of one size");
@@ -338,8 +328,7 @@ class UwagaFolder {
         Fields fields(value, folder_.path(config_name) + ": " + group, Fault::model);
         Decoding& d = opened_->decoding;
         read_options(fields, d);
-        fields.ignore({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy",
-                       "alignment", "coverage", "mbr"});
+        fields.ignore({"split_above", "lower_capitals", "temperature", "top_p", "utility"});
         if (fields.integer("no_repeat_ngram", 0, max_tokens, 0))
             fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
         if (fields.boolean("sample", false))
@@ -362,7 +351,7 @@ class UwagaFolder {
                 d.banned.push_back(static_cast<int32_t>(*item.integer()));
             }
         }
-        fields.check_all_used();
+        opened_->ignored_options = fields.unused();
     }
 
     static void check_hash(const std::string& name, std::string_view content, const std::string& expected) {

@@ -73,7 +73,7 @@ class RecurrentNetwork : public Network {
     int64_t values = 0, prepared = 0, initial_width = 0;
 };
 
-// Build a network from the settings and weights of uwaga.engine.layout_recurrent. Throws
+// Build a network from the settings and weights of checkpoints/recurrent_settings.h. Throws
 // std::invalid_argument, which names the setting or the weight.
 std::shared_ptr<Network> build_recurrent(const Parts& parts);
 

@@ -34,6 +34,15 @@ def reason(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:MAX_REASON]
 
 
+def printable(path: object) -> str:
+    """Return a path as text in UTF-8, for messages of the core.
+
+    Args:
+        path: a path whose name may be of any bytes.
+    """
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 class UwagaError(Exception):
     """Base class of errors caused by input; the command line prints them without a traceback."""
 

@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.formats.marian.binary import read_binary
 from uwaga.checkpoints.formats.marian.read import read_lexical_shortlist
-from uwaga.checkpoints.formats.marian.weights import SETTINGS
+from uwaga.checkpoints.formats.marian.weights import SETTINGS, read_binary
 from uwaga.cli.main import app
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
@@ -204,10 +203,12 @@ def test_settings_file_next_to_the_model_is_read(tmp_path):
     ("changes", "message"),
     [
         ({"dec-cell": "gru"}, "dec-cell = 'gru' is not supported; supported: 'ssru'"),
-        ({"transformer-rnn-projection": True}, "transformer-rnn-projection = True"),
+        ({"transformer-rnn-projection": True}, "transformer-rnn-projection = true"),
         ({"transformer-decoder-autoreg": "magic"}, "transformer-decoder-autoreg = 'magic'"),
-        ({"enc-depth": 10**6}, "layers, but only"),
-        ({"dim-emb": 10**9}, "more numbers than the"),
+        ({"enc-depth": 10**6}, "enc-depth must be a whole number from 1 to 4096"),
+        ({"enc-depth": 1000}, "layers, but only"),
+        ({"dim-emb": 10**9}, "dim-emb must be a whole number from 1 to 16777216"),
+        ({"dim-emb": 10**6}, "more numbers than the"),
         ({"dec-depth": 3}, "missing, which special:model.yml asks for"),
     ],
 )
@@ -317,7 +318,7 @@ def test_minus_128_is_rejected(tmp_path):
         (shortlist_bytes(4, [[340]] * 340), "target tokens beyond the 340"),
         (shortlist_bytes(400, [[1]] * 340), "target tokens beyond the 340"),
         (shortlist_bytes(0, [[1]] * 340), "target tokens beyond the 340"),
-        (shortlist_bytes(4, [[9, 5]] * 340), "targets: token ids are not in ascending order"),
+        (shortlist_bytes(4, [[9, 5]] * 340), "target tokens of source token 0 are not in ascending order"),
         (
             struct.pack("<QQ", MAGIC, 7) + shortlist_bytes(4, [[1]] * 340)[16:],
             "the checksum is not that of the file",

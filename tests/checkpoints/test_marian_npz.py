@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from uwaga.checkpoints.formats.marian.files import _vocabulary
 from uwaga.checkpoints.formats.marian.read import read_marian
-from uwaga.checkpoints.formats.marian.weights import SETTINGS, UNSUPPORTED
+from uwaga.checkpoints.formats.marian.weights import SETTINGS
 from uwaga.checkpoints.storage.tensors import read_npz
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
@@ -277,7 +277,6 @@ def folder(tmp_path_factory):
 
 ALTERNATIVES = {
     "type": "s2s",
-    "transformer-decoder-autoreg": "rnn",
     "transformer-no-projection": True,
     "transformer-tied-layers": [1, 1],
     "transformer-pool": True,
@@ -293,11 +292,11 @@ ALTERNATIVES = {
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        *((name, ALTERNATIVES[name], f"{name} = .* is not supported") for name in UNSUPPORTED),
+        *((name, value, f"{name} = .* is not supported") for name, value in ALTERNATIVES.items()),
         ("transformer-ffn-activation", "gelu", "'gelu' is not supported"),
         ("transformer-postprocess", "dhn", "transformer-postprocess 'dhn'.*uwaga has norms"),
-        ("transformer-heads", 5, "width 18 is not a multiple of heads 5"),
-        ("enc-depth", None, r"encoder_layers: .*\(found None\)"),
+        ("transformer-heads", 5, "dim-emb 18 is not a multiple of transformer-heads 5"),
+        ("enc-depth", None, "enc-depth must be a whole number from 1 to 4096"),
         ("enc-depth", 1, "weights 'encoder_l2_.* and 13 more: .* of a feature"),
         ("enc-depth", 3, "weights 'encoder_l3_.*: missing"),
     ],

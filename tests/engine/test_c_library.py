@@ -14,6 +14,7 @@ import damaged_models
 import marian_folders
 import pytest
 import tiny_models as tiny
+import unknown_options
 from c_library import (
     ON_TOKEN,
     ROOT,
@@ -229,6 +230,14 @@ def test_marian_variants_equal_python(library, tmp_path, options):
     check_edits(library.open(tmp_path), translator, tiny.ENGLISH[0], tiny.GERMAN[0][:8], 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
+def test_options_of_newer_versions_are_named_and_ignored(library, folders, tmp_path, dtype):
+    unknown_options.add(folders[dtype], tmp_path / "newer")
+    newer, model = library.open(tmp_path / "newer"), library.open(folders[dtype])
+    assert newer.info == model.info | {"ignored_options": unknown_options.IGNORED}
+    assert newer.translate(TEXTS) == model.translate(TEXTS)
+
+
 def test_target_language_of_multilingual_models(library, tmp_path):
     marian_folders.make(tmp_path / "mul")
     quantise(tmp_path / "mul", tmp_path / "int8")
@@ -303,7 +312,7 @@ def _edit_file(folder, pattern, change):
         ("config.yml", lambda raw: b"a:\n  b: 1\n", "line 2: a nested value"),
         ("config.yml", lambda raw: b"a: &x 1\n", "line 1: a value that begins with &"),
         ("config.yml", lambda raw: b"models: [model.npz]\n", "names 'model.npz', which is not in the folder"),
-        ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty is not supported"),
+        ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty = 0.5 is not supported"),
     ],
 )
 def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, message):

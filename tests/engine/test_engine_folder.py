@@ -121,7 +121,7 @@ def edit_config(folder, *keys, value):
         (("version",), 5, ["int8 format 5", "newer uwaga"]),
         (("surprise",), 1, ["unknown setting 'surprise'"]),
         (("model", "encoder_layers"), 10**9, [WEIGHTS, "asks for"]),
-        (("model", "feed_forward"), 2**40, [WEIGHTS, "asks for"]),
+        (("model", "feed_forward"), 2**40, [CONFIG, "model.feed_forward must be a whole number from 1"]),
         (("model", "width"), 2**20, []),
         (("model", "decoder_layers"), 1, ["unknown to the model"]),
         (("model", "max_length"), 2**40, ["max_length"]),

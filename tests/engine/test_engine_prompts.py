@@ -27,7 +27,6 @@ from uwaga.engine import NativeModel, Shortlist, _core
 from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import products
 from uwaga.engine.packing import pack
-from uwaga.engine.product import weight_name
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, parse
@@ -121,7 +120,7 @@ def unspread(model):
     packed = pack(model.settings, sizes, state.__getitem__, "int8")
     matrices = dict(packed.matrices)
     for product in products(model.settings, *sizes):
-        weight = np.concatenate([state[weight_name(part)] for part in product.parts])
+        weight = np.concatenate([state[weight] for weight in product.weights])
         arrays = _core.pack_int8(weight, 127)
         matrices[product.name] = replace(matrices[product.name], arrays=arrays, spread=False)
     return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))

@@ -13,6 +13,7 @@ import damaged_models
 import numpy as np
 import pytest
 import tiny_models as tiny
+import unknown_options
 from browser import chromium, serve_folder
 from c_library import ROOT, check_answers, check_edits
 from marian_students import write_student
@@ -108,6 +109,15 @@ def test_int4_folder(portable, tmp_path):
     translator = uwaga.load(tmp_path / "int4", device="cpu", threads=1)
     check_answers(web_model, translator, tiny.ENGLISH, {"beam": 2, "max_length": 12})
     assert web_model.info["precision"] == "int4"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_options_of_newer_versions_are_named_and_ignored(int8_folder, tmp_path, dtype):
+    folder = BUNDLED if dtype == "float32" else int8_folder
+    unknown_options.add(folder, tmp_path / "newer")
+    newer, model = WebModel(tmp_path / "newer"), WebModel(folder)
+    assert newer.translate(TEXTS[:3]) == model.translate(TEXTS[:3])
+    assert newer.info == model.info | {"ignored_options": unknown_options.IGNORED}
 
 
 @pytest.mark.release

@@ -27,7 +27,7 @@ from pathlib import Path
 
 sys.path[:0] = [
     str(Path(__file__).parent),
-    *(str(Path(__file__).parents[1] / name) for name in ("checkpoints", "translator")),
+    *(str(Path(__file__).parents[1] / name) for name in ("checkpoints", "generation", "translator")),
 ]
 
 from fuzz_formats import MODEL, make_all

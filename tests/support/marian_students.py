@@ -261,8 +261,8 @@ def write_random(folder: Path, options: dict[str, object], seed: int = 5) -> Non
     sizes = (tokeniser.size, tokeniser.size)
     model_options = OPTIONS | {"dim-vocabs": list(sizes)} | options
     path = folder / "model.en-de.bin"
-    settings = model_settings(path, model_options)
-    table = weight_table(path, sizes, settings, False)
+    settings, _ = model_settings(path, model_options)
+    table = weight_table(path, sizes, settings, {})
     rng = np.random.default_rng(seed)
     weights: dict[str, np.ndarray] = {}
     for name, shape in weight_shapes(settings, *sizes).items():

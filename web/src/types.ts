@@ -131,6 +131,8 @@ export interface ModelInfo {
   max_source: number | null;
   beam: number;
   nbest: number;
+  /** Search options that the model sets, and that are not applied: newer than this version, or Python's alone. */
+  ignored_options: string[];
 }
 
 export interface OpenOptions {

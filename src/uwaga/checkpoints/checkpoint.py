@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages
     from uwaga.checkpoints.storage.tensors import StoredTensor
     from uwaga.checkpoints.weight_map import Weights
-    from uwaga.engine.packing import PackedWeights, Precision
+    from uwaga.engine.layout import Precision
+    from uwaga.engine.packing import PackedWeights
     from uwaga.engine.shortlist import Shortlist
     from uwaga.settings import ModelSettings
     from uwaga.tokenizers.chat_template import ChatTemplate

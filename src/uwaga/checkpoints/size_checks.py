@@ -85,19 +85,22 @@ def layer_width(settings: SizedSettings) -> int:
     return settings.hidden if isinstance(settings, RecurrentSettings) else settings.width
 
 
-def weight_shapes(settings: SizedSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
+def weight_shapes(
+    settings: SizedSettings, source: int, target: int, location: str = "settings"
+) -> dict[str, tuple[int, ...]]:
     """Return the shape of each weight by its name in uwaga, tied weights once.
 
     Args:
         settings: settings of the model.
         source: number of source tokens.
         target: number of target tokens.
+        location: the file of the settings, for messages.
     """
     if isinstance(settings, EncoderOnlySettings):
         return _encoder_only(settings, target)
     if isinstance(settings, ProphetNetSettings):
         return _prophetnet(settings, target)
-    return stored_shapes(settings, source, target)
+    return stored_shapes(settings, source, target, location)
 
 
 def _encoder_only(settings: EncoderOnlySettings, vocabulary: int) -> dict[str, tuple[int, ...]]:

@@ -21,7 +21,7 @@ from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.engine import NativeModel
-from uwaga.engine.packing import Precision
+from uwaga.engine.layout import Precision
 from uwaga.errors import ModelError
 from uwaga.languages.codes import base_language
 from uwaga.search import SearchInput, SearchOptions, search

@@ -1,12 +1,13 @@
 """The compiled part of the engine; see native/."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.decoder import Draft, PhraseTables
+from uwaga.engine.layout import Precision
 
 FinishedTuple = tuple[list[int], list[float], float, bool, tuple[int, int, int]]
 DecidedTuple = tuple[int, int, float]
@@ -59,7 +60,43 @@ def pack_int8_numbers(
     arena: WeightArena | None = None,
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]: ...
 def trim_heap() -> None: ...
-def lexical_checksum(words: NDArray[np.uint64]) -> int: ...
+
+SCORES: tuple[str, ...]
+
+def matrices(
+    settings: str, source: int, target: int, location: str
+) -> list[tuple[str, list[str], list[str], tuple[int, ...], int, tuple[int, int] | None, int, int]]: ...
+def vectors(settings: str, target: int, location: str) -> dict[str, tuple[int, ...]]: ...
+def packed_layout(
+    settings: str, source: int, target: int, int8: bool, kept: Sequence[str], location: str
+) -> tuple[
+    list[tuple[str, Precision, int, int, list[tuple[str, str, tuple[int, ...]]]]],
+    list[tuple[str, str, tuple[int, ...]]],
+]: ...
+def shape(settings: str, float16_cache: bool) -> dict[str, float]: ...
+
+MARIAN_SETTINGS: str
+MARIAN_OUTPUT_ROWS: str
+LEXICAL_MULTIPLE: int
+
+def marian_tensors(
+    path: str, size: int, read: Callable[[int, int], NDArray[np.uint8]]
+) -> list[tuple[str, str, tuple[int, ...], int, float | None, bool, bool]]: ...
+def marian_settings(location: str, options: str) -> tuple[str, int]: ...
+def marian_names(
+    location: str, model: str, source: int, target: int, output_rows: bool, weights: Sequence[str]
+) -> dict[str, tuple[list[str], bool, int, float, bool]]: ...
+def marian_files(
+    location: str, names: Sequence[str], model: str, read: Callable[[str], str]
+) -> tuple[str, str, str]: ...
+def marian_vocabularies(
+    location: str, names: Sequence[str], decoder: str, options: str
+) -> tuple[str, str]: ...
+def marian_decoding(location: str, decoder: str, shortlist: str, options: str) -> dict[str, Any]: ...
+def marian_languages(name: str) -> tuple[str, str]: ...
+def marian_lists(
+    path: str, content: NDArray[np.uint8], source: int, target: int
+) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]: ...
 def sinusoids(order: int, width: int, first: int, count: int) -> NDArray[np.float32]: ...
 def distances(weight: NDArray[np.float32], reach: int, both_ways: bool) -> NDArray[np.float32]: ...
 def pack_bfloat16(weight: NDArray[np.float32], arena: WeightArena | None = None) -> NDArray[np.uint16]: ...

@@ -1,33 +1,43 @@
-"""The names and shapes of a model's weights in ``model.safetensors``, from its settings.
+"""Sizes of a model on the engine, and the names and shapes of its weights, from its settings.
 
 The engine runs encoder-decoder models (M16), decoder-only models (M18), whose only vocabulary is used for
-source and target, and recurrent models (:mod:`uwaga.engine.layout_recurrent`).
+source and target, and recurrent models (M11 to M15). The core lists the weights of all of them, for the C
+library too (``native/checkpoints/settings.h``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from uwaga.engine import _core
-from uwaga.engine.layout_recurrent import recurrent_products, recurrent_refusal, recurrent_vectors
-from uwaga.engine.product import Product, embedding_tables
 from uwaga.results.attention import Floats
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
-from uwaga.settings.recurrent import RecurrentSettings
+from uwaga.settings.recurrent import (
+    BahdanauSettings,
+    GnmtSettings,
+    LuongSettings,
+    RecurrentSettings,
+)
 
+Precision = Literal["float32", "bfloat16", "int8", "int4"]
 TransformerLike = TransformerSettings | DecoderOnlySettings
 """Settings of models made of Transformer layers."""
 EngineSettings = TransformerLike | RecurrentSettings
 """Settings of the models that the engine runs."""
+AttentionSettings = BahdanauSettings | LuongSettings | GnmtSettings
+"""Settings of recurrent models with attention."""
 
 
 def engine_refusal(settings: object) -> str | None:
     """Return the end of a message that the engine cannot run a model with these settings; None if it can."""
     if isinstance(settings, RecurrentSettings):
-        return recurrent_refusal(settings)
+        if isinstance(settings, AttentionSettings) and settings.score not in _core.SCORES:
+            return f"attention with the scores {', '.join(_core.SCORES)}, not score: {settings.score}"
+        return None
     if not isinstance(settings, TransformerLike):
         return f"Transformers and recurrent models, not the family {getattr(settings, 'family', None)!r}"
     if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
@@ -66,138 +76,125 @@ class Sizes:
         )
 
 
-def products(settings: EngineSettings, source: int, target: int) -> Iterator[Product]:
-    """Yield the matrices of a model with these vocabulary sizes."""
-    if isinstance(settings, RecurrentSettings):
-        yield from recurrent_products(settings, source, target)
-        return
-    if isinstance(settings, DecoderOnlySettings):
-        yield from _decoder_only_products(settings, target)
-        return
-    sizes, width = Sizes.from_settings(settings), settings.width
-    inner = settings.heads * sizes.encoder_head_width
-    for layer in range(settings.encoder_layers):
-        yield from _attention(f"encoder.{layer}.attention", width, inner, settings.attention_bias)
-        yield from _feed_forward(f"encoder.{layer}.feed_forward", settings, settings.feed_forward)
-    inner = sizes.decoder_heads * sizes.decoder_head_width
-    for layer in range(settings.decoder_layers):
-        bias = settings.attention_bias
-        yield from _self_attention(f"decoder.{layer}", settings, inner)
-        cross = f"decoder.{layer}.cross_attention"
-        yield Product(f"{cross}.query", (f"{cross}.query",), (inner,), width, bias)
-        yield Product(f"{cross}.key_value", (f"{cross}.key_value",), (2 * inner,), width, bias)
-        yield Product(f"{cross}.output", (f"{cross}.output",), (width,), inner, bias)
-        yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, sizes.decoder_feed_forward)
-    yield Product("output", ("output_weight",), (target,), width, False)
-    yield from embedding_tables(settings.tie, {"source_embedding": source, "target_embedding": target}, width)
+@dataclass(frozen=True)
+class Product:
+    """A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs, with their biases.
+
+    ``weights`` and ``biases`` are the names of the stored tensors; there may be no biases. A product with a
+    ``shape`` is a block of its only weight, which has that shape, starting at output ``first`` and input
+    ``column``.
+    """
+
+    name: str
+    weights: list[str]
+    biases: list[str]
+    outputs: tuple[int, ...]
+    inputs: int
+    shape: tuple[int, int] | None = None
+    first: int = 0
+    column: int = 0
+
+    @property
+    def rows(self) -> slice:
+        """The block's outputs."""
+        return slice(self.first, self.first + sum(self.outputs))
+
+    @property
+    def columns(self) -> slice:
+        """The block's inputs."""
+        return slice(self.column, self.column + self.inputs)
 
 
-def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the stored tensors that are not matrices, including positions, by name."""
-    if isinstance(settings, RecurrentSettings):
-        return recurrent_vectors(settings, target)
-    shapes = _positions(settings)
-    kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
-    shapes |= {f"{name}.{kind}": (settings.width,) for name in _norms(settings) for kind in kinds}
-    if isinstance(settings, DecoderOnlySettings) and settings.query_key_norm != "none":
-        for layer in range(settings.layers):
-            for part in ("query", "key"):
-                shapes[f"decoder.{layer}.attention.{part}_norm.weight"] = (settings.head_size,)
-    if settings.output_bias:
-        shapes["output_bias"] = (target,)
+def products(settings: EngineSettings, source: int, target: int, location: str = "settings") -> list[Product]:
+    """Return the matrices of a model.
+
+    Args:
+        settings: settings of the model.
+        source: number of source tokens.
+        target: number of target tokens.
+        location: the file of the settings, for messages.
+    """
+    matrices = _core.matrices(settings.model_dump_json(), source, target, location)
+    return [Product(*values) for values in matrices]
+
+
+def vectors(settings: EngineSettings, target: int, location: str = "settings") -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the stored tensors that are not matrices, including positions, by name.
+
+    Args:
+        settings: settings of the model.
+        target: number of target tokens.
+        location: the file of the settings, for messages.
+    """
+    return _core.vectors(settings.model_dump_json(), target, location)
+
+
+def stored_shapes(
+    settings: EngineSettings, source: int, target: int, location: str = "settings"
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all stored tensors of a model by name; the arguments are :func:`products`'."""
+    shapes = vectors(settings, target, location)
+    for product in products(settings, source, target, location):
+        for weight, outputs in zip(product.weights, product.outputs, strict=True):
+            shapes[weight] = product.shape or (outputs, product.inputs)
+        for bias, weight in zip(product.biases, product.weights, strict=False):
+            shapes[bias] = shapes[weight][:1]
     return shapes
 
 
-def _norms(settings: TransformerLike) -> list[str]:
-    sizes = Sizes.from_settings(settings)
-    if isinstance(settings, DecoderOnlySettings):
-        blocks: tuple[str, ...] = ("attention_norm", "feed_forward_norm")
-        if settings.norm == "both":
-            blocks += ("attention_after_norm", "feed_forward_after_norm")
-        embedding_norms = ["embedding_norm"]
-    else:
-        blocks = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
-        embedding_norms = ["source_norm", "target_norm"]
-    stacks = (
-        ("encoder", sizes.encoder_layers, ("attention_norm", "feed_forward_norm")),
-        ("decoder", sizes.decoder_layers, blocks),
-    )
-    names = [
-        f"{stack}.{layer}.{block}"
-        for stack, layers, kinds in stacks
-        for layer in range(layers)
-        for block in kinds
-    ]
-    if settings.norm != "post":
-        names += [f"{stack}_norm" for stack, layers, _ in stacks if layers]
-    return names + (embedding_norms if settings.embedding_norm else [])
+@dataclass(frozen=True)
+class PackedLayout:
+    """The tensors of an int8 or int4 folder.
+
+    Attributes:
+        matrices: the number format, outputs, inputs and arrays of each matrix: panels, and of integers scales
+            and sums.
+        tensors: number format and shape of each tensor, those of the arrays included.
+    """
+
+    matrices: dict[str, tuple[Precision, int, int, list[str]]]
+    tensors: dict[str, tuple[str, tuple[int, ...]]]
+
+    @classmethod
+    def of(
+        cls,
+        settings: EngineSettings,
+        source: int,
+        target: int,
+        precision: Precision,
+        kept: Sequence[str],
+        location: str = "settings",
+    ) -> PackedLayout:
+        """Return the layout of a model.
+
+        Args:
+            settings: settings of the model.
+            source: number of source tokens.
+            target: number of target tokens.
+            precision: number format of the matrices, int8 or int4.
+            kept: names of the matrices in the format of higher precision.
+            location: the file of the settings, for messages.
+        """
+        matrices, others = _core.packed_layout(
+            settings.model_dump_json(), source, target, precision == "int8", list(kept), location
+        )
+        arrays = [array for *_, matrix_arrays in matrices for array in matrix_arrays]
+        return cls(
+            {
+                name: (number_format, outputs, inputs, [array[0] for array in names])
+                for name, number_format, outputs, inputs, names in matrices
+            },
+            {name: (number_format, shape) for name, number_format, shape in [*arrays, *others]},
+        )
 
 
-def _positions(settings: TransformerLike) -> dict[str, tuple[int, ...]]:
-    rows = settings.max_length + settings.position_offset
-    if isinstance(settings, DecoderOnlySettings):
-        return {"positions.weight": (rows, settings.width)} if settings.positions == "learned" else {}
-    shapes: dict[str, tuple[int, ...]] = {}
-    heads = (settings.heads, settings.decoder_heads or settings.heads)
-    for side, count in zip(("source", "target"), heads, strict=True):
-        if settings.positions == "learned":
-            shapes[f"{side}_positions.weight"] = (rows, settings.width)
-        elif settings.positions == "relative":
-            shapes[f"{side}_positions.weight"] = (settings.relative_buckets, count)
-    return shapes
-
-
-def stored_shapes(settings: EngineSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all stored tensors of a model with these vocabulary sizes, by name."""
-    shapes = vectors(settings, target)
-    for product in products(settings, source, target):
-        shapes |= product.stored
-    return shapes
-
-
-def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> Iterator[Product]:
-    width, inner, bias = settings.width, settings.heads * settings.head_size, settings.attention_bias
-    stored = 2 * settings.groups * settings.head_size  # keys, then values
-    output_bias = bias if settings.output_projection_bias is None else settings.output_projection_bias
-    for layer in range(settings.layers):
-        name = f"decoder.{layer}.attention"
-        parts = (f"{name}.query", f"{name}.key_value")
-        yield Product(f"{name}.query_key_value", parts, (inner, stored), width, bias)
-        yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, output_bias)
-        yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, settings.feed_forward)
-    yield Product("output", ("output_weight",), (vocabulary,), width, False)
-    if not settings.tie_output:
-        yield Product("target_embedding", ("embedding.weight",), (vocabulary,), width, False)
-
-
-def _self_attention(name: str, settings: TransformerSettings, inner: int) -> Iterator[Product]:
-    """Yield the matrices of a decoder layer's self-attention or its replacement."""
-    width, kind = settings.width, settings.self_attention
-    if kind == "attention":
-        yield from _attention(f"{name}.self_attention", width, inner, settings.attention_bias)
-        return
-    if kind == "ssru":
-        parts = [("ssru.forget", width, width, True), ("ssru.input", width, width, False)]
-    else:
-        sizes = settings.aan_sizes
-        parts = [(f"aan.layers.{number}", *size, True) for number, size in enumerate(sizes)]
-        gates = ("aan.input_gate", "aan.forget_gate") if settings.aan_gate else ()
-        parts += [(gate, width, width, True) for gate in gates]
-    for part, inputs, outputs, bias in parts:
-        yield Product(f"{name}.{part}", (f"{name}.{part}",), (outputs,), inputs, bias)
-
-
-def _attention(name: str, width: int, inner: int, bias: bool) -> Iterator[Product]:
-    parts = (f"{name}.query", f"{name}.key_value")
-    yield Product(f"{name}.query_key_value", parts, (inner, 2 * inner), width, bias)
-    yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, bias)
-
-
-def _feed_forward(name: str, settings: TransformerLike, inner: int) -> Iterator[Product]:
-    bias, width = settings.feed_forward_bias, settings.width
-    for part in ("inner", "gate") if settings.gated else ("inner",):
-        yield Product(f"{name}.{part}", (f"{name}.{part}",), (inner,), width, bias)
-    yield Product(f"{name}.outer", (f"{name}.outer",), (width,), inner, bias)
+def memory_width(settings: RecurrentSettings) -> int:
+    """Return the number of values in the memory of a recurrent model per source token."""
+    if not isinstance(settings, AttentionSettings):
+        return 0
+    annotations = 2 * settings.hidden if isinstance(settings, BahdanauSettings) else settings.hidden
+    unprepared = settings.score in ("dot", "scaled_dot", "location")
+    return annotations + (0 if unprepared else settings.hidden)
 
 
 SINUSOIDS = {"interleaved": 0, "halves": 1, "tensor2tensor": 2}

@@ -14,8 +14,7 @@ from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, trans
 from uwaga.engine.cpu import resolve_isa, usable_cores
 from uwaga.engine.insight import MAX_BYTES
 from uwaga.engine.interventions import Intervention, core_edits, edited_positions
-from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
-from uwaga.engine.layout_recurrent import memory_width, recurrent_shape
+from uwaga.engine.layout import EngineSettings, Sizes, distances, memory_width, sinusoids
 from uwaga.engine.packing import PackedWeights
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
@@ -26,12 +25,8 @@ from uwaga.settings.load_options import MAX_THREADS
 from uwaga.settings.options import check_integer
 from uwaga.settings.recurrent import RecurrentSettings
 
-ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
-"""Values of ``Activation`` in native/kernels/kernels.h."""
 Sources = tuple[tuple[int, ...], ...]
 """Token ids of a batch."""
-UNLIMITED = (1 << 31) - 1
-"""Maximum length of a model without a maximum."""
 MAX_CACHE_BYTES = 1 << 28
 """Maximum bytes of encoded sources cached for word alignment."""
 REENCODED_SENTENCES = 256
@@ -481,36 +476,8 @@ def _relative(settings: EngineSettings) -> bool:
 
 def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
     """Return the sizes and options of the core's model."""
-    if isinstance(settings, RecurrentSettings):
-        return recurrent_shape(settings)
-    sizes = Sizes.from_settings(settings)
-    scaled, distance, divided, recurrent = settings.attention_scale, 0, False, False
-    if isinstance(settings, TransformerSettings):
-        recurrent = settings.self_attention == "ssru"
-        distance = settings.relative_distance if settings.positions == "relative" else 0
-        divided = settings.output_scale
-    return {
-        "width": settings.width,
-        "max_length": UNLIMITED if distance else settings.max_length,
-        "encoder_layers": sizes.encoder_layers,
-        "decoder_layers": sizes.decoder_layers,
-        "encoder_heads": settings.heads,
-        "encoder_head_width": sizes.encoder_head_width,
-        "decoder_heads": sizes.decoder_heads,
-        "decoder_head_width": sizes.decoder_head_width,
-        "max_distance": distance,
-        "pre_norm": int(settings.norm != "post"),
-        "rms": int(settings.norm_kind == "rms"),
-        "gated": int(settings.gated),
-        "recurrent": int(recurrent),
-        "float16_cache": int(precision != "float32"),
-        "epsilon": settings.norm_epsilon,
-        "embedding_scale": settings.width**0.5 if settings.embedding_scale else 1.0,
-        "output_scale": settings.width**-0.5 if divided else 1.0,
-        "encoder_scale": sizes.encoder_head_width**-0.5 if scaled else 1.0,
-        "decoder_scale": sizes.decoder_head_width**-0.5 if scaled else 1.0,
-        "activation": ACTIVATIONS[settings.activation],
-    } | (_decoder_only_shape(settings) if isinstance(settings, DecoderOnlySettings) else {})
+    shape = _core.shape(settings.model_dump_json(), precision != "float32")
+    return shape | (_decoder_only_shape(settings) if isinstance(settings, DecoderOnlySettings) else {})
 
 
 def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.engine import _core
-from uwaga.engine.layout import EngineSettings, products, vectors
-from uwaga.engine.product import Product, bias_name, weight_name
+from uwaga.engine.layout import EngineSettings, Precision, Product, products, vectors
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Floats
 from uwaga.settings import DecoderOnlySettings
@@ -56,22 +55,12 @@ def all_finite(values: NDArray[Any]) -> bool:
     return all(np.isfinite(flat[start : start + CHUNK]).all() for start in range(0, flat.size, CHUNK))
 
 
-Precision = Literal["float32", "bfloat16", "int8", "int4"]
-ARRAY_NAMES: dict[str, tuple[str, ...]] = {
-    "int8": ("panels", "scales", "sums"),
-    "int4": ("panels", "scales", "sums"),
-    "bfloat16": ("panels",),
-    "float32": ("panels",),
-}
-"""Names of the arrays of a matrix in each format."""
 MAX_LEVELS = 127
 """Default maximum integer of an int8 matrix."""
 MIN_QUANTISED = 1e-30
 """Rows whose largest magnitude is below this are rounded to zeros (native/kernels/packing.cpp)."""
 KEPT_FORMATS: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
 """Number format of matrices that are kept at a higher precision in an int8 or int4 model."""
-INT4_GROUP = (32 * 32, 576)
-"""Number of weights in a group of 32 inputs of a panel, and its bytes (M43)."""
 
 ReadTensor = Callable[[str], Floats]
 """Returns a stored tensor by name; called for one matrix at a time, so the model is never in memory twice."""
@@ -90,7 +79,7 @@ In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 
 @dataclass(frozen=True)
 class Matrix:
-    """A packed matrix; ``arrays`` are named by :data:`ARRAY_NAMES`, ``levels`` is the maximum integer.
+    """A packed matrix; ``arrays`` are its panels, scales and sums, ``levels`` the maximum integer.
 
     ``spread``: in int8, the inputs are first spread by an orthogonal matrix (native/kernels/kernels.h).
     """
@@ -176,17 +165,15 @@ def pack(
             _core.trim_heap()  # return the memory used to read larger tensors to the system
         number_format = KEPT_FORMATS.get(precision, "bfloat16") if product.name in kept_names else precision
         stores_integers = (number_format, levels, product.shape, spread) == ("int8", MAX_LEVELS, None, False)
-        stored_integers = (
-            [stored.integers(weight_name(part)) for part in product.parts] if stores_integers else []
-        )
+        stored_integers = [stored.integers(weight) for weight in product.weights] if stores_integers else []
         integer_parts = [part_integers for part_integers in stored_integers if part_integers is not None]
-        if len(integer_parts) == len(product.parts):
+        if len(integer_parts) == len(product.weights):
             matrices[product.name] = _pack_integers(product, integer_parts, arena)
         else:
             blocks = _blocks(product, read, stored.rows)
             matrices[product.name] = _matrix(product, blocks, number_format, levels, arena, spread)
-        if product.bias:
-            biases = _concatenated([read(bias_name(part)) for part in product.parts])
+        if product.biases:
+            biases = _concatenated([read(bias) for bias in product.biases])
             packed_vectors[f"{product.name}.bias"] = np.array(
                 biases if product.shape is None else biases[product.rows]
             )
@@ -218,15 +205,15 @@ def _pack_integers(
 def _blocks(product: Product, read: ReadTensor, rows: ReadRows) -> Iterator[Floats]:
     """Yield a matrix in blocks, of :data:`BLOCK_ROWS` rows if ``rows`` supports it."""
     outputs = sum(product.outputs)
-    if len(product.parts) == 1 and product.shape is None and outputs > BLOCK_ROWS:
+    if len(product.weights) == 1 and product.shape is None and outputs > BLOCK_ROWS:
         for first in range(0, outputs, BLOCK_ROWS):
-            block = rows(weight_name(product.parts[0]), first, min(first + BLOCK_ROWS, outputs))
+            block = rows(product.weights[0], first, min(first + BLOCK_ROWS, outputs))
             if block is None:  # for all rows
                 break
             yield _concatenated([block])
         else:
             return
-    weight = _concatenated([read(weight_name(part)) for part in product.parts])
+    weight = _concatenated([read(weight) for weight in product.weights])
     yield weight if product.shape is None else np.ascontiguousarray(weight[product.rows, product.columns])
 
 
@@ -280,11 +267,6 @@ def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None)
 def rounded_up(count: int, unit: int) -> int:
     """Round up to a multiple of ``unit``."""
     return -(-count // unit) * unit
-
-
-def int4_size(numbers: int) -> int:
-    """Return the bytes of the panels of ``numbers`` weights, padding included."""
-    return numbers // INT4_GROUP[0] * INT4_GROUP[1]
 
 
 def _matching_names(patterns: Sequence[str], names: Sequence[str]) -> set[str]:

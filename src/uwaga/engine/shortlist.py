@@ -9,15 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.decoder import Ids
-from uwaga.engine import _core
 from uwaga.errors import ModelError
 
 Tokens = NDArray[np.int32]
-
-
-def lexical_checksum(words: NDArray[np.uint64]) -> int:
-    """Return the 64-bit checksum of a binary Marian shortlist."""
-    return _core.lexical_checksum(words)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.weight_map import RowPadding, Table, View, map_weights
-from uwaga.engine.product import EMBEDDING_TABLES
 from uwaga.errors import ModelError
 from uwaga.search import SearchOptions
 from uwaga.settings import TransformerSettings
@@ -275,10 +274,11 @@ def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocab
 
 def _aliases(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
     """Return the aliases of tied tables."""
-    owners = EMBEDDING_TABLES[settings.tie]
-    aliases: dict[str, str] = {}
-    for side in ("source_embedding", "target_embedding"):
-        alias, original = weights[f"{side}.weight"][0].name, weights[owners[side]][0].name
-        if alias != original:
-            aliases[alias] = original
-    return aliases
+    target = "output_weight" if settings.tie in ("all", "decoder") else "target_embedding.weight"
+    target = "source_embedding.weight" if settings.tie == "embeddings" else target
+    owners = {
+        "source_embedding.weight": target if settings.tie == "all" else "source_embedding.weight",
+        "target_embedding.weight": target,
+    }
+    names = {weight: (weights[weight][0].name, weights[owner][0].name) for weight, owner in owners.items()}
+    return {alias: original for alias, original in names.values() if alias != original}

@@ -24,7 +24,7 @@ from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.weight_map import Table, View, map_weights
-from uwaga.engine.packing import Precision
+from uwaga.engine.layout import Precision
 from uwaga.errors import ModelError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings, RotarySettings

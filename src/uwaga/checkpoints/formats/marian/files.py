@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from uwaga.checkpoints.formats.marian.weights import json_text
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET
 from uwaga.decoder import Symbols
-from uwaga.errors import ModelError, SettingsError, quoted
+from uwaga.engine import _core
+from uwaga.errors import ModelError, printable
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.settings.yaml_text import load_yaml
@@ -24,17 +23,8 @@ from uwaga.tokenizers.marian import (
 )
 from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
-DECODER = "decoder.yml"
-CONFIGS = "config*.yml"
 MAX_BYTES = 1 << 26
 """Maximum bytes of a vocabulary or settings file."""
-NPZ, BINARY = ".npz", ".bin"
-MODEL_PATTERNS = (f"*{NPZ}", f"model*{BINARY}")
-VOCABULARY_PATTERNS = ("*vocab*.yml", "*vocab*.spm")
-SHORTLIST_PATTERNS = ("lex*.bin",)
-SIDE_PATTERNS = (("*.src.vocab", "srcvocab*"), ("*.trg.vocab", "trgvocab*"))
-LANGUAGE_CODES = re.compile(r"\.([a-z]{2})-?([a-z]{2})\.")
-"""Language codes in a name such as ``model.enpt.intgemm.alphas.bin``."""
 
 
 @dataclass(frozen=True)
@@ -44,119 +34,66 @@ class ModelFiles:
     Attributes:
         model: the weights.
         shortlist: the lexical shortlist, None if there is none.
-        decoder: the file with the decoding settings, None if there is none.
-        settings: contents of this file.
+        decoder: name of the file with the decoding settings, empty if there is none.
+        settings: contents of this file as JSON.
         languages: codes of source and target in the model's file name, None if it has none.
     """
 
     model: Path
     shortlist: Path | None
-    decoder: Path | None
-    settings: Mapping[str, Any]
+    decoder: str
+    settings: str
     languages: tuple[str, str] | None
 
     @property
     def vocabularies(self) -> tuple[Path, Path]:
         """The vocabulary files of source and target, which may be the same."""
-        return _vocabularies(self.model.parent, self.decoder, self.settings)
+        folder = self.model.parent
+        source, target = _core.marian_vocabularies(
+            printable(folder), _names(folder), self.decoder, self.settings
+        )
+        return folder / source, folder / target
 
 
 def find_files(path: Path) -> ModelFiles:
-    """Find the files of a model: those named in ``decoder.yml`` or ``config*.yml``, or the only candidates.
+    """Find the files of a model: those named in its decoding settings, or the only candidates.
 
     Args:
         path: the weight file, or its folder.
     """
     if not path.is_dir() and not path.is_file():
         raise ModelError(f"{path}: no such file")
-    folder = path if path.is_dir() else path.parent
-    decoder, settings = _decoder(folder, None if path.is_dir() else path)
-    model = path
-    if path.is_dir():
-        model = _single_file(folder, _named(decoder, settings, "models"), MODEL_PATTERNS, "model")
-    name = LANGUAGE_CODES.search(model.name)
+    folder, name = (path, "") if path.is_dir() else (path.parent, printable(path.name))
+    settings = {"": "{}"}
+
+    def read(name: str) -> str:
+        settings[name] = _settings(folder / name)
+        return settings[name]
+
+    model, decoder, shortlist = _core.marian_files(printable(folder), _names(folder), name, read)
+    languages = _core.marian_languages(model)
     return ModelFiles(
-        model,
-        _shortlist(folder, decoder, settings),
+        path if name else folder / model,
+        folder / shortlist if shortlist else None,
         decoder,
-        settings,
-        (name[1], name[2]) if name and name[1] != name[2] else None,
+        settings[decoder],
+        languages if all(languages) else None,
     )
 
 
-def _decoder(folder: Path, model: Path | None) -> tuple[Path | None, Mapping[str, Any]]:
-    """Return the first file with decoding settings for this model, and its contents."""
-    paths = [folder / DECODER] if (folder / DECODER).is_file() else sorted(folder.glob(CONFIGS))
-    candidates = [(path, _settings(path)) for path in paths]
-    for path, settings in candidates:
-        names = _as_list(settings, "models")
-        if model is None or not names or model.name in [Path(name).name for name in names]:
-            return path, settings
-    return None, {}
+def _names(folder: Path) -> list[str]:
+    """Return the names of a folder's files, sorted, but for those that are not UTF-8."""
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    return sorted(name for name in names if printable(name) == name)
 
 
-def _settings(path: Path) -> Mapping[str, Any]:
+def _settings(path: Path) -> str:
     try:
-        values = load_yaml(read_regular(path, MAX_BYTES).decode("utf-8"))
+        return json_text(load_yaml(read_regular(path, MAX_BYTES).decode("utf-8")))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise ModelError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a mapping of settings")
-    return values
-
-
-def _as_list(settings: Mapping[str, Any], key: str) -> list[str]:
-    names = settings.get(key) or []
-    return [str(name) for name in (names if isinstance(names, list) else [names])]
-
-
-def _named(decoder: Path | None, settings: Mapping[str, Any], key: str) -> list[Path]:
-    """Return the files named by the settings, which must be in the same folder."""
-    files: list[Path] = []
-    for name in _as_list(settings, key):
-        assert decoder is not None
-        file = decoder.parent / Path(name).name
-        if not file.is_file():
-            raise ModelError(f"{decoder}: names {quoted(name)}, which is not in the folder")
-        files.append(file)
-    return files
-
-
-def _single_file(folder: Path, named: list[Path], patterns: tuple[str, ...], label: str) -> Path:
-    files = named or sorted({file for pattern in patterns for file in folder.glob(pattern)})
-    if len(files) != 1:
-        names = ", ".join(file.name for file in files) or "none"
-        raise ModelError(f"{folder}: expected one {label} ({' or '.join(patterns)}), found {names}")
-    return files[0]
-
-
-def _vocabularies(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) -> tuple[Path, Path]:
-    named = _named(decoder, settings, "vocabs")
-    if named:
-        if len(named) != 2:
-            raise ModelError(f"{decoder}: names {len(named)} vocabularies, expected source and target")
-        return named[0], named[1]
-    sides = [
-        sorted(
-            file for name in names for ending in ("yml", "spm") for file in folder.glob(f"{name}.{ending}")
-        )
-        for names in SIDE_PATTERNS
-    ]
-    if all(len(side) == 1 for side in sides):
-        return sides[0][0], sides[1][0]
-    shared = _single_file(folder, [], VOCABULARY_PATTERNS, "vocabulary for both sides")
-    return shared, shared
-
-
-def _shortlist(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) -> Path | None:
-    """Return the file named by ``shortlist`` in the settings, before its limits, or else the only one."""
-    setting = settings.get("shortlist")
-    if isinstance(setting, list) and setting and isinstance(setting[0], str):
-        return _named(decoder, {"shortlist": setting[0]}, "shortlist")[0]
-    files = sorted({file for pattern in SHORTLIST_PATTERNS for file in folder.glob(pattern)})
-    return files[0] if len(files) == 1 else None
 
 
 ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
@@ -168,8 +105,6 @@ ESCAPED = {
 """YAML's one-letter escapes; any other letter stands for itself."""
 
 SPM = ".spm"
-STUDENT_OPTIONS: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
-"""Firefox's search options for its models, which have a shortlist but no settings."""
 
 
 @dataclass(frozen=True)
@@ -247,40 +182,14 @@ class _Side:
         return MarianTokeniser(self.segmenter, ids, symbols, str(self.path))
 
 
-def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
-    """Read the vocabularies of source and target as ids by piece."""
-    source, target = files.vocabularies
-    ids = _vocabulary(source)
-    return ids, ids if target == source else _vocabulary(target)
-
-
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """Read the search options from the settings next to a model; the defaults are Marian's."""
-    settings = files.settings if files.decoder is not None or files.shortlist is None else STUDENT_OPTIONS
-    return _options(files.decoder or files.model.parent / DECODER, settings)
+    """Read the search options from the settings next to a model.
 
-
-def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
-    """Convert the options of Marian's decoder; raise ModelError for features that uwaga lacks."""
-    for name in ("word-penalty", "n-best", "weights"):
-        value = decoder.get(name)
-        if value and value not in (0, 0.0, [1], [1.0]):
-            raise ModelError(f"{path}: {name} = {quoted(value)} is not supported by uwaga")
-    normalise = decoder.get("normalize", 0)
-    normalise = 1.0 if normalise is True else normalise
-    try:
-        return SearchOptions(
-            beam=decoder.get("beam-size", 12),
-            length_penalty=float(normalise),
-            max_length=None,
-            # Marian's limit of steps is this factor times the number of source tokens, rounded up.
-            max_ratio=math.nextafter(float(decoder.get("max-length-factor", 3)), 0.0),
-            max_extra=1,
-            early_stopping=False,
-            unknown=bool(decoder.get("allow-unk", False)),
-        )
-    except (SettingsError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{path}: {error}") from None
+    The defaults are Marian's, and Firefox's for a model that has a shortlist but no settings.
+    """
+    shortlist = "" if files.shortlist is None else files.shortlist.name
+    folder = printable(files.model.parent)
+    return SearchOptions(**_core.marian_decoding(folder, files.decoder, shortlist, files.settings))
 
 
 def _pieces(folder: Path, name: str) -> Path:

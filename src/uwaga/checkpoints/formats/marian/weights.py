@@ -1,56 +1,73 @@
-"""Settings and weights of Marian models: the embedded YAML, ``.npz`` arrays, the table of names."""
+"""Settings and weights of Marian models, ``.npz`` and binary.
+
+The core reads binary files, settings and names of weights (``native/checkpoints/marian_file.h``), for the C
+library too.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.checkpoints.storage.tensors import FORMAT_NAMES, StoredTensor, read_npz
+from uwaga.checkpoints.size_checks import weight_shapes
+from uwaga.checkpoints.storage.memory import PrivateFile, PrivateTensor
+from uwaga.checkpoints.storage.tensors import (
+    FORMAT_NAMES,
+    NUMPY_TYPES,
+    QuantisedTensor,
+    StoredTensor,
+    read_npz,
+)
 from uwaga.checkpoints.weight_map import RowPadding, Table, View
-from uwaga.errors import ModelError, SettingsError, quoted
+from uwaga.engine import _core
+from uwaga.errors import ModelError, printable
 from uwaga.settings import AlignmentHead, TransformerSettings, parse
 from uwaga.settings.yaml_text import load_yaml
 
-SETTINGS = "special:model.yml"
+SETTINGS = _core.MARIAN_SETTINGS
+"""Name of the tensor that holds the settings."""
 MAX_SETTINGS_BYTES = 1 << 20
 """Maximum bytes of the settings."""
-EPSILON = 1e-6
-"""Epsilon of the variance in ``layerNorm`` of marian-dev's src/layers/generic.h."""
-MAX_POSITIONS = 1024
-"""Default maximum of positions; Marian has no limit."""
-ACTIVATIONS = {"relu": "relu", "swish": "silu"}
-UNSUPPORTED: dict[str, tuple[object, ...]] = {
-    "type": ("transformer",),
-    "transformer-no-projection": (False,),
-    "transformer-tied-layers": ([],),
-    "transformer-pool": (False,),
-    "transformer-ffn-depth": (2,),
-    "transformer-decoder-ffn-depth": (0, 2),
-    "right-left": (False,),
-    "lemma-dim-emb": (0,),
-    "ulr": (False,),
-    "input-types": ([], ["sequence", "sequence"]),
-}
-"""Features that uwaga lacks, with the values that disable them; unstated features are disabled."""
-NORM_POSITIONS: dict[tuple[str, str, str], Literal["post", "pre"]] = {
-    ("", "an", ""): "post",
-    ("n", "a", "n"): "pre",
-}
-"""Operations before and after a block and after the last block (a: add, n: norm), without dropout."""
 
 
-SELF_ATTENTION = {"self-attention": "attention", "rnn": "ssru", "average-attention": "aan"}
-"""Kinds of a decoder's self-attention by ``transformer-decoder-autoreg``."""
-RECURRENT_SETTINGS: tuple[tuple[str, object, object], ...] = (
-    ("dec-cell", "gru", "ssru"),
-    ("transformer-rnn-projection", False, False),
-    ("layer-normalization", False, False),
-)
-"""Settings of recurrent decoders, with Marian's default and the only supported value."""
+def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
+    """Return the weights of a binary file, and its settings by name."""
+    file = PrivateFile(path)
+    weights: dict[str, StoredTensor] = {}
+    other_tensors: dict[str, NDArray[Any]] = {}
+    for name, form, shape, start, scale, transposed, weight in _core.marian_tensors(
+        printable(path), file.size, file.part
+    ):
+        content = PrivateTensor(
+            file, start, shape[::-1] if transposed else shape, np.dtype(NUMPY_TYPES[form])
+        )
+        if not weight:
+            if name == SETTINGS:
+                other_tensors[name] = content.read()
+        elif scale is None:
+            weights[name] = StoredTensor(name, path, form, content)
+        else:
+            weights[name] = QuantisedTensor(name, path, form, content, scale, transposed)
+    return weights, other_tensors
+
+
+def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
+    """Return the weights of an ``.npz`` file, and its settings by name."""
+    arrays = read_npz(path, None if contents else SETTINGS)
+    other_tensors = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
+    return {name: _stored(path, name, array) for name, array in arrays.items()}, other_tensors
+
+
+def _stored(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
+    kind = FORMAT_NAMES.get(array.dtype.name)
+    if kind is None:
+        raise ModelError(f"{path}: {name!r} is of {array.dtype}, not a supported number format")
+    return StoredTensor(name, path, kind, array)
 
 
 def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
@@ -71,225 +88,46 @@ def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, 
     return values
 
 
-def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSettings:
-    """Convert Marian's settings of a model."""
-
-    def setting(name: str, default: object) -> Any:
-        value = options.get(name)
-        return default if value is None else value
-
-    for name, neutral in UNSUPPORTED.items():
-        if setting(name, neutral[0]) not in neutral:
-            raise ModelError(f"{path}: {name} = {quoted(options[name])} is not supported by uwaga")
-    operations = ("preprocess", "postprocess", "postprocess-top")
-    norms = tuple(str(setting(f"transformer-{name}", "")).replace("d", "") for name in operations)
-    embedded = str(setting("transformer-postprocess-emb", "d")).replace("d", "")
-    if norms not in NORM_POSITIONS or embedded not in ("", "n"):
-        description = ", ".join(
-            f"transformer-{name} {setting(f'transformer-{name}', '')!r}" for name in operations
-        )
-        raise ModelError(
-            f"{path}: {description}, transformer-postprocess-emb {embedded!r}: uwaga has norms behind the "
-            "blocks ('', 'dan', '') or before them ('n', 'da', 'n')"
-        )
-    activation = setting("transformer-ffn-activation", "swish")
-    if activation not in ACTIVATIONS:
-        raise ModelError(f"{path}: transformer-ffn-activation {quoted(activation)} is not supported by uwaga")
-    learned = bool(
-        setting("transformer-train-positions", setting("transformer-train-position-embeddings", False))
-    )
-    values = {
-        "encoder_layers": options.get("enc-depth"),
-        "decoder_layers": options.get("dec-depth"),
-        "width": options.get("dim-emb"),
-        "heads": options.get("transformer-heads"),
-        "feed_forward": options.get("transformer-dim-ffn"),
-        "decoder_feed_forward": setting("transformer-decoder-dim-ffn", 0) or None,
-        "activation": ACTIVATIONS[activation],
-        **_self_attention(path, options),
-        "norm": NORM_POSITIONS[norms],
-        "norm_epsilon": EPSILON,
-        "positions": "learned" if learned else "sinusoidal",
-        "sinusoids": "tensor2tensor",
-        "max_length": setting("max-length", MAX_POSITIONS) if learned else MAX_POSITIONS,
-        "embedding_scale": not learned,
-        "embedding_norm": embedded == "n",
-        "output_bias": True,
-        "tie": _tie(options),
-        "dropout": 0.0,
-    }
-    try:
-        return parse(TransformerSettings, values, f"{path} ({SETTINGS})")
-    except SettingsError as error:
-        raise ModelError(str(error)) from None
-
-
-def guided_head(path: Path, options: Mapping[str, Any], settings: TransformerSettings) -> AlignmentHead:
-    """Return Marian's alignment head: the first head of the layer trained by guided alignment."""
-    layer = options.get("transformer-guided-alignment-layer")
-    number = settings.decoder_layers if layer in (None, "last") else layer
-    if isinstance(number, str) and number.isdecimal():
-        number = int(number)
-    if type(number) is not int or not 1 <= number <= settings.decoder_layers:
-        raise ModelError(
-            f"{path}: transformer-guided-alignment-layer {quoted(layer)} is not one of the decoder's "
-            f"{settings.decoder_layers} layers"
-        )
-    return AlignmentHead(layer=number, head=1)
-
-
-def _tie(options: Mapping[str, Any]) -> str:
-    if options.get("tied-embeddings-all"):
-        return "all"
-    source, output = bool(options.get("tied-embeddings-src")), bool(options.get("tied-embeddings"))
-    return {(True, True): "all", (True, False): "embeddings", (False, True): "decoder"}.get(
-        (source, output), "none"
-    )
-
-
-def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]:
-    """Return the settings of the decoder's self-attention or of its replacement."""
-    kind = options.get("transformer-decoder-autoreg") or "self-attention"
-    if kind not in SELF_ATTENTION:
-        raise ModelError(
-            f"{path}: transformer-decoder-autoreg = {quoted(kind)} is not supported; supported: "
-            + ", ".join(SELF_ATTENTION)
-        )
-    settings: dict[str, object] = {"self_attention": SELF_ATTENTION[kind]}
-    if kind == "rnn":
-        for name, default, value in RECURRENT_SETTINGS:
-            actual = options.get(name, default)
-            if actual != value:
-                raise ModelError(
-                    f"{path}: {name} = {quoted(actual)} is not supported; supported: {quoted(value)}"
-                )
-    elif kind == "average-attention":
-        activation = options.get("transformer-aan-activation", "swish")
-        if activation not in ACTIVATIONS:
-            raise ModelError(
-                f"{path}: transformer-aan-activation {quoted(activation)} is not supported by uwaga"
-            )
-        settings |= {
-            "aan_layers": options.get("transformer-aan-depth", 2),
-            "aan_feed_forward": options.get("transformer-dim-aan", 2048),
-            "aan_activation": ACTIVATIONS[activation],
-            "aan_gate": not options.get("transformer-aan-nogate", False),
-        }
-    return settings
-
-
-def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights, and the settings by name."""
-    arrays = read_npz(path, None if contents else SETTINGS)
-    other_tensors = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
-    return {name: _stored(path, name, array) for name, array in arrays.items()}, other_tensors
-
-
-def _stored(path: Path, name: str, array: NDArray[Any]) -> StoredTensor:
-    kind = FORMAT_NAMES.get(array.dtype.name)
-    if kind is None:
-        raise ModelError(f"{path}: {name!r} is of {array.dtype}, not a supported number format")
-    return StoredTensor(name, path, kind, array)
-
-
-EXCLUDED_LOGIT = -1e4
-"""The logit of tokens that Marian lacks."""
-OUTPUT, TRANSPOSED_OUTPUT, OUTPUT_BIAS = (f"decoder_ff_logit_out_{name}" for name in ("W", "Wt", "b"))
+def model_settings(path: Path, options: Mapping[str, Any]) -> tuple[TransformerSettings, AlignmentHead]:
+    """Convert Marian's settings of a model, and return the head that guided alignment has trained."""
+    location = _location(path)
+    model, layer = _core.marian_settings(location, json_text(options))
+    return parse(TransformerSettings, json.loads(model), location), AlignmentHead(layer=layer, head=1)
 
 
 def weight_table(
-    path: Path, sizes: tuple[int, int], settings: TransformerSettings, transposed_output: bool
+    path: Path, sizes: tuple[int, int], settings: TransformerSettings, stored: Mapping[str, StoredTensor]
 ) -> Table:
-    """Return the table of weights: matrices are stored (inputs, outputs), vectors as rows or columns.
+    """Return the table of weights.
 
     Args:
         path: the file, for messages.
         sizes: pieces of source and target as Marian counts them.
         settings: settings of the model.
-        transposed_output: True if the output matrix is stored (outputs, inputs).
+        stored: the tensors of the file.
     """
-    weights: dict[str, tuple[View, ...]] = {}
-    pre_norm = settings.norm == "pre"
-    for stack, layers in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
-        attention = "attention" if stack == "encoder" else "self_attention"
-        for index in range(layers):
-            prefix, stored_prefix = f"{stack}.{index}", f"{stack}_l{index + 1}"
-            if stack == "decoder" and settings.self_attention == "ssru":
-                weights |= _ssru(prefix, stored_prefix, pre_norm)
-            elif stack == "decoder" and settings.self_attention == "aan":
-                weights |= _average(prefix, f"{stored_prefix}_aan", settings)
-            else:
-                weights |= _attention(f"{prefix}.{attention}", f"{stored_prefix}_self", pre_norm)
-            if stack == "decoder":
-                weights |= _attention(f"{prefix}.cross_attention", f"{stored_prefix}_context", pre_norm)
-            for layer, suffix in (("inner", "1"), ("outer", "2")):
-                weights |= _linear(f"{prefix}.feed_forward.{layer}", f"{stored_prefix}_ffn_", suffix)
-            weights |= _norm(f"{prefix}.feed_forward_norm", f"{stored_prefix}_ffn_ffn", pre_norm)
-        weights |= _norm(f"{stack}_norm", f"{stack}_top", False)
-        side = "source" if stack == "encoder" else "target"
-        weights |= _norm(f"{side}_norm", f"{stack}_emb", True)
-        weights[f"{side}_positions.weight"] = (View("Wpos"),)
-    shared = settings.tie in ("all", "embeddings")
-    source, target = ("Wemb", "Wemb") if shared else ("encoder_Wemb", "decoder_Wemb")
-    weights["source_embedding.weight"], weights["target_embedding.weight"] = (View(source),), (View(target),)
-    output = View(TRANSPOSED_OUTPUT) if transposed_output else View(OUTPUT, transposed=True)
-    weights["output_weight"] = (View(target) if settings.tie in ("all", "decoder") else output,)
-    weights["output_bias"] = (View(OUTPUT_BIAS),)
-    if shared and sizes[0] != sizes[1]:
-        raise ModelError(f"{path}: one embedding for vocabularies of {sizes[0]} and {sizes[1]} tokens")
-    padding = {name: RowPadding(sizes[1]) for name in ("target_embedding.weight", "output_weight")}
-    padding |= {
-        "source_embedding.weight": RowPadding(sizes[0]),
-        "output_bias": RowPadding(sizes[1], EXCLUDED_LOGIT),
-    }
-    return Table(
-        weights, optional=("output_bias",), padding=padding, origin=SETTINGS
-    )  # not with --output-omit-bias
-
-
-def _attention(prefix: str, stored_prefix: str, pre_norm: bool) -> dict[str, tuple[View, ...]]:
-    key = [View(f"{stored_prefix}_{kind}{name}", transposed=kind == "W") for kind in "Wb" for name in "kv"]
-    return {
-        **_linear(f"{prefix}.query", f"{stored_prefix}_", "q"),
-        f"{prefix}.key_value.weight": (key[0], key[1]),
-        f"{prefix}.key_value.bias": (key[2], key[3]),
-        **_linear(f"{prefix}.output", f"{stored_prefix}_", "o"),
-        **_norm(f"{prefix}_norm", f"{stored_prefix}_Wo", pre_norm),
-    }
-
-
-def _ssru(prefix: str, stored_prefix: str, pre_norm: bool) -> dict[str, tuple[View, ...]]:
-    norm = f"{stored_prefix}_rnn" if pre_norm else f"{stored_prefix}_rnn_ffn"
-    return {
-        f"{prefix}.ssru.input.weight": (View(f"{stored_prefix}_rnn_W", transposed=True),),
-        **_linear(f"{prefix}.ssru.forget", f"{stored_prefix}_rnn_", "f"),
-        **_norm(f"{prefix}.self_attention_norm", norm, pre_norm),
-    }
-
-
-def _average(prefix: str, stored_prefix: str, settings: TransformerSettings) -> dict[str, tuple[View, ...]]:
-    linears = {f"aan.layers.{number}": str(number + 1) for number in range(len(settings.aan_sizes))}
-    if settings.aan_gate:
-        linears |= {"aan.input_gate": "i", "aan.forget_gate": "f"}
-    weights: dict[str, tuple[View, ...]] = {}
-    for name, suffix in linears.items():
-        weights |= _linear(f"{prefix}.{name}", f"{stored_prefix}_", suffix)
-    pre_norm = settings.norm == "pre"
-    return weights | _norm(
-        f"{prefix}.self_attention_norm", stored_prefix if pre_norm else f"{stored_prefix}_ffn", pre_norm
+    locations = _core.marian_names(
+        _location(path),
+        settings.model_dump_json(),
+        *sizes,
+        _core.MARIAN_OUTPUT_ROWS in stored,
+        list(weight_shapes(settings, *sizes)),
     )
+    weights: dict[str, tuple[View, ...]] = {}
+    padding: dict[str, RowPadding] = {}
+    for weight, (names, transposed, rows, value, _) in locations.items():
+        weights[weight] = tuple(View(name, transposed) for name in names)
+        if rows:
+            padding[weight] = RowPadding(rows, value)
+    optional = [weight for weight, (*_, absent) in locations.items() if absent]
+    return Table(weights, optional=optional, padding=padding, origin=SETTINGS)
 
 
-def _linear(prefix: str, stored_prefix: str, suffix: str) -> dict[str, tuple[View, ...]]:
-    return {
-        f"{prefix}.weight": (View(f"{stored_prefix}W{suffix}", transposed=True),),
-        f"{prefix}.bias": (View(f"{stored_prefix}b{suffix}"),),
-    }
+def json_text(options: object) -> str:
+    """Return settings of a YAML file as JSON; values that JSON lacks become strings."""
+    text = json.dumps(options, default=str, skipkeys=True)
+    return json.dumps(json.loads(text, parse_constant=str))
 
 
-def _norm(prefix: str, stored_prefix: str, pre: bool) -> dict[str, tuple[View, ...]]:
-    suffix = "_pre" if pre else ""
-    return {
-        f"{prefix}.weight": (View(f"{stored_prefix}_ln_scale{suffix}"),),
-        f"{prefix}.bias": (View(f"{stored_prefix}_ln_bias{suffix}"),),
-    }
+def _location(path: Path) -> str:
+    return f"{printable(path)} ({SETTINGS})"

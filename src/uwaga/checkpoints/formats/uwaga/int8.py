@@ -43,17 +43,9 @@ from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import FORMAT_NAMES, aligned_bytes, check_header, tensors_in
 from uwaga.checkpoints.storage.tensors import StoredTensor
-from uwaga.engine.layout import products, stored_shapes, vectors
-from uwaga.engine.packing import (
-    ARRAY_NAMES,
-    KEPT_FORMATS,
-    PANEL,
-    Matrix,
-    PackedWeights,
-    int4_size,
-    rounded_up,
-)
-from uwaga.errors import ModelError
+from uwaga.engine.layout import EngineSettings, PackedLayout, stored_shapes
+from uwaga.engine.packing import KEPT_FORMATS, Matrix, PackedWeights
+from uwaga.errors import ModelError, printable
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
@@ -178,8 +170,6 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
 
 
 FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
-INPUT_MULTIPLE = 64
-"""int8 inputs are padded to a multiple of this number."""
 
 
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights, card: str) -> None:
@@ -196,8 +186,11 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
     files = tokeniser_files(source, target)
     if checkpoint.alignment_head is not None:
         files = files | {HEAD_FILE: head_bytes(checkpoint.alignment_head)}
-    content = aligned_bytes(_tensors(packed))
     matrices, kept_format = packed.matrices, KEPT_FORMATS[packed.precision]
+    kept = [name for name, matrix in matrices.items() if matrix.format == kept_format]
+    sizes = checkpoint.source_vocabulary, checkpoint.target_vocabulary
+    assert isinstance(settings, EngineSettings)
+    content = aligned_bytes(_tensors(packed, PackedLayout.of(settings, *sizes, packed.precision, kept)))
     format_name = next(name for name, precision in PRECISIONS.items() if precision == packed.precision)
     values: dict[str, Any] = {
         "format": format_name,
@@ -215,7 +208,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
-            "kept": [name for name, matrix in matrices.items() if matrix.format == kept_format],
+            "kept": kept,
             "spread": any(matrix.spread for matrix in matrices.values()) or None,
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
@@ -290,9 +283,10 @@ def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[
     """Return the sizes of the weights, with the original parameter count, and the file's faults."""
     try:
         check_layers(path, config)
+        shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))
     except ModelError as error:
         return WeightSummary(None, 0, ()), (str(error),)
-    parameters = sum(math.prod(shape) for shape in stored_shapes(config.model, *config.sizes).values())
+    parameters = sum(map(math.prod, shapes.values()))
     names = {"int8": "I8", "int4": "I4", "bfloat16": "BF16"}
     precisions = [config.precision, *([KEPT_FORMATS[config.precision]] if config.weights.kept else [])]
     formats = (*(names[precision] for precision in precisions), "F32")
@@ -302,66 +296,48 @@ def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[
 def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWeights:
     """Check and read the weights, copied or memory-mapped."""
     check_layers(path, config)
-    expected = _expected_tensors(config)
-    check_size(path, config, sum(_bytes(shape, kind) for shape, kind in expected.values()))
+    location = printable(path.parent / CONFIG)
+    layout = PackedLayout.of(config.model, *config.sizes, config.precision, config.weights.kept, location)
+    check_size(path, config, sum(_bytes(shape, kind) for kind, shape in layout.tensors.values()))
     check_header(
         path,
-        {name: shape for name, (shape, _) in expected.items()},
-        {name: kind for name, (_, kind) in expected.items()},
+        {name: shape for name, (_, shape) in layout.tensors.items()},
+        {name: kind for name, (kind, _) in layout.tensors.items()},
     )
     file = SharedFile(path) if shared else None
     content = read_private(path) if file is None else file.read_all()
     if hashlib.sha256(content.data).hexdigest() != config.weights.sha256:
         raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
-    packed = _packed(path, config, tensors_in(path, content))
+    packed = _packed(path, config, layout, tensors_in(path, content))
     if file is not None:
         file.check()
         packed = replace(packed, check=file.check)
     return packed
 
 
-def _tensors(packed: PackedWeights) -> dict[str, NDArray[Any]]:
+def _tensors(packed: PackedWeights, layout: PackedLayout) -> dict[str, NDArray[Any]]:
     """Return the tensors of the file, panels first, since they must be aligned to 64 bytes."""
     panels: dict[str, NDArray[Any]] = {}
     others: dict[str, NDArray[Any]] = {}
     for name, matrix in packed.matrices.items():
-        for part, array in zip(ARRAY_NAMES[matrix.format], matrix.arrays, strict=True):
-            (panels if part == "panels" else others)[f"{name}:{part}"] = array
+        first, *names = layout.matrices[name][-1]
+        panels[first] = matrix.arrays[0]
+        others |= dict(zip(names, matrix.arrays[1:], strict=True))
     return panels | others | packed.vectors
 
 
-def _expected_tensors(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the expected shape and number format of each tensor of the file."""
-    expected: dict[str, tuple[tuple[int, ...], str]] = {}
-    for product in products(config.model, *config.sizes):
-        rows, number_format = rounded_up(sum(product.outputs), PANEL), config.number_format(product.name)
-        if number_format == "bfloat16":
-            expected[f"{product.name}:panels"] = ((rows * rounded_up(product.inputs, 2),), "U16")
-        else:
-            size = rows * rounded_up(product.inputs, INPUT_MULTIPLE)
-            packed = (size, "I8") if number_format == "int8" else (int4_size(size), "U8")
-            expected[f"{product.name}:panels"] = ((packed[0],), packed[1])
-            expected[f"{product.name}:scales"] = ((rows,), "F32")
-            expected[f"{product.name}:sums"] = ((rows,), "I32")
-        if product.bias:
-            expected[f"{product.name}.bias"] = ((sum(product.outputs),), "F32")
-    for name, shape in vectors(config.model, config.vocabulary.target).items():
-        expected["output.bias" if name == "output_bias" else name] = (shape, "F32")
-    return expected
-
-
-def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTensor]) -> PackedWeights:
+def _packed(
+    path: Path, config: QuantisedConfig, layout: PackedLayout, tensors: Mapping[str, StoredTensor]
+) -> PackedWeights:
     matrices: dict[str, Matrix] = {}
-    for product in products(config.model, *config.sizes):
-        number_format = config.number_format(product.name)
-        arrays = tuple(tensors[f"{product.name}:{part}"].values for part in ARRAY_NAMES[number_format])
+    vectors = dict(tensors)
+    for matrix, (number_format, outputs, inputs, names) in layout.matrices.items():
+        arrays = tuple(vectors.pop(name).values for name in names)
         if number_format != "bfloat16" and not np.isfinite(arrays[1]).all():
-            raise ModelError(f"{path}: scales of {product.name!r} are not finite; convert the model again")
+            raise ModelError(f"{path}: scales of {matrix!r} are not finite; convert the model again")
         spread = bool(config.weights.spread) and number_format == "int8"
-        matrices[product.name] = Matrix(
-            sum(product.outputs), product.inputs, number_format, config.weights.levels, arrays, spread
-        )
-    others = {name: tensor.floats() for name, tensor in tensors.items() if ":" not in name}
+        matrices[matrix] = Matrix(outputs, inputs, number_format, config.weights.levels, arrays, spread)
+    others = {name: tensor.floats() for name, tensor in vectors.items()}
     for name, values in others.items():
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")

@@ -15,8 +15,7 @@ from uwaga.checkpoints.formats.uwaga.read import Language, SymbolIds, TokenId, V
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.size_checks import MAX_BUFFER_NUMBERS, layer_count, layer_width
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
-from uwaga.engine.layout import engine_refusal
-from uwaga.engine.packing import KEPT_FORMATS, Precision
+from uwaga.engine.layout import Precision, engine_refusal
 from uwaga.errors import ModelError, SettingsError, quoted
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
@@ -138,10 +137,6 @@ class QuantisedConfig(StrictModel):
     def precision(self) -> Precision:
         """Number format of the matrices that are not listed in ``kept``."""
         return PRECISIONS[self.format]
-
-    def number_format(self, matrix: str) -> Precision:
-        """Return the number format of a matrix."""
-        return KEPT_FORMATS[self.precision] if matrix in self.weights.kept else self.precision
 
 
 def read_quantised_config(folder: Path) -> QuantisedConfig:

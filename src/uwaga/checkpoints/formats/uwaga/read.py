@@ -26,7 +26,7 @@ from uwaga.checkpoints.storage.tensors import SCALES, StoredTensor, join_scales
 from uwaga.checkpoints.weight_map import Table, Weights, identity_table
 from uwaga.decoder import Symbols
 from uwaga.engine.layout import engine_refusal
-from uwaga.errors import ModelError, SettingsError, quoted
+from uwaga.errors import ModelError, SettingsError, printable, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
@@ -46,7 +46,7 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 VERSION, RECURRENT_VERSION, SCORE_STATS_VERSION, FIRST_VERSION = 4, 3, 2, 1
 """Version 2 adds score statistics, version 3 decoders without self-attention, version 4 decoder-only models.
 A model is written in the oldest version that can express it."""
-AVERAGE_SETTINGS = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
+AVERAGE_SETTINGS = tuple(name for name in TransformerSettings.model_fields if name.startswith("aan_"))
 """Settings of a Transformer that only apply to average attention."""
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -358,7 +358,8 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
 def _weights(path: Path, config: FolderConfig) -> Weights:
     """Return the weights; torch checks the weights of a model with a custom attention score."""
     if not isinstance(config.model, RecurrentSettings) or engine_refusal(config.model) is None:
-        shapes = weight_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
+        sizes = config.vocabulary.source, config.vocabulary.target
+        shapes = weight_shapes(config.model, *sizes, printable(path.parent / CONFIG))
         formats = {name: _stored_format(config, shape) for name, shape in shapes.items()}
         scales = {name + SCALES: shapes[name][:1] for name, form in formats.items() if form == "I8"}
         check_header(path, shapes | scales, formats | dict.fromkeys(scales, "F32"))

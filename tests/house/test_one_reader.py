@@ -1,0 +1,93 @@
+"""Names of model files are in one language: what the core and Python read, Python reads through the core."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from uwaga.engine import _core
+from uwaga.settings import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "native" / "checkpoints"
+READERS = ("checkpoints/formats/uwaga", "checkpoints/formats/marian", "engine")
+PACKAGES = [ROOT / "src" / "uwaga" / name for name in READERS]
+NAME = re.compile(r"[A-Za-z_:.-][\w:.-]{2,}")
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+CONFIG = {
+    *("bytes", "decoding", "end", "format", "frame", "joint", "kept", "languages", "levels", "model"),
+    *("normalisation", "pad", "search", "sha256", "source", "start", "symbols", "target", "text"),
+    *("tokenisers", "unknown", "usual_score", "version", "vocabulary", "weights", "marian", "uwaga"),
+    *("banned", "early_stopping", "max_ratio"),
+    *("config.json", "model.safetensors", "engine.safetensors", "source.spm", "target.spm"),
+}
+"""Keys of ``config.json`` around the group ``model``, and files of uwaga's folders.
+
+Python writes them, and its schema has what the core does not read, such as chat templates."""
+SETTINGS = {
+    *("aan", "after", "both", "dot", "embeddings", "family", "global_every", "halves", "interleaved"),
+    *(
+        "key_value_heads",
+        "learned",
+        "logit_cap",
+        "positions",
+        "relative",
+        "rotary",
+        "scaled_dot",
+        "score_cap",
+    ),
+    *("self_attention", "sinusoidal", "tensor2tensor", "transformer", "window"),
+}
+"""Settings that Python's engine treats by itself: tables of positions, and options of decoder-only models."""
+ENGINE = {
+    *("_positions", "_positions.weight", "_relative_bias", "positions.weight", "decoder_scale"),
+    *(".bias", "output.bias", "output_bias", "source_embedding", "target_embedding"),
+    *("shared_width", "source_vocabulary", "target_vocabulary", "threads"),
+}
+"""Parameters of the core's model, and the vectors that become its tables of positions."""
+WORDS = {
+    *("attention", "bfloat16", "decoder", "encoder", "estimate", "first", "float32", "int4", "int8"),
+    *("location", "none", ".npz", ".spm"),
+}
+"""Words that are no names of a schema, or mean something else on each side."""
+
+
+def core_names():
+    """Return the names in string literals of the core's readers."""
+    names = set()
+    for path in [*CORE.glob("*.cpp"), *CORE.glob("*.h")]:
+        code = re.sub(r"//[^\n]*|#include[^\n]*", "", path.read_text(encoding="utf-8"))
+        names |= {literal for literal in LITERAL.findall(code) if NAME.fullmatch(literal)}
+    return names
+
+
+def python_names():
+    """Return the names in strings, and those of the fields of classes, of the packages."""
+    names = set()
+    for path in (path for package in PACKAGES for path in package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        comments = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in comments:
+                names.add(node.value)
+            if isinstance(node, ast.ClassDef) and any(
+                isinstance(base, ast.Name) and base.id == "StrictModel" for base in node.bases
+            ):
+                names |= {field.target.id for field in node.body if isinstance(field, ast.AnnAssign)}
+    return names
+
+
+def test_names_are_in_one_language():
+    """The names that are still in both are listed above; a list only gets shorter."""
+    assert core_names() & python_names() == CONFIG | SETTINGS | ENGINE | WORDS
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"prophetnet"}))
+def test_defaults_of_settings_are_the_same(family):
+    """Settings that are not stated have the same values in the core as in the schema."""
+    stated, unstated = FAMILIES[family]().model_dump_json(), json.dumps({"family": family})
+    assert _core.matrices(stated, 23, 23, "a") == _core.matrices(unstated, 23, 23, "b")
+    assert _core.vectors(stated, 23, "a") == _core.vectors(unstated, 23, "b")
+    assert _core.shape(stated, False) == _core.shape(unstated, False)
