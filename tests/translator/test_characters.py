@@ -48,6 +48,7 @@ class Losing:
         ("It costs ₽20.", "₽20"),
         ("It is −5 °C today.", "−5 °C"),
         ("Москва is a city.", "Москва"),
+        ("It is −5 degrees.", "−5"),
         ("½ cup of sugar", "½"),
         ("• First item", "•"),
         ("© 2026 Acme™", "© 2026 Acme™"),

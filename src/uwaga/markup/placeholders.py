@@ -42,7 +42,7 @@ UNITS = (
     "km/h|m/s|mph|rpm|km|cm|dm|mm|µm|nm|m²|m³|km²|m|kg|mg|µg|g|ml|cl|dl|l|L|[kKMGTP]i?B|[kMG]?bit/s|[kMG]?Hz|"
     "[kMG]?Wh?|mAh|[km]?V|Ω|°[CF]?|px|pt|dpi|[hk]?Pa|bar|ms|%"
 )
-NUMBER = rf"(?<![\w.,])[+-]?\d++(?>(?:[.,]\d++)*)[ \u00a0\u202f]?(?:{UNITS})(?![\w%])"
+NUMBER = rf"(?<![\w.,])[+\-−]?\d++(?>(?:[.,]\d++)*)[ \u00a0\u202f]?(?:{UNITS})(?![\w%])"
 PATH = (
     r"\$\{?\w+\}?(?:/[\w.+@-]*\w)+|(?<![\w/.~$+@-])(?:~|\.{1,2})?/(?:[\w.+@-]+/)+[\w.+@-]*\w|"
     r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]\w{0,4}(?!\w)|"
@@ -205,7 +205,7 @@ def resolve_placeholders(option: bool | Iterable[str] | None) -> Placeholders | 
 
 def is_quantity(text: str) -> bool:
     """Return whether a text is a number with a unit, which models usually copy."""
-    return re.fullmatch(NUMBER, text) is not None
+    return not text.startswith("−") and re.fullmatch(NUMBER, text) is not None
 
 
 def is_number_like(text: str) -> bool:
