@@ -96,5 +96,5 @@ def test_segmented_text_equals_ctranslate2(tmp_path):
     actual, expected = greedy(loaded, folder, texts, **SUPPRESSED)
     assert actual == expected
     translator = uwaga.load(folder, engine="native")
-    translation = translator.translate(texts[0], beam=1, max_length=14)
+    translation = translator.translate(texts[0], beam=1, max_length=14, placeholders=False)
     assert translation.text.split(" ") == [piece for piece in expected[0] if piece != "</s>"]

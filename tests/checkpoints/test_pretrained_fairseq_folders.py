@@ -34,7 +34,8 @@ def peer_translations(model, peer, symbols, **options):
     rows = model.generate(
         batch.input_ids, attention_mask=batch.attention_mask, suppress_tokens=suppressed, **options
     )
-    return peer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    decoded = peer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return [text.replace("\ufffd", "") for text in decoded]  # which uwaga leaves out
 
 
 @pytest.mark.numerical
@@ -49,7 +50,7 @@ def test_texts_equal_transformers(tmp_path, kind):
     ).input_ids
     assert [translation.text for translation in translator.translate(TEXTS, placeholders=False)] == expected
     assert len(set(expected)) > 1
-    assert translator.translate(TEXTS[0]).text == expected[0]
+    assert translator.translate(TEXTS[0], placeholders=False).text == expected[0]
     assert translator.score([(TEXTS[0], TEXTS[1])])[0].log_prob < 0
 
 
@@ -64,7 +65,7 @@ def test_target_language_is_forced_before_a_prefix(tmp_path):
     rows = model.generate(**batch, decoder_input_ids=start, suppress_tokens=[1])
     for translation, row in zip(translations, rows.tolist(), strict=True):
         assert translation.tokens[0] == "fr_XX"
-        assert translation.text == peer.decode(row, skip_special_tokens=True)
+        assert translation.text == peer.decode(row, skip_special_tokens=True).replace("\ufffd", "")
 
 
 def test_many_to_one_needs_no_target_language(tmp_path):

@@ -157,7 +157,7 @@ def test_licence_prompt_on_terminal(server, answer):
         (("download", ""), "`en-pt`"),
         (("download", "../x"), "there is no model '../x'"),
         (("download", "en-pt", "--architecture", "large"), "there is base, tiny"),
-        (("download", "en-pt", "--from-source", "google"), "firefox, argos, opus-mt"),
+        (("download", "en-pt", "--from-source", "google"), "argos, firefox"),
         (("download", "en-pt", "--mirror", "/nowhere"), "--mirror '/nowhere': not a folder"),
         (("download", "en-pt", "--mirror", ""), "give a URL or a folder"),
         (("download", "en-pt", "--from-source", "folder"), "--mirror FOLDER"),

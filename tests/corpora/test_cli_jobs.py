@@ -203,8 +203,10 @@ def test_distil_output_is_training_corpus(workspace, folders):
 
     run("distil", folders[0], "pairs.tsv", "-o", "out", "--join", "taught.tsv.zst", "-n", 2)
     pairs = read_corpus(CorpusSettings(files=(str(workspace / "taught.tsv.zst"),)))
-    assert [pair.source for pair in pairs] == [source for source in SOURCES if source]
-    assert pairs.report.faults == {"empty source": 1}
+    sources = [pair.source for pair in pairs]
+    assert sources == [source for source in SOURCES if source in sources]
+    assert pairs.report.faults["empty source"] == 1  # a random model may translate to nothing, too
+    assert len(sources) + sum(pairs.report.faults.values()) == len(SOURCES)
 
 
 def test_resume_with_other_settings_is_refused(workspace, folders):

@@ -253,10 +253,10 @@ def test_wrong_shapes_are_rejected(name):
     model, packed = random_model(shape), pack(shape, (23, 23), weights_of(shape).__getitem__)
     packed.matrices[name] = packed.matrices["bridge"] if name == "read_out" else packed.matrices["output"]
     with pytest.raises(ModelError, match=f"{name}: is"):
-        type(native_model(model))(shape, SYMBOLS, 23, 23, packed)
+        type(native_model(model))(shape, SYMBOLS, (23, 23), packed)
     del packed.matrices[name]
     with pytest.raises(ModelError, match=f"{name}: weight is missing"):
-        type(native_model(model))(shape, SYMBOLS, 23, 23, packed)
+        type(native_model(model))(shape, SYMBOLS, (23, 23), packed)
 
 
 @pytest.mark.parametrize("name", ["score.vector", "decoder.layer.bias_hh_l0", "encoder.layer.weight_hh_l0"])

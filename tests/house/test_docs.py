@@ -10,9 +10,15 @@ import pytest
 import torch
 import typer.main
 from _pytest.mark import ParameterSet
+from plugin_samples import forget_plugins
 
+from uwaga.checkpoints.formats.huggingface.registry import FAMILIES
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.checkpoints.registry import FORMATS
 from uwaga.cli.main import app
+from uwaga.models.layers.scores import SCORES
+from uwaga_documents import DOCUMENT_FORMATS
+from uwaga_server.settings import DIALECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -50,6 +56,7 @@ def test_python_samples_print_documented_output(page, tmp_path, monkeypatch, cap
     if "uwaga.load()" in program and not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     monkeypatch.chdir(tmp_path)
+    forget_plugins(monkeypatch, SCORES, FORMATS, FAMILIES, DOCUMENT_FORMATS, DIALECTS)
     try:
         with torch.enable_grad():  # also after a sample that switches gradients off
             exec(compile(program, page, "exec"), {"__name__": "__main__"})

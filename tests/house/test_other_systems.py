@@ -14,7 +14,7 @@ import without_linux
 ROOT = Path(__file__).parents[2]
 CORE_TESTS = [
     "tests/checkpoints/test_bundled.py",
-    "tests/cli/test_cli_bench.py",
+    "tests/bench/test_cli_bench.py",
     "tests/cli/test_cli_translate.py",
     "tests/data/test_data_store.py",
     "tests/documents/test_document_job.py",
@@ -30,16 +30,16 @@ LINUX_LOCK_TESTS = [
 ]
 """Tests of the locks and the boot numbers of Linux."""
 FALLBACKS = {
-    "data/rows.py": {"mmap.MADV_DONTNEED"},
-    "engine/cpu.py": {"os.sched_getaffinity"},
-    "engine/packing.py": {"mmap.MADV_HUGEPAGE", "mmap.MAP_ANONYMOUS", "mmap.MAP_PRIVATE"},
-    "files/atomic.py": {"ctypes.CDLL"},
-    "files/handles.py": {"os.fchmod", "os.geteuid"},
-    "scheduling/model_batch.py": {"os.PRIO_PROCESS", "os.getpriority", "os.setpriority"},
-    "server/models.py": {"os.sysconf"},
-    "speed/machine.py": {"os.getloadavg", "os.sysconf"},
-    "training/process.py": {"ctypes.CDLL"},
-    "training/sweep.py": {"ctypes.CDLL"},
+    "uwaga/data/rows.py": {"mmap.MADV_DONTNEED"},
+    "uwaga/engine/cpu.py": {"os.sched_getaffinity"},
+    "uwaga/engine/packing.py": {"mmap.MADV_HUGEPAGE", "mmap.MAP_ANONYMOUS", "mmap.MAP_PRIVATE"},
+    "uwaga/files/atomic.py": {"ctypes.CDLL"},
+    "uwaga/files/handles.py": {"os.fchmod", "os.geteuid"},
+    "uwaga/scheduling/model_batch.py": {"os.PRIO_PROCESS", "os.getpriority", "os.setpriority"},
+    "uwaga_server/models.py": {"os.sysconf"},
+    "uwaga_bench/machine.py": {"os.getloadavg", "os.sysconf"},
+    "uwaga/training/process.py": {"ctypes.CDLL"},
+    "uwaga/training/sweep.py": {"ctypes.CDLL"},
 }
 """Calls that other systems lack, by the file that has a fallback."""
 
@@ -90,6 +90,6 @@ def calls(path: Path) -> set[str]:
 
 
 def test_linux_calls_have_fallbacks() -> None:
-    source = ROOT / "src/uwaga"
+    source = ROOT / "src"
     calls_by_file = {path.relative_to(source).as_posix(): calls(path) for path in source.rglob("*.py")}
     assert {name: names for name, names in calls_by_file.items() if names} == FALLBACKS

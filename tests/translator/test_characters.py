@@ -102,7 +102,7 @@ def test_signs_are_escaped_in_a_format(translator):
 
 def test_what_is_lost_is_reported():
     tokeniser = tiny.tokeniser()
-    layer = Characters(Losing("★"), KnownCharacters(tokeniser), "de")
+    layer = Characters(Losing("★"), KnownCharacters(tokeniser), ("en", "de"))
     text = Text(("a ★ b",), "text 1")
     layer.translate([text])
     assert text.result.warnings == ("characters that the model does not know are missing: ★",)
@@ -120,7 +120,7 @@ def test_lost_quotation_marks_are_put_around_their_words():
 
     known = SimpleNamespace(unknown=set("“”").intersection)
     text = Text(("he said “no” to it",), "text 1")
-    Characters(Forgetful('"'), known, "de").translate([text])
+    Characters(Forgetful('"'), known, ("en", "de")).translate([text])
     assert text.result.text == "HE SAID „NO“ TO IT"
 
 
@@ -130,7 +130,7 @@ def test_texts_with_known_characters_are_left_alone():
             self.texts = list(texts)
 
     recording, text = Recording(), Text(("The dog sleeps.",), "text 1")
-    Characters(recording, KnownCharacters(tiny.tokeniser()), "de").translate([text])
+    Characters(recording, KnownCharacters(tiny.tokeniser()), ("en", "de")).translate([text])
     assert recording.texts == [text]
 
 

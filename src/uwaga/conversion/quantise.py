@@ -59,7 +59,7 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """Whether the figures are good, by the log-probabilities, which do not pile up as tokens do."""
+        """A judgement of the figures by the log-probabilities, which do not pile up as tokens do."""
         if self.difference <= GOOD_DIFFERENCE:
             return "good: the quality is that of float32"
         if self.difference <= FAIR_DIFFERENCE:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "html", "xml", "markdown", "message"]
 TAG = re.compile(
     r"</?(?:[A-Za-z][\w:.-]*+|\d++)"
-    r"(?:\s++[A-Za-z_:@][\w:.-]*+(?:=(?:\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>=]++))?+)*+\s*+/?>"
+    r"(?>(?:\s++[A-Za-z_:@][\w:.-]*+(?:=(?:\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>=]++))?)*)\s*+/?>"
 )
 """A complete tag of HTML, or of a placeholder."""
 

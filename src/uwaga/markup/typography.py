@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from uwaga.alignment.words import word_spans
 from uwaga.languages.codes import base_language
 from uwaga.markup.inline import Inline, Tag, TagKind, join_parts
+from uwaga.markup.words import overlapping
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»″", "‘’‚‛‹›′", "–—―‒‑‐"
@@ -148,20 +150,30 @@ def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     return [(position(start, True), position(end, False)) for start, end in spans]
 
 
-def align_again(alignment: WordAlignment, source: Sequence[Span], target: Sequence[Span]) -> WordAlignment:
-    """Return an alignment whose words have new spans; words that overlap become one."""
-    sources, targets = sorted(set(source)), sorted(set(target))
-    words = (
-        {span: word for word, span in enumerate(sources)},
-        {span: word for word, span in enumerate(targets)},
+def align_again(
+    alignment: WordAlignment, source: tuple[str, Sequence[Span]], target: tuple[str, Sequence[Span]]
+) -> WordAlignment:
+    """Return an alignment for the words of the final texts.
+
+    Args:
+        alignment: the alignment of the texts with twins.
+        source: the final source, and the spans in it of the words of ``alignment``.
+        target: the same for the translation.
+    """
+    sides = []
+    for text, spans in (source, target):
+        words = word_spans(text)
+        starts = [start for start, _ in words]
+        sides.append((tuple(words), [overlapping(words, starts, *span) for span in spans]))
+    (sources, source_words), (targets, target_words) = sides
+    links = {(i, j) for a, b in alignment.links for i in source_words[a] for j in target_words[b]}
+    likely = noisy_or(
+        ((i, j), probability)
+        for a, b, probability in alignment.likely
+        for i in source_words[a]
+        for j in target_words[b]
     )
-
-    def link(i: int, j: int) -> tuple[int, int]:
-        return words[0][source[i]], words[1][target[j]]
-
-    links = tuple(sorted({link(i, j) for i, j in alignment.links}))
-    likely = noisy_or((link(i, j), probability) for i, j, probability in alignment.likely)
-    return WordAlignment(tuple(sources), tuple(targets), links, likely)
+    return WordAlignment(sources, targets, tuple(sorted(links)), likely)
 
 
 def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:

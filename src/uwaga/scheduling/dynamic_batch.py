@@ -240,4 +240,5 @@ def _search_sentence(pending: PendingSentence) -> SearchSentence:
         rules.beams,
         phrases,
         pending.draft,
+        rules.min_length,
     )

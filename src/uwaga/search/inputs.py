@@ -46,10 +46,10 @@ class SearchSentence:
         forced: the first tokens of its target.
         uncounted: number of them excluded from the score and from its length.
         limit: maximum steps.
-        minimum: minimum steps before the end symbol.
         beam: beam size; number of samples, if the search samples.
         phrases: what its target must contain.
         draft: a probable target, without its end symbol.
+        minimum: minimum steps before the end symbol.
         history: the tokens that it continues, for ``no_repeat_ngram``.
     """
 

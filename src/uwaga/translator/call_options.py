@@ -63,6 +63,8 @@ class GenerateOptions(TypedDict, total=False):
     early_stopping: EarlyStopping | None
     min_length: int | None
     max_length: int | None
+    max_total: int | None
+    min_total: int | None
     max_ratio: float | None
     max_extra: int | None
     force_end: bool | None

@@ -50,8 +50,9 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
-    layer = Characters(layer, plan.characters, plan.stages[-1].model.languages[1])
     if plan.placeholders is not None:
+        source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
+        layer = Characters(layer, plan.characters, (source, target))
         layer = Messages(layer, plan.placeholders)
     return layer
 

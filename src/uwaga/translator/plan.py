@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
 from uwaga.errors import SettingsError
-from uwaga.languages.codes import same_language
+from uwaga.languages.codes import LANGUAGE_TAG, same_language
 from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.tokeniser import TARGET_TAG
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
 from uwaga.translator.split import Segmenter
@@ -104,14 +105,18 @@ class KnownCharacters:
 
     def __init__(self, tokeniser: Subwords, knows_bytes: bool = False) -> None:
         self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
+        self._reads_tags = bool(getattr(tokeniser, "tags", None))
         self._known: set[str] = set()
         self._unknown: set[str] = set()
 
     def unknown(self, text: str) -> set[str]:
-        """Return the characters of a text that the tokeniser does not know."""
+        """Return the characters of a text that the tokeniser does not know.
+
+        A text that begins with a language tag, for a model that reads such tags, has none.
+        """
         characters = set(text) - self._known
-        if not characters:
-            return characters
+        if not characters or TARGET_TAG.match(text) or (self._reads_tags and LANGUAGE_TAG.match(text)):
+            return set()
         for character in characters - self._unknown:
             (self._known if self._is_known(character) else self._unknown).add(character)
         return characters & self._unknown
@@ -213,10 +218,10 @@ class Plan:
             return True
         if not isinstance(text, str):
             return False
-        if self.characters.unknown(text) and any(map(str.isalpha, text)):
-            return True
         if self.placeholders is None:
             return False
+        if self.characters.unknown(text) and any(map(str.isalpha, text)):
+            return True
         return not all(isinstance(part, str) for part in self.placeholders.split(text))
 
     @property

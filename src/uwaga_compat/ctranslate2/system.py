@@ -1,4 +1,4 @@
-"""What scripts ask CTranslate2 first: devices, the log level, and views of arrays."""
+"""Devices, the log level and views of arrays, which scripts ask CTranslate2 for first."""
 
 from __future__ import annotations
 

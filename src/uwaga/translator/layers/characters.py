@@ -24,6 +24,7 @@ from uwaga.markup.typography import (
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
+from uwaga.translator.checks import UNLIKE, unlike_language
 from uwaga.translator.plan import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
@@ -37,11 +38,12 @@ class Characters:
     Args:
         layer: the next layer.
         known: the characters that the first model knows.
-        language: the code of the target language.
+        languages: codes of the source and target language.
     """
 
-    def __init__(self, layer: Layer, known: KnownCharacters, language: str) -> None:
-        self._layer, self._known, self._language = layer, known, language
+    def __init__(self, layer: Layer, known: KnownCharacters, languages: tuple[str, str]) -> None:
+        self._layer, self._known = layer, known
+        self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
         edits = {text: self._twins(text) for text in texts if self._is_concerned(text)}
@@ -92,22 +94,25 @@ class Characters:
         for hypothesis, inline in copy.tagged:
             edits = typographic(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
-            alignment = hypothesis.alignment
+            written = [
+                part.raw if isinstance(part, Tag) and id(part) not in given else part for part in marked
+            ]
+            text.inlines.append(join_parts(written))
+            words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
             if alignment is not None:
                 sources = moved(alignment.source, insertions(copy.content, quotations))
                 sources = moved(sources, inverse(source_edits, source))
                 targets = moved(alignment.target, edits)
                 targets = moved(targets, insertions(marked, quotations))
-                alignment = align_again(alignment, sources, targets)
-            written = [
-                part.raw if isinstance(part, Tag) and id(part) not in given else part for part in marked
-            ]
-            text.inlines.append(join_parts(written))
-            words = plain_text(text.inlines[-1])
+                alignment = align_again(alignment, (source, sources), (words, targets))
             results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
         first, *alternatives = results
-        lost = self._lost(source, first.text)
-        warnings = (f"characters that the model does not know are missing: {lost}",) if lost else ()
+        warnings: tuple[str, ...] = ()
+        if lost := self._lost(source, first.text):
+            warnings = (f"characters that the model does not know are missing: {lost}",)
+        if not translatable(copy.content):
+            strange = unlike_language(source, self._source_language)
+            warnings = (strange or f"{UNLIKE}: it knows none of the words, which were copied",)
         text.translation = replace(
             first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
         )

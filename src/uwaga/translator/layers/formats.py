@@ -96,16 +96,15 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
     """
     written = [part.written() for part in parts]
     if len(parts) == 1:
-        first, *alternatives = [
-            replace(
-                hypothesis,
-                text=fragment.write([inline]),
-                source=source,
-                alignment=hypothesis.alignment if alignment else None,
-            )
-            for hypothesis, inline in written[0]
-        ]
-        return replace(first, alternatives=tuple(alternatives))
+        results = []
+        for hypothesis, inline in written[0]:
+            text, words = fragment.write([inline]), hypothesis.alignment if alignment else None
+            if words is not None:
+                shift = _indent(text) - _indent(hypothesis.text)
+                targets = tuple((start + shift, end + shift) for start, end in words.target)
+                words = replace(words, target=targets)
+            results.append(replace(hypothesis, text=text, source=source, alignment=words))
+        return replace(results[0], alternatives=tuple(results[1:]))
     results = [part.result for part in parts]
     searched = [result for result in results if result.tokens]
     return Translation(
@@ -122,3 +121,8 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         terms=tuple(use for result in results for use in result.terms),
         coverage=combine_coverage(result.coverage for result in results),
     )
+
+
+def _indent(text: str) -> int:
+    """Return the number of white-space characters at the beginning of a text."""
+    return len(text) - len(text.lstrip())
