@@ -69,7 +69,7 @@ class TermUse(JsonRecord):
     """A glossary term found in a source text.
 
     ``target`` is the form that occurs in the translation, or the term's first form if none does; ``applied``
-    is True if one occurs.
+    is True if one occurs, and not beside the word that the model would use for the term.
     """
 
     source: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from uwaga.alignment.words import word_spans
 from uwaga.errors import DataError, quoted
 from uwaga.results.translation import GlossaryMode, TermUse
 from uwaga.search.phrases import Phrase, Phrases
@@ -23,8 +25,8 @@ from uwaga.tokenizers.subwords import Subwords
 
 GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
 """The glossary argument of a call; see :meth:`uwaga.terms.Glossary.from_argument`."""
-BONUS = 3.0
-"""Score bonus of each token of a term in soft mode, in nats."""
+ENDING = 2
+"""Most letters of an inflection: ``Autos`` is still ``Auto``."""
 UNSPACED_CONTEXT = "("
 """Text before a term when it is encoded without a preceding space."""
 WHITE_SPACE = re.compile(r"\s+")
@@ -35,15 +37,45 @@ _spellable: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class SentenceTerms:
-    """The terms of a sentence: their matches, and for each match the allowed forms and the phrase number."""
+    """The terms of a sentence.
+
+    Attributes:
+        matches: their matches.
+        forms: the allowed forms of each match.
+        phrase_numbers: the number of the phrase of each match.
+        phrases: the phrases that a translation must contain.
+        is_forced: False if a sentence may keep its usual translation.
+        usual: the translation without the terms; empty if it has them.
+        replaced: the words of ``usual`` that the term of each match replaces, None if they are unknown.
+    """
 
     matches: tuple[Match, ...]
     forms: tuple[tuple[str, ...], ...]
     phrase_numbers: tuple[int, ...]
     phrases: Phrases
+    is_forced: bool = True
+    usual: str = ""
+    replaced: tuple[str | None, ...] = ()
+
+    def kept_words(self, text: str) -> list[str]:
+        """Return the usual words that a translation has beside the terms, although terms replace them."""
+        if not self.replaced:
+            return []
+        rest, usual = self.without_terms(text), self.without_terms(self.usual)
+        return [
+            word
+            for word, times in Counter(filter(None, self.replaced)).items()
+            if _count_inflected(word, rest) > max(0, _count_inflected(word, usual) - times)
+        ]
+
+    def without_terms(self, text: str) -> str:
+        """Return a text without the forms of the terms."""
+        for form in sorted({form for forms in self.forms for form in forms}, key=len, reverse=True):
+            text = _occurrence_pattern(form).sub(" ", text)
+        return text
 
     def find_uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
-        """Return the use of each term in a translation.
+        """Return the use of each term in a translation; a term beside the usual word is not applied.
 
         Args:
             tokens: tokens of the translation.
@@ -69,8 +101,11 @@ class SentenceTerms:
                 number
             )  # those nested in other phrases
         uses = []
-        for match, forms, number in zip(self.matches, self.forms, self.phrase_numbers, strict=True):
-            applied = remaining[number] > 0
+        kept, replaced = self.kept_words(text), self.replaced or (None,) * len(self.matches)
+        for match, forms, number, word in zip(
+            self.matches, self.forms, self.phrase_numbers, replaced, strict=True
+        ):
+            applied = remaining[number] > 0 and word not in kept
             remaining[number] -= 1
             form = next(filter(count_occurrences, forms), forms[0])
             uses.append(TermUse(match.term.source, form, applied))
@@ -106,7 +141,7 @@ class TermFinder:
     ) -> None:
         check_choice("glossary_mode", mode, get_args(GlossaryMode))
         self.glossary, self._target, self._vocabulary = glossary, target, vocabulary
-        self._bonus = None if mode == "forced" else BONUS
+        self._is_forced = mode == "forced"
         self.last = last
         if last:
             _check_spellable(glossary, target)
@@ -141,8 +176,8 @@ class TermFinder:
             Phrase(spellings, count, whole_word=True) for spellings, count in zip(numbers, times, strict=True)
         ]
         continuations = word_continuations(self._target, self._vocabulary)
-        required = Phrases(_count_nested(phrases), continuations, self._bonus)
-        return SentenceTerms(tuple(matches), tuple(forms), tuple(phrase_numbers), required)
+        required = Phrases(_count_nested(phrases), continuations)
+        return SentenceTerms(tuple(matches), tuple(forms), tuple(phrase_numbers), required, self._is_forced)
 
     def _can_spell(self, form: str) -> bool:
         return self._target.symbols.unknown not in self._target.encode(form)
@@ -163,7 +198,7 @@ class TermFinder:
 
 def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
     """Return a hash of a glossary's terms and mode."""
-    contents = repr((glossary.terms, glossary.ignore_case, None if mode == "forced" else BONUS))
+    contents = repr((glossary.terms, glossary.ignore_case, mode))
     return hashlib.sha256(contents.encode()).hexdigest()
 
 
@@ -228,5 +263,25 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
 
 def find_occurrences(form: str, text: str) -> list[str]:
     """Return the occurrences of a form in a text as whole words."""
+    return _occurrence_pattern(form).findall(text)
+
+
+def _occurrence_pattern(form: str) -> re.Pattern[str]:
+    """Return the pattern of a form as whole words, at the beginning of a text also capitalised."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
-    return re.findall(before + r"\s+".join(map(re.escape, form.split())) + after, text)
+    words = form.split()
+    pattern = before + r"\s+".join(map(re.escape, words)) + after
+    if form[:1].islower():
+        first, *others = words
+        capitalised = [first[:1].upper() + first[1:], *others]
+        pattern += r"|\A\W*" + r"\s+".join(map(re.escape, capitalised)) + after
+    return re.compile(pattern)
+
+
+def _count_inflected(word: str, text: str) -> int:
+    """Return how often a word stands in a text, by itself or with an ending; case is ignored."""
+    word, text = word.casefold(), text.casefold()
+    return sum(
+        text[start:end].startswith(word) and end - start <= len(word) + ENDING
+        for start, end in word_spans(text)
+    ) or len(find_occurrences(word, text))

@@ -3,19 +3,23 @@
 A search that must use a term often adds it beside the usual word ("Künstler Maler"): nothing in the search
 says which source word the term translates. The alignment of the model's own translation does. It gives
 candidates: that translation with its words replaced by the terms, one that continues freely after the first
-term, and one that may change the word before it, such as its article. The most probable one is chosen. Only
-where there is nothing to replace, or each candidate lacks a term or keeps a word that a term replaces, the
-hypotheses of a search that must use the terms somewhere join them.
+term, and one that may change the word before it, such as its article. The most probable one without a fault
+is chosen. Only where there is nothing to replace, or each candidate has a fault, the hypotheses of a search
+that must use the terms somewhere join them. Faults are terms that are missing or repeated, usual words that
+stand beside them, other words that are dropped, and text after the end of the sentence.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
 from typing import NamedTuple
+
+import numpy as np
 
 from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.words import word_spans
@@ -23,21 +27,26 @@ from uwaga.decoder import target_limit
 from uwaga.results.translation import Hypothesis, Span, TermUse, Translation, WordAlignment
 from uwaga.search import SearchInput, search
 from uwaga.search.phrases import Phrases
+from uwaga.search.rank import Ranking
 from uwaga.terms.apply import SentenceTerms, find_occurrences
 from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
-from uwaga.translator.checks import sentence_text
+from uwaga.translator.checks import is_bare, sentence_text, without_stop
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
 
 MAX_FORMS = 4
 """Combinations of the terms' forms that candidates are made with."""
-ALLOWANCE = 18.0
-"""Nats that a translation may lose for each term where terms are only encouraged, beside their bonus;
+ALLOWANCE, TOKEN_ALLOWANCE = 24.0, 3.0
+"""Nats that a translation may lose for each term where terms are only encouraged, and for each of its tokens;
 measured so that three of four synonyms are used."""
-ENDING = 2
-"""Most letters of an inflection: ``Autos`` is still ``Auto``."""
+GREEDY_BEAM = 8
+"""Beam of the searches for candidates of a greedy search, so that words before a term may agree with it."""
+STEM = 3
+"""First letters of a word that all its inflections have."""
+INNER_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
+"""The end of a sentence before the end of the text."""
 LINKED = 0.5
 """Least probability of a link that extends the translation of a term of several words."""
 
@@ -48,7 +57,7 @@ class TermSentence:
 
     Attributes:
         sentence: the sentence, with the model's hypotheses without the terms.
-        terms: its terms.
+        terms: its terms, with the words that they replace.
         text: the text of the first hypothesis.
         spans: the span in that text that each term replaces, None for a term that replaces nothing.
     """
@@ -58,27 +67,57 @@ class TermSentence:
     text: str
     spans: Sequence[Span | None] = ()
 
-    def faults(self, tokens: Sequence[int], text: str) -> tuple[int, int, int]:
-        """Return the number of terms that a translation lacks, of words that it keeps although terms replace
-        them, and of terms that it repeats.
+    def faults(self, hypothesis: Hypothesis, text: str) -> tuple[int, int]:
+        """Return the number of terms that a translation lacks, and of its other faults: usual words that it
+        keeps although terms replace them, repeated terms, dropped words, and text after its end.
         """
-        uses = self.terms.find_uses(tokens, text)
+        uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
-        replaced = Counter(self.text[start:end] for start, end in filter(None, self.spans))
-        unchanged = [
-            word
-            for word, times in replaced.items()
-            if word not in forms and _inflected(word, text) > _inflected(word, self.text) - times
+        repeated = sum(len(find_occurrences(form, text)) > times for form, times in forms.items())
+        others = len(self.terms.kept_words(text)) + repeated + self._count_dropped(text)
+        return sum(not use.applied for use in uses), others + (
+            hypothesis.truncated or self._continues_after_end(text)
+        )
+
+    def _count_dropped(self, text: str) -> int:
+        """Return the number of long words of the usual translation that a text lacks, less those it adds.
+
+        Inflections have the same first letters; a word that stands for another is not dropped. As many words
+        may differ as terms replace unknown words.
+        """
+        usual, spans = word_spans(self.text), [span for span in self.spans if span is not None]
+        remaining = [
+            (start, end)
+            for start, end in usual
+            if not any(start < last and first < end for first, last in spans)
         ]
-        repeated = [form for form, times in forms.items() if len(find_occurrences(form, text)) > times]
-        return sum(not use.applied for use in uses), len(unchanged), len(repeated)
+        rest = self.terms.without_terms(text)
+        candidate = [rest[start:end] for start, end in word_spans(rest)]
+        dropped = _count_missing([self.text[start:end] for start, end in remaining], candidate)
+        added = _count_missing(candidate, [self.text[start:end] for start, end in usual])
+        return max(0, dropped - added - (len(self.spans) - len(spans)))
+
+    def _continues_after_end(self, text: str) -> bool:
+        """Return True if a text has other marks at its end than the usual translation, or more sentences."""
+        text, usual = (
+            without_stop(part) if self.sentence.is_bare else part.rstrip() for part in (text, self.text)
+        )
+        forms = tuple(form for term_forms in self.terms.forms for form in term_forms)
+        if _mark(text) != _mark(usual) and not text.endswith(forms):
+            return True
+        rest, usual = self.terms.without_terms(text), self.terms.without_terms(usual)
+        return len(INNER_END.findall(rest)) > len(INNER_END.findall(usual))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
-        """Return True if a hypothesis is not much less probable than the first, with the terms' bonus."""
-        phrases = self.terms.phrases
-        assert phrases.bonus is not None
+        """Return True if a hypothesis is not much less probable than the first."""
         loss = self.sentence.hypotheses[0].log_prob - hypothesis.log_prob
-        return loss <= ALLOWANCE * len(self.terms.matches) + phrases.bonus * phrases.total
+        return loss <= ALLOWANCE * len(self.terms.matches) + TOKEN_ALLOWANCE * self.terms.phrases.total
+
+    @property
+    def expected_tokens(self) -> int:
+        """Number of tokens of the usual translation with the terms; more make no hypothesis better."""
+        added = self.terms.phrases.total - sum(span is not None for span in self.spans)
+        return len(self.sentence.hypotheses[0].tokens) + added
 
     @property
     def first_span(self) -> Span | None:
@@ -86,30 +125,35 @@ class TermSentence:
         return min(filter(None, self.spans), default=None)
 
 
-class Candidate(NamedTuple):
-    """A hypothesis with its faults, see :meth:`TermSentence.faults`."""
+def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
+    """Return the number of long words that are in no inflection among others."""
+    stems = {word[:STEM].casefold() for word in others}
+    return sum(len(word) > STEM and word[:STEM].casefold() not in stems for word in words)
 
-    faults: tuple[int, int, int]
+
+def _mark(text: str) -> str:
+    """Return the mark at the end of a text, empty if it ends in a letter or a digit."""
+    return "" if is_bare(text) else text[-1:]
+
+
+class Candidate(NamedTuple):
+    """A hypothesis with its sentence and its faults, see :meth:`TermSentence.faults`."""
+
+    sentence: TermSentence
+    faults: tuple[int, int]
     hypothesis: Hypothesis
 
-    def rank(self) -> tuple[tuple[int, int, int], float]:
+    def rank(self) -> tuple[tuple[int, int], float]:
         """Return the faults and the loss per token: the least is best."""
-        return self.faults, -self.hypothesis.log_prob / (len(self.hypothesis.tokens) + 1)
-
-
-def _inflected(word: str, text: str) -> int:
-    """Return how often a word stands in a text, by itself or with an ending."""
-    return sum(
-        text[start:end].startswith(word) and end - start <= len(word) + ENDING
-        for start, end in word_spans(text)
-    ) or len(find_occurrences(word, text))
+        tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
+        return self.faults, -self.hypothesis.log_prob / tokens
 
 
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     """Set the hypotheses of sentences with terms to those that have the terms, best first.
 
     A sentence whose usual translation has the terms keeps it. Where terms are only encouraged, a sentence
-    also keeps it if no candidate is without fault and within the terms' bonus of its probability.
+    also keeps it if no candidate is without fault and probable enough.
 
     Args:
         stage: the model and the options.
@@ -120,9 +164,9 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     for sentence in sentences:
         if sentence.terms is not None:
             best = sentence.hypotheses[0].tokens
-            term_sentence = TermSentence(sentence, sentence.terms, sentence_text(best, target))
-            if term_sentence.faults(best, term_sentence.text)[0]:
-                lacking.append(term_sentence)
+            text = sentence_text(best, target)
+            if not all(use.applied for use in sentence.terms.find_uses(best, text)):
+                lacking.append(TermSentence(sentence, sentence.terms, text))
     if not lacking:
         return
     lacking = _with_spans(stage, lacking)
@@ -135,26 +179,27 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     ]
     for searched, hypothesis, text in _searched(stage, searches):
         if _is_in_position(searched, text):
-            faults = searched.faults(hypothesis.tokens, text)
-            candidates[searched.sentence].append(Candidate(faults, hypothesis))
+            faults = searched.faults(hypothesis, text)
+            candidates[searched.sentence].append(Candidate(searched, faults, hypothesis))
     forced = [
         _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
         for term_sentence in lacking
         if all(any(candidate.faults) for candidate in candidates[term_sentence.sentence])
     ]
     for searched, hypothesis, text in _searched(stage, forced):
-        candidates[searched.sentence].append(Candidate(searched.faults(hypothesis.tokens, text), hypothesis))
+        faults = searched.faults(hypothesis, text)
+        candidates[searched.sentence].append(Candidate(searched, faults, hypothesis))
     for term_sentence in lacking:
         distinct = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
         }
         best_candidate, *alternatives = sorted(distinct.values(), key=Candidate.rank)
-        is_soft = term_sentence.terms.phrases.bonus is not None
-        if not is_soft or (
+        if term_sentence.terms.is_forced or (
             not any(best_candidate.faults) and term_sentence.allows(best_candidate.hypothesis)
         ):
             hypotheses = [candidate.hypothesis for candidate in (best_candidate, *alternatives)]
             term_sentence.sentence.hypotheses = hypotheses[: options.nbest]
+            term_sentence.sentence.terms = term_sentence.terms
 
 
 def _max_tokens(stage: Stage, sentence: Sentence) -> float:
@@ -172,16 +217,24 @@ class _Search(NamedTuple):
 
 
 def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
-    """Search, and yield each hypothesis with its sentence and its text."""
+    """Search, and yield each hypothesis with its sentence and its text.
+
+    The search itself does not normalise by length, so that a hypothesis with an improbable term gains nothing
+    by going on after its end.
+    """
     if not searches:
         return
+    beam = stage.options.beam if stage.options.beam > 1 else GREEDY_BEAM
     lists = search(
         stage.search_decoder,
         [SearchInput(request.sentence.sentence.ids, request.prefix, request.phrases) for request in searches],
-        replace(stage.options, entropy=False, nbest=stage.options.beam),
+        replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none"),
     )
+    ranking = Ranking(stage.options.length_formula, stage.options.length_penalty)
     for request, hypotheses in zip(searches, lists, strict=True):
-        for hypothesis in hypotheses:
+        lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses], dtype=np.int64)
+        for hypothesis, divisor in zip(hypotheses, ranking.divisor(lengths).tolist(), strict=True):
+            hypothesis = replace(hypothesis, score=hypothesis.log_prob / divisor)
             yield request.sentence, hypothesis, sentence_text(hypothesis.tokens, stage.model.target)
 
 
@@ -206,8 +259,20 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
         for term_sentence, words in zip(aligned, alignments, strict=True)
     }
     return [
-        replace(term_sentence, spans=spans.get(term_sentence.sentence, ())) for term_sentence in sentences
+        _with_replaced(
+            term_sentence, spans.get(term_sentence.sentence, [None] * len(term_sentence.terms.matches))
+        )
+        for term_sentence in sentences
     ]
+
+
+def _with_replaced(term_sentence: TermSentence, spans: Sequence[Span | None]) -> TermSentence:
+    """Return a sentence with the spans that its terms replace."""
+    text = term_sentence.text
+    replaced = tuple(None if span is None else text[slice(*span)] for span in spans)
+    return replace(
+        term_sentence, spans=spans, terms=replace(term_sentence.terms, usual=text, replaced=replaced)
+    )
 
 
 def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
@@ -226,21 +291,31 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
 
 
 def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
-    """Return the span of the translation of words, given the probable links of each."""
+    """Return the span of the translation of words, given the probable links of each; see :func:`_spans`."""
     chances: dict[int, float] = {}
     for links in linked:
         for target, chance in links.items():
             chances[target] = max(chances.get(target, 0.0), chance)
     if not chances:
         return None
-    first = last = max(
-        chances, key=lambda word: (chances[word], words.target[word][1] - words.target[word][0])
-    )
-    while len(linked) > 1 and chances.get(first - 1, 0.0) > LINKED:
-        first -= 1
-    while len(linked) > 1 and chances.get(last + 1, 0.0) > LINKED:
-        last += 1
-    return words.target[first][0], words.target[last][1]
+
+    def length(word: int) -> int:
+        start, end = words.target[word]
+        return end - start
+
+    def extended(word: int, step: int) -> int:
+        """Return the last word of the translation in a direction."""
+        while True:
+            beyond = word + 2 * step
+            if len(linked) > 1 and chances.get(word + step, 0.0) > LINKED:
+                word += step
+            elif chances.get(beyond, 0.0) > LINKED and length(word + step) <= STEM < length(beyond):
+                word = beyond  # "caixa de entrada"
+            else:
+                return word
+
+    best = max(chances, key=lambda word: (chances[word], length(word)))
+    return words.target[extended(best, -1)][0], words.target[extended(best, 1)][1]
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
