@@ -59,9 +59,7 @@ def test_languages_select_model(machine):
 def test_chain_note_is_printed_once(machine):
     expected = texts(machine / "qab-to-qac", texts(machine / "qaa-to-qab", LINES))
     result = run(*UNSPLIT, "--from", "qaa", "--to", "qac", stdin="\n".join(LINES))
-    assert (
-        result.stdout.split("\n")[:2] == expected[:2]
-    )  # the third has characters that a model does not know
+    assert result.stdout.split("\n")[:2] == expected[:2]  # the third has unknown characters
     paths = f"{machine / 'qaa-to-qab'}, {machine / 'qab-to-qac'}"
     assert [line for line in result.stderr.splitlines() if line.startswith("note:")] == [
         f"{CHAIN_NOTE}{paths}, one after the other"
