@@ -27,7 +27,8 @@ VALUES = {
         "extra": ["(?:a pattern of the user's)"],
         "syntaxes": list(SYNTAXES.values()),
     },
-    "uwaga.terms.apply": {"before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
+    "uwaga.markup.typography": {"unknown": "\u00a3\u00e9"},
+    "uwaga.terms.apply": {"pattern": "a|b", "before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
     "uwaga.tokenizers.codecs": {"first": "a<"},
     "uwaga.tokenizers.segmentation_sampling": {
         "user_defined": ["<a>"],
@@ -38,6 +39,8 @@ VALUES = {
 }
 """Local variables that patterns are built from."""
 METHODS = {
+    "uwaga.markup.typography.DOUBLE": {"finditer"},
+    "uwaga.markup.typography.SINGLE": {"finditer"},
     "uwaga_documents.formats.apple.SPACE": {"match"},
     "uwaga_documents.formats.office.SHEET_PARTS": {"fullmatch"},
     "uwaga_documents.formats.subtitles.SRT_TIMES": {"match"},

@@ -50,7 +50,7 @@ JSON = re.compile(
 )
 """A request for an answer in JSON."""
 NO_JSON = re.compile(r"\b(?:not|no|never|without|instead of)\s(?:\w{1,20}\s){0,3}json\b", re.IGNORECASE)
-JSON_EXAMPLE = re.compile(r"[^\S\n]*\{\s*[\"'“]?(\w{1,40})[\"'”]?\s*[:：][^{}]{0,400}\}")
+JSON_EXAMPLE = re.compile(r"(?<![^\S\n])[^\S\n]*+\{\s*+[\"'“]?(\w{1,40})[\"'”]?\s*[:：][^{}]{0,400}\}")
 JSON_KEY = re.compile(r"\b(?:key|field|property)\s+(?:named\s+|called\s+)?[\"'`“](\w{1,40})[\"'`”]")
 DEFAULT_KEY = "translation"
 CHINESE_CODES = {
