@@ -39,13 +39,31 @@ def bundled():
         ("1234567.89", "1.234.567,89", (), ()),
         ("12,345,000", "12,345 Millionen", (), ()),
         ("1,234.567", "1.234,567", (), ()),
+        ("1,000,000 people", "1.000 Menschen", ("1,000,000",), ("1.000",)),
+        ("1,000 people", "1.000.000 Menschen", ("1,000",), ("1.000.000",)),
+        ("1,500 km", "1,5 km", ("1,500",), ("1,5",)),
+        ("24 people", "24.000 Menschen", ("24",), ("24.000",)),
+        ("25 people", "25 000 personnes", ("25",), ("25 000",)),
+        ("20 million people", "20 Menschen", ("20",), ("20",)),
+        ("20 million people", "20.000 Menschen", ("20",), ("20.000",)),
+        ("20 million people", "20 Milliarden Menschen", ("20",), ("20",)),
+        ("5 million people", "5 Milliarden Menschen", ("5",), ("5",)),
+        ("5 million people", "fünf Millionen Menschen", (), ()),
+        ("5 million, 1.5 million", "5.000.000, 1,5 Mio.", (), ()),
+        ("20 billion, $5bn", "20 mil milhões, 5 Milliarden $", (), ()),
+        ("300,000 people", "30万人", (), ()),
+        ("1,00,000 rupees", "1 lakh", (), ()),
+        ("$20.00, 0.125, $5m", "20 $, 0,125, 5 Mio. $", (), ()),
+        ("on 12.05.1998", "on 12 May 1998", (), ()),
+        ("10'000, 25 300", "10 000, 25.300", (), ()),
+        ("1990 miles, 30 tickets", "1990 milhas, 30 bilhetes", (), ()),
     ],
 )
-def test_numbers_compare_by_digits(source, target, missing, added):
+def test_numbers_compare_by_value(source, target, missing, added):
     assert differing_numbers(source, target) == (missing, added)
 
 
-@pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1"])
+@pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1", "1 mil ", "1k"])
 def test_number_comparison_takes_linear_time(part):
     def cost(count):
         text = part * count
@@ -107,3 +125,12 @@ def test_coverage_of_markup_sentences_and_chains(bundled):
 def test_stream_rejects_coverage(bundled):
     with pytest.raises(SettingsError, match="coverage"):
         list(bundled.stream(MEETING, coverage=True))
+
+
+def test_differing_numbers_are_reported_without_coverage(bundled):
+    number = "A man wearing jersey number 39 is playing hockey."
+    texts = [number, f"{number} {{name}}"]
+    for translation in bundled.translate(texts):
+        assert any("number missing" in warning and "'39'" in warning for warning in translation.warnings)
+    page = bundled.translate(f"<p>{number}</p>", format="html")
+    assert any("'39'" in warning for warning in page.warnings)
