@@ -98,7 +98,9 @@ def find_doubts(translation: Translation) -> tuple[str, ...]:
     """Return why a translation may be wrong: warnings, low confidence, truncation."""
     reasons, confidence = list(translation.warnings), translation.confidence
     has_unlike_warning = any(reason.startswith(UNLIKE) for reason in reasons)
-    if confidence is not None and confidence.probability < LOW_CONFIDENCE and not has_unlike_warning:
+    has_term = any(term.applied for term in translation.terms)  # which may be improbable, but is demanded
+    is_low = confidence is not None and confidence.probability < LOW_CONFIDENCE
+    if confidence is not None and is_low and not has_unlike_warning and not has_term:
         reasons.append(f"low confidence: {confidence.probability:.2f}")
     if translation.truncated:
         reasons.append("cut at the length limit")

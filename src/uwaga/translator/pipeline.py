@@ -34,7 +34,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
     else:
-        layer = Doubts(Chain(plan.stages))
+        layer = Doubts(Chain(plan.stages), plan.stages[-1].model.languages[1])
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 
@@ -55,7 +55,7 @@ def inline_pipeline(plan: Plan) -> Layer:
     source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
     if plan.placeholders is not None:
         layer = Characters(layer, plan.characters, (source, target))
-    layer = Doubts(layer)
+    layer = Doubts(layer, target)
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     return layer
