@@ -34,7 +34,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
     else:
-        layer = Doubts(Chain(plan.stages), plan.stages[-1].model.languages[1])
+        layer = Chain(plan.stages, finds_doubts=True)
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 

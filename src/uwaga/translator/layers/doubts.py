@@ -21,26 +21,30 @@ class Doubts:
     """
 
     def __init__(self, layer: Layer, language: str) -> None:
-        self._layer, self._language = layer, base_language(language)
+        self._layer, self._language = layer, language
 
     def translate(self, texts: Sequence[Text]) -> None:
         self._layer.translate(texts)
         for text in texts:
-            warnings = self._warnings(text.result)
-            if warnings:
-                text.translation = replace(text.result, warnings=(*text.result.warnings, *warnings))
+            text.translation = with_doubts(text.result, self._language)
 
-    def _warnings(self, translation: Translation) -> tuple[str, ...]:
-        """Return the reasons to doubt a translation; its coverage has the numbers already."""
-        source, target, warnings = translation.source, translation.text, tuple[str, ...]()
-        if source == target:
-            return ()
-        if translation.coverage is None:
-            warnings = Coverage((), *differing_numbers(source, target)).warnings
-        terms = [term.target for term in translation.terms if term.applied]
-        words = added_words(source, target, self._language, translation.alignment, terms)
-        brackets = added_brackets(source, target, terms)
-        added = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
-        if added:
-            warnings += (f"added by the translation: {', '.join(map(repr, added))}",)
-        return warnings
+
+def with_doubts(translation: Translation, language: str) -> Translation:
+    """Return a translation with the reasons to doubt it; its coverage has the numbers already.
+
+    Args:
+        translation: the translation.
+        language: the code of its language.
+    """
+    source, target, warnings = translation.source, translation.text, tuple[str, ...]()
+    if source == target:
+        return translation
+    if translation.coverage is None:
+        warnings = Coverage((), *differing_numbers(source, target)).warnings
+    terms = [term.target for term in translation.terms if term.applied]
+    words = added_words(source, target, base_language(language), translation.alignment, terms)
+    brackets = added_brackets(source, target, terms)
+    added = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
+    if added:
+        warnings += (f"added by the translation: {', '.join(map(repr, added))}",)
+    return replace(translation, warnings=(*translation.warnings, *warnings)) if warnings else translation
