@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from uwaga.markup.inline import Inline, Tag
 from uwaga.results.translation import Translation
 from uwaga.translator.layers.chain import Chain
+from uwaga.translator.layers.doubts import Doubts
 from uwaga.translator.layers.failures import Failures
 from uwaga.translator.plan import Plan
 from uwaga.translator.request import Request
@@ -24,15 +25,16 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
         has_markup: whether the texts have a format, placeholders or characters that the model does not know;
             plain texts need no other layers.
     """
-    layer: Layer = Chain(plan.stages)
     if has_markup:
         from uwaga.translator.layers.formats import Markup, TextWithPlaceholders
 
-        layer = inline_pipeline(plan)
+        layer: Layer = inline_pipeline(plan)
         if plan.request.format == "text":
             layer = TextWithPlaceholders(layer, plan.placeholders, plan.stages[-1].options.alignment)
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
+    else:
+        layer = Chain(plan.stages, finds_doubts=True)
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 
@@ -50,9 +52,11 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
+    source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
     if plan.placeholders is not None:
-        source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
         layer = Characters(layer, plan.characters, (source, target))
+    layer = Doubts(layer, target)
+    if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     return layer
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
+from uwaga.translator.layers.doubts import with_doubts
 from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
@@ -23,10 +24,11 @@ class Chain:
 
     Args:
         stages: the models, each with its options.
+        finds_doubts: True to add the reasons to doubt the translation by each model.
     """
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
-        self._stages = stages
+    def __init__(self, stages: Sequence[Stage], finds_doubts: bool = False) -> None:
+        self._stages, self._finds_doubts = stages, finds_doubts
 
     def translate(self, texts: Sequence[Text]) -> None:
         for is_aligned in (False, True):
@@ -34,7 +36,10 @@ class Chain:
             steps_of: dict[Text, list[_Step]] = {text: [] for text in texts if text.is_aligned is is_aligned}
             for stage in stages if steps_of else ():
                 for_each(while_active(steps_of), _splitter(stage, stages, steps_of))
-                translate_passages(stage, [steps[-1].passage for steps in steps_of.values()])
+                passages = [steps[-1].passage for steps in steps_of.values()]
+                translate_passages(stage, passages)
+                for passage in passages if self._finds_doubts else ():
+                    passage.translation = with_doubts(passage.result, stage.model.languages[1])
             for text, steps in steps_of.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
 
