@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from uwaga.markup.inline import Inline, Tag
 from uwaga.results.translation import Translation
 from uwaga.translator.layers.chain import Chain
-from uwaga.translator.layers.doubts import Doubts
 from uwaga.translator.layers.failures import Failures
 from uwaga.translator.plan import Plan
 from uwaga.translator.request import Request
@@ -45,6 +44,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the layers for texts with tags."""
     from uwaga.translator.layers.characters import Characters
+    from uwaga.translator.layers.doubts import Doubts
     from uwaga.translator.layers.messages import Messages
     from uwaga.translator.layers.placeholders import Placeholders
     from uwaga.translator.layers.tags import Tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,11 +10,13 @@ from typing import NamedTuple
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
-from uwaga.translator.layers.doubts import with_doubts
 from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
+
+COMPARED = re.compile(r"[\d()\[\]（）［］]")
+"""A digit or a bracket, without which a plain text is not compared with its translation."""
 
 
 class Chain:
@@ -39,7 +42,10 @@ class Chain:
                 passages = [steps[-1].passage for steps in steps_of.values()]
                 translate_passages(stage, passages)
                 for passage in passages if self._finds_doubts else ():
-                    passage.translation = with_doubts(passage.result, stage.model.languages[1])
+                    if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
+                        from uwaga.translator.layers.doubts import with_doubts
+
+                        passage.translation = with_doubts(passage.result, stage.model.languages[1])
             for text, steps in steps_of.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
 
