@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 FUNCTION_WORDS = {
     "de": "das dass dem den denn der des die doch eben ein eine einem einen einer eines für haben habe hat "
@@ -54,7 +54,7 @@ def function_words(text: str, language: str) -> frozenset[int]:
     )
 
 
-@cache
+@lru_cache(maxsize=32)
 def _pattern(language: str) -> re.Pattern[str] | None:
     words, *phrases = FUNCTION_WORDS.get(language, "").split("|")
     alternatives = "|".join((*phrases, *words.split()))

@@ -44,7 +44,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the layers for texts with tags."""
     from uwaga.translator.layers.characters import Characters
-    from uwaga.translator.layers.doubts import Doubts
+    from uwaga.translator.layers.differences import Doubts
     from uwaga.translator.layers.messages import Messages
     from uwaga.translator.layers.placeholders import Placeholders
     from uwaga.translator.layers.tags import Tags

@@ -43,7 +43,7 @@ class Chain:
                 translate_passages(stage, passages)
                 for passage in passages if self._finds_doubts else ():
                     if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
-                        from uwaga.translator.layers.doubts import with_doubts
+                        from uwaga.translator.layers.differences import with_doubts
 
                         passage.translation = with_doubts(passage.result, stage.model.languages[1])
             for text, steps in steps_of.items():
