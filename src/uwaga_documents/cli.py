@@ -14,7 +14,7 @@ from uwaga.cli import options
 from uwaga.cli.lines import DEMONSTRATION
 from uwaga.cli.loading import load_for_sample
 from uwaga.cli.option_groups import Group, option_groups
-from uwaga.errors import SettingsError
+from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
@@ -61,6 +61,12 @@ Retranslate = Annotated[
         "--retranslate", help="For PO and XLIFF: also retranslate entries that already have a translation."
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        help="File for all doubtful translations, tab-separated: file, place, text, translation, reasons.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
 
 RequestValues = Annotated[
@@ -90,6 +96,8 @@ EXAMPLES = """
         uwaga translate-file manual.html anleitung.html --glossary terms.tsv
 
         uwaga translate-file products.csv produkte.csv --columns title,description
+
+        uwaga translate-file report.docx bericht.docx --report doubts.tsv
 """
 
 
@@ -103,6 +111,7 @@ def translate_file(
     keys: Keys = None,
     columns: Columns = None,
     retranslate: Retranslate = False,
+    report: Report = None,
     force: Force = False,
     model: options.Models = None,
     via: options.Via = None,
@@ -126,8 +135,11 @@ def translate_file(
         encoding, _split_names(keys), _split_names(columns), retranslate, source, load.target, format_
     )
     job = document_job(document, output, document_options)
-    if output.exists() and not force:
-        raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
+    for path in (output, report):
+        if path is not None and path.exists() and not force:
+            raise SettingsError(f"{path}: exists; add --force to replace it, or name another file")
+    if report is not None:
+        _check_report(report, document, output)
     sample: list[str] = []
     if source == AUTO:
         sample = list(islice(job_texts(job), SAMPLE_TEXTS))
@@ -137,7 +149,7 @@ def translate_file(
         typer.echo(DEMONSTRATION, err=True)
     search.setdefault("coverage", "unaligned")
     with texts_meter(document.name) as progress:
-        report = run(
+        result = run(
             translator,
             document,
             output,
@@ -145,11 +157,39 @@ def translate_file(
             request=Request("", search=search, **request),
             progress=progress,
         )
-    _report_doubts(report)
-    _report_untranslated(report)
-    resumed = f", {report.resumed} of them in an earlier run" if report.resumed else ""
+    _report_doubts(result)
+    if report is not None:
+        _write_report(report, output, result)
+    _report_untranslated(result)
+    resumed = f", {result.resumed} of them in an earlier run" if result.resumed else ""
     if sys.stderr.isatty() or resumed:
-        typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
+        typer.echo(f"{output}: {result.texts} texts{resumed}", err=True)
+
+
+def _check_report(report: Path, document: Path, output: Path) -> None:
+    """Check that a report can be written, before the translation."""
+    if report.resolve() in (document.resolve(), output.resolve()):
+        raise SettingsError(f"{report}: is a document of this call; name another file for the report")
+    if report.is_dir():
+        raise DataError(f"{report}: cannot be written: it is a folder")
+    if not report.resolve().parent.is_dir():
+        raise DataError(f"{report}: cannot be written: there is no folder {report.resolve().parent}")
+
+
+def _write_report(path: Path, output: Path, result: DocumentReport) -> None:
+    """Write all doubtful translations to a tab-separated file."""
+    from uwaga.files.atomic import new_file
+
+    rows = [("file", "place", "text", "translation", "reasons")]
+    rows += [
+        (str(output), doubt.place, doubt.text, doubt.translation, "; ".join(doubt.reasons))
+        for doubt in result.doubtful
+    ]
+    with new_file(path) as file:
+        for row in rows:
+            file.write(("\t".join(" ".join(field.split()) for field in row) + "\n").encode())
+    if result.resumed:
+        typer.echo(f"note: {path}: without the {result.resumed} texts of an earlier run", err=True)
 
 
 def _report_doubts(report: DocumentReport) -> None:
@@ -161,9 +201,10 @@ def _report_doubts(report: DocumentReport) -> None:
     count, more = len(report.doubtful), len(report.doubtful) - MAX_PRINTED_DOUBTS
     typer.echo(f"warning: {count} of {report.texts} translations may be wrong:", err=True)
     for doubt in report.doubtful[:MAX_PRINTED_DOUBTS]:
-        typer.echo(f"  text {doubt.number}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
+        place = f"text {doubt.number}, {doubt.place}"
+        typer.echo(f"  {place}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
     if more > 0:
-        typer.echo(f"  and {more} more", err=True)
+        typer.echo(f"  and {more} more; --report FILE writes all of them", err=True)
 
 
 def _report_untranslated(report: DocumentReport) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -49,11 +50,21 @@ Doubts = dict[Inline, tuple[str, ...]]
 
 
 class DoubtfulText(NamedTuple):
-    """A text whose translation may be wrong: its number in the document, from 1, the text, and reasons."""
+    """A text whose translation may be wrong.
+
+    Attributes:
+        number: its number in the document, from 1.
+        text: the text without tags.
+        reasons: the reasons.
+        translation: the translation without tags.
+        place: where the translation is: its line in the translated document, or its member of an archive.
+    """
 
     number: int
     text: str
     reasons: tuple[str, ...]
+    translation: str
+    place: str
 
 
 class DocumentReport(NamedTuple):
@@ -252,7 +263,18 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
                 reading = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
                     stream.write(reading.mark)
-                    batches.write(reading, stream)
+                    batches.write(reading, stream, _member_place(name))
+
+
+SLIDE = re.compile(r"ppt/(slides/slide|notesSlides/notesSlide)(\d{1,9})\.xml")
+
+
+def _member_place(name: str) -> str:
+    """Return a name that readers know for a member of an archive: the slide if it has one."""
+    slide = SLIDE.fullmatch(name)
+    if slide is None:
+        return name
+    return f"{'notes of ' if slide[1].startswith('notes') else ''}slide {slide[2]}"
 
 
 def _texts(unit: Unit) -> list[Inline]:
@@ -268,13 +290,13 @@ class _Batches:
     ) -> None:
         self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
-        self._completed = 0
+        self._completed = self._number = self._line_breaks = 0
         self._replayable = journal.resumed
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
-    def write(self, reading: Reading, file: IO[bytes]) -> None:
-        """Write a document or a member of an archive."""
+    def write(self, reading: Reading, file: IO[bytes], member: str | None = None) -> None:
+        """Write a document, or a member of an archive that has a name for readers."""
         encoder = reading.encoder()
         pending: list[Piece] = []
         texts = size = 0
@@ -284,9 +306,9 @@ class _Batches:
                 texts += len(_texts(piece))
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if texts >= self._batch or size >= MAX_PENDING_CHARACTERS:
-                file.write(self._encoded(encoder, "".join(self._written(pending))))
+                file.write(self._encoded(encoder, "".join(self._written(pending, member))))
                 pending, texts, size = [], 0, 0
-        text = "".join(self._written(pending))
+        text = "".join(self._written(pending, member))
         file.write(self._encoded(encoder, text, final=True))
 
     def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
@@ -299,16 +321,32 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(self, pieces: Sequence[Piece]) -> Iterator[str]:
+    def _written(self, pieces: Sequence[Piece], member: str | None) -> Iterator[str]:
         texts = [text for unit in _only_units(pieces) for text in _texts(unit)]
         translations = iter(self._translated(texts))
         for piece in pieces:
-            if isinstance(piece, str):
-                yield piece
-            else:
-                yield write_unit(
-                    piece,
-                    [next(translations) if translatable(inline) else inline for inline in piece.inlines],
+            written = piece
+            if isinstance(piece, Unit):
+                inlines = [next(translations) if translatable(inline) else inline for inline in piece.inlines]
+                written = write_unit(piece, inlines)
+                line_breaks = self._line_breaks + _count_line_breaks(
+                    written[: len(written) - len(written.lstrip())]
+                )
+                self._add_doubts(piece, inlines, member or f"line {line_breaks + 1}")
+            assert isinstance(written, str)
+            self._line_breaks += _count_line_breaks(written)
+            yield written
+
+    def _add_doubts(self, unit: Unit, translations: Sequence[Inline], place: str) -> None:
+        for text, translation in zip(unit.inlines, translations, strict=True):
+            if not translatable(text):
+                continue
+            self._number += 1
+            if text in self.doubts:
+                self.doubtful.append(
+                    DoubtfulText(
+                        self._number, plain_text(text), self.doubts[text], plain_text(translation), place
+                    )
                 )
 
     def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
@@ -325,12 +363,13 @@ class _Batches:
             new = [by_text[text] for text in remaining]
             self._journal.add([_to_json(inline) for inline in new])
             translations += new
-        for number, text in enumerate(texts, self._completed + 1):
-            if text in self.doubts:
-                self.doubtful.append(DoubtfulText(number, plain_text(text), self.doubts[text]))
         self._completed += len(texts)
         self._report(self._completed)
         return translations
+
+
+def _count_line_breaks(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 def _to_json(inline: Inline) -> list[str | list[str]]:

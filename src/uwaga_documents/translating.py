@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
-from uwaga.results.coverage import differing_numbers
-from uwaga.results.translation import Coverage, Translation
+from uwaga.results.translation import Translation
 from uwaga.translator.checks import UNLIKE
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import (
@@ -96,13 +95,13 @@ def inline_translator(
 
 
 def find_doubts(translation: Translation) -> tuple[str, ...]:
-    """Return why a translation may be wrong: warnings, low confidence, different numbers, truncation."""
+    """Return why a translation may be wrong: warnings, low confidence, truncation."""
     reasons, confidence = list(translation.warnings), translation.confidence
     has_unlike_warning = any(reason.startswith(UNLIKE) for reason in reasons)
-    if confidence is not None and confidence.probability < LOW_CONFIDENCE and not has_unlike_warning:
+    has_term = any(term.applied for term in translation.terms)  # which may be improbable, but is demanded
+    is_low = confidence is not None and confidence.probability < LOW_CONFIDENCE
+    if confidence is not None and is_low and not has_unlike_warning and not has_term:
         reasons.append(f"low confidence: {confidence.probability:.2f}")
-    if translation.coverage is None:
-        reasons += Coverage((), *differing_numbers(translation.source, translation.text)).warnings
     if translation.truncated:
         reasons.append("cut at the length limit")
     return tuple(reasons)

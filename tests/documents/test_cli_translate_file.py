@@ -1,4 +1,5 @@
 import pytest
+from office_samples import pptx
 
 from uwaga.cli.main import main
 
@@ -89,6 +90,35 @@ def test_doubtful_texts_are_reported(tmp_path, capsys):
     assert run("translate-file", source, target, "--force", "--no-coverage") == 0
     report = capsys.readouterr().err
     assert "2 of 4" in report and "'39'" in report and "text 3" not in report
+
+
+def test_report_has_all_doubts_with_their_places(tmp_path, capsys):
+    source, target, report = (tmp_path / name for name in ("a.txt", "b.txt", "doubts.tsv"))
+    number = "A man wearing jersey number 39 is playing hockey."
+    source.write_text("\n\n".join(["I want to buy a car.", *[number] * 7]) + "\n")
+    assert run("translate-file", source, target, "--report", report) == 0
+    printed = capsys.readouterr().err
+    header, *rows = [line.split("\t") for line in report.read_text().splitlines()]
+    assert header == ["file", "place", "text", "translation", "reasons"]
+    assert "and 2 more; --report" in printed
+    assert [place for _, place, *_ in rows] == [f"line {line}" for line in range(3, 16, 2)]
+    lines = target.read_text().splitlines()
+    for file, place, text, translation, reasons in rows:
+        assert file == str(target) and lines[int(place.removeprefix("line ")) - 1] == translation
+        assert text == number and "'39'" in reasons
+    assert run("translate-file", source, target, "--force", "--report", target) == 1
+    assert run("translate-file", source, tmp_path / "c.txt", "--report", report) == 1
+    assert run("translate-file", source, tmp_path / "c.txt", "--report", tmp_path / "no" / "x") == 1
+    assert run("translate-file", source, tmp_path / "c.txt", "--report", tmp_path) == 1
+
+
+def test_doubts_in_archives_have_the_member_or_slide_as_place(tmp_path):
+    number = "A man wearing jersey number 39 is playing hockey."
+    source, target, report = (tmp_path / name for name in ("a.pptx", "b.pptx", "doubts.tsv"))
+    source.write_bytes(pptx(f"<a:p><a:r><a:t>{number}</a:t></a:r></a:p>"))
+    assert run("translate-file", source, target, "--report", report) == 0
+    places = [line.split("\t")[1] for line in report.read_text().splitlines()]
+    assert places == ["place", "slide 1"]
 
 
 def test_texts_that_are_left_are_reported(tmp_path, capsys):

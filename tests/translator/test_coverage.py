@@ -7,8 +7,11 @@ import pytest
 
 import uwaga
 from uwaga.errors import SettingsError
+from uwaga.languages.function_words import function_words
 from uwaga.results.coverage import combine_coverage, differing_numbers
-from uwaga.results.translation import Coverage
+from uwaga.results.translation import Coverage, WordAlignment
+from uwaga.translator.additions import added_brackets, added_words
+from uwaga.translator.checks import UNLIKE
 from uwaga.translator.layers import coverage
 from uwaga.translator.layers.coverage import is_omitted
 
@@ -39,13 +42,31 @@ def bundled():
         ("1234567.89", "1.234.567,89", (), ()),
         ("12,345,000", "12,345 Millionen", (), ()),
         ("1,234.567", "1.234,567", (), ()),
+        ("1,000,000 people", "1.000 Menschen", ("1,000,000",), ("1.000",)),
+        ("1,000 people", "1.000.000 Menschen", ("1,000",), ("1.000.000",)),
+        ("1,500 km", "1,5 km", ("1,500",), ("1,5",)),
+        ("24 people", "24.000 Menschen", ("24",), ("24.000",)),
+        ("25 people", "25 000 personnes", ("25",), ("25 000",)),
+        ("20 million people", "20 Menschen", ("20",), ("20",)),
+        ("20 million people", "20.000 Menschen", ("20",), ("20.000",)),
+        ("20 million people", "20 Milliarden Menschen", ("20",), ("20",)),
+        ("5 million people", "5 Milliarden Menschen", ("5",), ("5",)),
+        ("5 million people", "fünf Millionen Menschen", (), ()),
+        ("5 million, 1.5 million", "5.000.000, 1,5 Mio.", (), ()),
+        ("20 billion, $5bn", "20 mil milhões, 5 Milliarden $", (), ()),
+        ("300,000 people", "30万人", (), ()),
+        ("1,00,000 rupees", "1 lakh", (), ()),
+        ("$20.00, 0.125, $5m", "20 $, 0,125, 5 Mio. $", (), ()),
+        ("on 12.05.1998", "on 12 May 1998", (), ()),
+        ("10'000, 25 300", "10 000, 25.300", (), ()),
+        ("1990 miles, 30 tickets", "1990 milhas, 30 bilhetes", (), ()),
     ],
 )
-def test_numbers_compare_by_digits(source, target, missing, added):
+def test_numbers_compare_by_value(source, target, missing, added):
     assert differing_numbers(source, target) == (missing, added)
 
 
-@pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1"])
+@pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1", "1 mil ", "1k"])
 def test_number_comparison_takes_linear_time(part):
     def cost(count):
         text = part * count
@@ -90,7 +111,7 @@ def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
     monkeypatch.setattr(coverage, "in_batches", in_batches)
     translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]
     assert translations[0].coverage == translations[1].coverage == Coverage(("Monday",))
-    assert scored == [1 + len(["The", "meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
+    assert scored == [1 + len(["meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
 
 
 def test_coverage_of_markup_sentences_and_chains(bundled):
@@ -107,3 +128,83 @@ def test_coverage_of_markup_sentences_and_chains(bundled):
 def test_stream_rejects_coverage(bundled):
     with pytest.raises(SettingsError, match="coverage"):
         list(bundled.stream(MEETING, coverage=True))
+
+
+def test_differing_numbers_are_reported_without_coverage(bundled):
+    number = "A man wearing jersey number 39 is playing hockey."
+    texts = [number, f"{number} {{name}}"]
+    for translation in bundled.translate(texts):
+        assert any("number missing" in warning and "'39'" in warning for warning in translation.warnings)
+    page = bundled.translate(f"<p>{number}</p>", format="html")
+    assert any("'39'" in warning for warning in page.warnings)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "added"),
+    [
+        ("Anna Jones", "Anna Jones (em inglês)", ("(em inglês)",)),
+        ("Sum", "Sum (", ("(",)),
+        ("Sum", "Sum )", (")",)),
+        ("Sum (all)", "Summe (alle)", ()),
+        ("1) Sum [all]", "1) Summe (alle)", ()),
+        ("Anna Jones (UN)", "Anna Jones (UN) (em inglês)", ("(em inglês)",)),
+        ("a", "a ((b) c) d", ("((b) c)",)),
+        ("the coat", "o casaco (peça)", ()),
+    ],
+)
+def test_added_brackets_are_found(source, target, added):
+    assert added_brackets(source, target, ["casaco (peça)"]) == added
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "added"),
+    [
+        ("Anna Jones", "Anna Jones em inglês", ("em", "inglês")),
+        ("Springfield", "Hotéis em Springfield", ("Hotéis", "em")),
+        ("January", "Janeiro de", ("de",)),
+        ("int", "O que em em to o", ("O", "que", "em", "to", "o")),
+        ("Files", "Os arquivos arquivos", ("arquivos",)),
+        ("London", "Londres", ()),
+        ("Shopping cart", "Carrinho de compras", ()),
+        ("Tom", "Tom", ()),
+        ("Red shoes", "sapatos vermelhos", ()),
+        ("Save as", "Salvar como", ()),
+        ("The man from Springfield sleeps", "Hotéis em Springfield", ()),
+        ("今天天气很好", "Hoje o tempo está muito bom e quente", ()),
+    ],
+)
+def test_added_words_of_short_texts_are_found(source, target, added):
+    assert added_words(source, target, "pt") == added
+
+
+def test_words_aligned_to_nothing_are_added():
+    alignment = WordAlignment(((0, 5),), ((0, 3), (4, 10)), ((0, 1),))
+    assert added_words("Hello", "Ola amigos", "pt", alignment) == ("Ola",)
+    assert added_words("Hello", "Ola amigos", "pt", alignment, ["Ola"]) == ()
+
+
+@pytest.mark.parametrize("part", ["(", ")", "()", "a ", "(a) "])
+def test_additions_take_linear_time(part):
+    def cost(count):
+        started = time.process_time()
+        added_brackets("a", part * count)
+        added_words("a", part * count, "pt")
+        return time.process_time() - started
+
+    assert cost(16_000) < 12 * cost(4_000) + 0.02
+
+
+def test_function_words_are_not_omissions(bundled):
+    text = "In order to go, he will not order a book upon request."
+    words = {text[start:].split()[0].strip(",.") for start in function_words(text, "en")}
+    assert words == {"In", "order", "to", "will", "upon"} and function_words(text, "xx") == frozenset()
+    assert len(function_words(text, "en")) == 5
+
+
+def test_forced_term_raises_no_doubt(bundled):
+    glossary = {"car": "Karosse", "Monday": "Wochenbeginn"}
+    translation = bundled.translate("The car is fast.", glossary=glossary, coverage=True)
+    assert translation.terms[0].applied and "Karosse" in translation.text and not translation.warnings
+    forced = bundled.translate(MEETING, glossary=glossary, coverage=True)
+    assert not any(warning.startswith(UNLIKE) for warning in forced.warnings)
+    assert "Monday" not in forced.coverage.omitted

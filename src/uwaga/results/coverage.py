@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
+from typing import NamedTuple
 
 from uwaga.results.translation import Coverage
 
@@ -14,8 +15,29 @@ MAX_SPELLED_OUT = 12
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
 """A number with separators of thousands, of decimals, or of hours and minutes."""
 DIGITS = re.compile(r"\d+")
-MILLIONS = re.compile(r"\d{1,3}(?:\D\d{3}){2,}")
 SEPARATOR = re.compile(r"\D")
+THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")
+"""A whole number with separators; in India they stand before the last three digits and after each two."""
+MAGNITUDES: Mapping[tuple[int, ...], str] = {
+    (3,): r"thousand|tausend|tsd|mil(?:le|a)?|duizend|tus(?:ind|en)|tys(?:i[ąę]c\w*)?|тыс(?:яч\w*)?|[千천]",
+    (4,): "[万萬만]",
+    (5,): r"lakhs?",
+    (6,): r"mill?i[oóõ]\w*|mill[oó]n\w*|milh[õã]\w*|miljo[oe]?n\w*|mio|mln|мил[ьл]?ион\w*|млн|百万",
+    (7,): r"crores?",
+    (8,): "[億亿억]",
+    (9,): r"milliard\w*|miliard\w*|miljard\w*|mrd|mld|миллиард\w*|мільярд\w*|млрд|bn",
+    (9, 12): r"bill?i[oóõ]\w*|bill[oó]n\w*|bilh[õã]\w*",
+    (12, 18): r"trill?i[oóõ]\w*|trill[oó]n\w*|trilh[õã]\w*",
+    (12,): "兆|трлн",
+    (0, 3): "k",
+    (0, 6): "m",
+}
+"""Words after a number that multiply it, by the powers of ten that they may mean."""
+WORDS = "|".join(f"({words})" for words in MAGNITUDES.values())
+MAGNITUDE = re.compile(rf"[ \u00a0\u202f-]?(?:{WORDS})(?:(?<=[百万萬만千천億亿억兆])|\b)", re.IGNORECASE)
+POWERS = tuple(MAGNITUDES)
+MAX_MAGNITUDES = 2
+"""Number of words that multiply a number, as in ``mil milhões``."""
 ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
 ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
@@ -31,12 +53,13 @@ def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
 def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the numbers of a source that are missing from its translation, and those that it adds.
 
-    Separators are ignored: ``1,000`` is ``1.000``, and ``9:30`` is ``9h30``; ``24,000`` is ``24 mil``, and
-    ``19`` is ``XIX``. Of several separators only a last one that differs from the others starts decimals:
-    ``1,234,567`` is ``1.234.567``, but not ``1.234,567``. Numbers up to :data:`MAX_SPELLED_OUT` are not
-    compared.
+    Numbers are compared by value: ``1,000`` is ``1.000`` but not ``1,000,000``, ``24,000`` is ``24 mil``,
+    ``9:30`` is ``9h30``, and ``19`` is ``XIX``. A separator before three digits is one of thousands, except
+    for the last of several that differs from the others. Numbers up to :data:`MAX_SPELLED_OUT` are compared
+    only if a word multiplies them.
     """
-    return _missing_numbers(source, target), _missing_numbers(target, source)
+    sources, targets = list(_numbers(source)), list(_numbers(target))
+    return _missing_numbers(sources, targets, target), _missing_numbers(targets, sources, source)
 
 
 def is_small_number(word: str) -> bool:
@@ -44,38 +67,93 @@ def is_small_number(word: str) -> bool:
     return len(word) <= 2 and word.isdecimal() and int(word) <= MAX_SPELLED_OUT
 
 
-def _missing_numbers(text: str, other: str) -> tuple[str, ...]:
-    numbers = [number for number in dict.fromkeys(NUMBER.findall(text)) if not is_small_number(number)]
+Value = tuple[str, int]
+"""A number: its significant digits, and the power of ten that multiplies them."""
+
+
+ZERO: Value = ("", 0)
+
+
+class _Number(NamedTuple):
+    """A number in a text: its digits, its possible values, and those of its parts if they may be apart."""
+
+    text: str
+    values: frozenset[Value]
+    parts: frozenset[Value]
+    is_multiplied: bool
+
+    def is_compared(self, others: Set[Value]) -> bool:
+        """Return True if the number is not likely to be a word in a text with the ``others``."""
+        if not is_small_number(self.text):
+            return True
+        return self.is_multiplied and _value(_ascii_digits(self.text)) in others
+
+
+def _numbers(text: str) -> Iterator[_Number]:
+    for match in NUMBER.finditer(text):
+        powers, position = [0], match.end()
+        for _ in range(MAX_MAGNITUDES):
+            word = MAGNITUDE.match(text, position)
+            if word is None or word.lastindex is None:
+                break
+            powers = [power + other for power in powers for other in POWERS[word.lastindex - 1]]
+            position = word.end()
+        number, is_multiplied = match[0], position > match.end()
+        readings = _readings(number, is_multiplied)
+        values = frozenset((digits, place + power) for digits, place in readings for power in powers)
+        yield _Number(number, values, _parts(number), is_multiplied)
+
+
+def _missing_numbers(
+    numbers: Sequence[_Number], others: Sequence[_Number], other_text: str
+) -> tuple[str, ...]:
     if not numbers:
         return ()
-    other_readings = {
-        reading
-        for pattern in (NUMBER, DIGITS)
-        for number in pattern.findall(other)
-        for reading in _readings(number)
-    }
-    other_readings |= {str(_roman_value(number)) for number in ROMAN.findall(other)}
-    return tuple(
-        number
+    values = {value for other in others for value in (*other.values, *other.parts)}
+    values |= {_value(str(_roman_value(numeral))) for numeral in ROMAN.findall(other_text)}
+    unmultiplied = values | {_value(_ascii_digits(other.text)) for other in others}
+    missing = (
+        number.text
         for number in numbers
-        if not _readings(number) & other_readings
-        and (
-            MILLIONS.fullmatch(number)
-            or not all(_ascii_digits(part) in other_readings for part in DIGITS.findall(number))
-        )
+        if number.is_compared(unmultiplied)
+        and not number.values & values
+        and not (number.parts and number.parts <= values)
     )
+    return tuple(dict.fromkeys(missing))
 
 
-def _readings(number: str) -> set[str]:
-    """Return the possible values of a number: all digits, the digits without thousands, and a decimal."""
+def _readings(number: str, is_multiplied: bool) -> set[Value]:
+    """Return the possible values of a number: whole, or with a decimal after its last separator."""
     digits, separators = _ascii_digits(number), SEPARATOR.findall(number)
-    decimals = len(DIGITS.findall(number)[-1])
-    decimal = f"{digits[:-decimals]}.{digits[-decimals:]}"
-    if len(separators) > 1 and separators[-1] not in separators[:-1]:
+    whole = _value(digits)
+    if not separators:
+        return {whole}
+    decimal = _value(digits, len(DIGITS.findall(number)[-1]))
+    if len(separators) > 1:
+        return {whole} if separators[-1] in separators[:-1] else {decimal}
+    if THOUSANDS.fullmatch(number) is None or digits.startswith("0"):
         return {decimal}
-    zeros = len(digits) - len(digits.rstrip("0"))
-    integers = {digits, digits[: len(digits) - zeros // 3 * 3]}
-    return integers | {decimal} if len(separators) == 1 else integers
+    return {whole, decimal} if is_multiplied else {whole}
+
+
+def _parts(number: str) -> frozenset[Value]:
+    """Return the values of the parts that may be several numbers: a time, a date, but not thousands."""
+    parts = DIGITS.findall(number)
+    values = [_value(_ascii_digits(part)) for part in parts]
+    if len(parts) == 1:
+        return frozenset()
+    if THOUSANDS.fullmatch(number):
+        is_apart = set(SEPARATOR.findall(number)) == {" "} and ZERO not in values[1:]
+        return frozenset(values) if is_apart else frozenset()
+    if len(parts) == 2:
+        return frozenset(values)
+    return frozenset(value for part, value in zip(parts, values, strict=True) if not is_small_number(part))
+
+
+def _value(digits: str, decimals: int = 0) -> Value:
+    """Return the value of digits, the last of which are decimals."""
+    significant = digits.rstrip("0")
+    return significant.lstrip("0"), len(digits) - len(significant) - decimals if significant else 0
 
 
 def _ascii_digits(number: str) -> str:

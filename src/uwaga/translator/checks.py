@@ -107,7 +107,11 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
             "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
             "forbid it"
         )
-    means = [mean_score(hypothesis) for hypothesis in best if hypothesis.token_scores]
+    means = [
+        mean_score(hypothesis)
+        for sentence, hypothesis in zip(sentences, best, strict=True)
+        if hypothesis.token_scores and sentence.terms is None  # a forced term is improbable
+    ]
     if stats is not None and means and min(means) < stats.low:
         warnings.append(
             f"{UNLIKE}: {min(means):.2f} per token, where its translations usually have {stats.mean:.2f} "

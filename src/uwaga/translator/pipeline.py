@@ -24,15 +24,16 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
         has_markup: whether the texts have a format, placeholders or characters that the model does not know;
             plain texts need no other layers.
     """
-    layer: Layer = Chain(plan.stages)
     if has_markup:
         from uwaga.translator.layers.formats import Markup, TextWithPlaceholders
 
-        layer = inline_pipeline(plan)
+        layer: Layer = inline_pipeline(plan)
         if plan.request.format == "text":
             layer = TextWithPlaceholders(layer, plan.placeholders, plan.stages[-1].options.alignment)
         else:
             layer = Markup(layer, plan.placeholders, plan.request)
+    else:
+        layer = Chain(plan.stages, finds_doubts=True)
     if plan.untranslated:
         from uwaga.translator.layers.untranslated import Untranslated
 
@@ -43,6 +44,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
 def inline_pipeline(plan: Plan) -> Layer:
     """Return the layers for texts with tags."""
     from uwaga.translator.layers.characters import Characters
+    from uwaga.translator.layers.differences import Doubts
     from uwaga.translator.layers.messages import Messages
     from uwaga.translator.layers.placeholders import Placeholders
     from uwaga.translator.layers.tags import Tags
@@ -50,9 +52,11 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
+    source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
     if plan.placeholders is not None:
-        source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
         layer = Characters(layer, plan.characters, (source, target))
+    layer = Doubts(layer, target)
+    if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     return layer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,6 +15,9 @@ from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
+COMPARED = re.compile(r"[\d()\[\]（）［］]")
+"""A digit or a bracket, without which a plain text is not compared with its translation."""
+
 
 class Chain:
     """Translates texts without tags by the models of a call.
@@ -23,10 +27,11 @@ class Chain:
 
     Args:
         stages: the models, each with its options.
+        finds_doubts: True to add the reasons to doubt the translation by each model.
     """
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
-        self._stages = stages
+    def __init__(self, stages: Sequence[Stage], finds_doubts: bool = False) -> None:
+        self._stages, self._finds_doubts = stages, finds_doubts
 
     def translate(self, texts: Sequence[Text]) -> None:
         for is_aligned in (False, True):
@@ -34,7 +39,13 @@ class Chain:
             steps_of: dict[Text, list[_Step]] = {text: [] for text in texts if text.is_aligned is is_aligned}
             for stage in stages if steps_of else ():
                 for_each(while_active(steps_of), _splitter(stage, stages, steps_of))
-                translate_passages(stage, [steps[-1].passage for steps in steps_of.values()])
+                passages = [steps[-1].passage for steps in steps_of.values()]
+                translate_passages(stage, passages)
+                for passage in passages if self._finds_doubts else ():
+                    if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
+                        from uwaga.translator.layers.differences import with_doubts
+
+                        passage.translation = with_doubts(passage.result, stage.model.languages[1])
             for text, steps in steps_of.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
 

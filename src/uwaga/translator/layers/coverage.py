@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from uwaga.languages.codes import base_language
+from uwaga.languages.function_words import function_words
 from uwaga.results.coverage import differing_numbers, is_small_number
 from uwaga.results.translation import Coverage, Span
 from uwaga.scheduling.call_context import while_active
@@ -62,7 +64,8 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
             improbable are examined.
         passages: the passages, translated and aligned.
     """
-    words = [word for passage in passages for word in _words(passage)]
+    language = base_language(stage.model.languages[0])
+    words = [word for passage in passages for word in _words(passage, language)]
     if stage.options.coverage == "unaligned":
         words = [word for word in words if word.link < LINKED]
     omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
@@ -88,22 +91,39 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
     return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= FEWEST_UNLINKED)
 
 
-def _words(passage: Passage) -> Iterator[_Word]:
-    """Yield the words of a passage that may be omitted: not its other numbers, which are compared."""
+def _words(passage: Passage, language: str) -> Iterator[_Word]:
+    """Yield the words of a passage that may be omitted.
+
+    They are not its other numbers, which are compared, words with only a grammatical function in the language
+    of the passage, and terms of a glossary.
+    """
     alignment = passage.result.alignment
     assert alignment is not None
     links: dict[int, float] = {}
     for (source, _), chance in alignment.link_probabilities.items():
         links[source] = max(chance, links.get(source, 0.0))
     starts = [start for start, _ in alignment.source]
+    skipped = function_words(passage.text, language)
     for sentence in passage.sentences:
         if not sentence.is_searched:
             continue
-        first, last = (bisect_left(starts, bound) for bound in sentence.span)
-        for index in range(first, last):
+        start_index, end_index = (bisect_left(starts, bound) for bound in sentence.span)
+        terms = _term_spans(sentence)
+        for index in range(start_index, end_index):
+            start = starts[index]
+            if start in skipped or any(first <= start < end for first, end in terms):
+                continue
             word = _Word(sentence, passage, alignment.source[index], links.get(index, 0.0))
             if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= FEWEST_LETTERS):
                 yield word
+
+
+def _term_spans(sentence: Sentence) -> list[Span]:
+    """Return the spans of a sentence's terms in its passage, if it is the first model's."""
+    if sentence.terms is None or sentence.origin is not None:
+        return []
+    offset = sentence.span[0]
+    return [(offset + match.start, offset + match.end) for match in sentence.terms.matches]
 
 
 def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:

@@ -1,0 +1,100 @@
+"""Brackets and words that a translation adds to its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from uwaga.alignment.words import word_spans
+from uwaga.languages.function_words import ENDLESS_WORDS
+from uwaga.results.translation import WordAlignment
+
+MAX_SHORT_WORDS = 3
+"""Number of words of the longest texts whose added words are reported."""
+MAX_GROWTH = 4
+"""Number of words that the translation of a short text may have more than the text."""
+OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
+BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
+
+
+def added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the brackets that a translation adds to its source, each with its content if it is closed.
+
+    Args:
+        source: the text.
+        target: its translation.
+        terms: parts of the translation that a glossary demands.
+    """
+    for term in terms:
+        target = target.replace(term, "")
+    allowed = [sum(map(source.count, kind)) for kind in (OPENING, CLOSING)]
+    counts = [sum(map(target.count, kind)) for kind in (OPENING, CLOSING)]
+    if counts[0] <= allowed[0] and counts[1] <= allowed[1]:
+        return ()
+    bracketed = list(_bracketed(target))
+    return tuple(part for part in dict.fromkeys(bracketed) if len(part) == 1 or part not in source)
+
+
+def _bracketed(text: str) -> Iterator[str]:
+    """Yield pairs of brackets with their content, without those inside others, and single brackets."""
+    depth, start = 0, 0
+    for match in BRACKET.finditer(text):
+        if match[0] in OPENING:
+            start = match.start() if depth == 0 else start
+            depth += 1
+        elif depth:
+            depth -= 1
+            if depth == 0:
+                yield text[start : match.end()]
+        else:
+            yield match[0]
+    if depth:
+        yield text[start]
+
+
+def added_words(
+    source: str,
+    target: str,
+    language: str,
+    alignment: WordAlignment | None = None,
+    terms: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """Return the words that the translation of a short text adds.
+
+    Words are added if they are aligned to nothing; if they stand beside a copy of the complete text; if they
+    cannot end a text, and the text does not end so; if they repeat the word before them; and if there are
+    many more than in the text.
+
+    Args:
+        source: the text; of more than :data:`MAX_SHORT_WORDS` words, nothing is reported.
+        target: its translation.
+        language: the language of the translation, as a two-letter code.
+        alignment: their alignment, if it is known.
+        terms: parts of the translation that a glossary demands.
+    """
+    source_words = _words(source)
+    if not 0 < len(source_words) <= MAX_SHORT_WORDS or "\n" in target:
+        return ()
+    spans = [span for span in word_spans(target) if target[slice(*span)][0].isalpha()]
+    words = [target[start:end] for start, end in spans]
+    known = {word.lower() for word in source_words} | {
+        word.lower() for term in terms for word in _words(term)
+    }
+    extra = [word for word in words if word.lower() not in known]
+    is_long = len(target.split()) > len(source_words) + MAX_GROWTH
+    if is_long or set(source_words) <= set(words):
+        return tuple(dict.fromkeys(extra))
+    added = []
+    if alignment is not None:
+        linked = {alignment.target[word] for _, word in alignment.links}
+        added = [word for span, word in zip(spans, words, strict=True) if span not in linked]
+    added += [word for before, word in pairwise(words) if before.lower() == word.lower()]
+    if len(words) > 1 and words[-1].lower() in ENDLESS_WORDS.get(language, ()) and target.endswith(words[-1]):
+        added.append(words[-1])
+    return tuple(word for word in dict.fromkeys(added) if word in extra)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text that begin with a letter."""
+    return [text[start:end] for start, end in word_spans(text) if text[start].isalpha()]
