@@ -18,6 +18,7 @@ VALUES = {
     "uwaga_documents.formats.csv": {"separator": ","},
     "uwaga_documents.messages": {"category": "other", "characters": "\U000f0000"},
     "uwaga.files.atomic": {"target": type("Target", (), {"name": "name"})},
+    "uwaga.languages.function_words": {"alternatives": r"the|in\s+order\s+to"},
     "uwaga.library.installed": {"pattern": r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"},
     "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in LICENCE_TERMS)},
     "uwaga.library.sources.opus": {"prefix": "(?:Helsinki-NLP/)?(?:opus-mt-tc-big|opus-mt)-"},
