@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -57,7 +58,7 @@ class Registry(Mapping[str, T]):
         if name in self._added:
             return self._added[name]
         if name not in self._imported:
-            target = self._table[name] if name in self._table else self._entry_points()[name]
+            target = self._table[name] if name in self._table else self._entry_points[name]
             module, _, attribute = target.partition(":")
             self._imported[name] = getattr(importlib.import_module(module), attribute)
         return self._imported[name]
@@ -67,7 +68,7 @@ class Registry(Mapping[str, T]):
         yield from self._added
         yield from (name for name in self._table if name not in self._added)
         yield from (
-            name for name in self._entry_points() if name not in self._added and name not in self._table
+            name for name in self._entry_points if name not in self._added and name not in self._table
         )
 
     def __len__(self) -> int:
@@ -101,7 +102,9 @@ class Registry(Mapping[str, T]):
             f"the plugin with `uwaga --plugin FILE`, {PLUGINS_VARIABLE} or `plugins` in the settings"
         )
 
+    @cached_property
     def _entry_points(self) -> Mapping[str, str]:
+        """Those of the group; reading the metadata of all packages takes milliseconds."""
         from importlib.metadata import entry_points
 
         return {point.name: point.value for point in entry_points(group=self._group)}
