@@ -13,7 +13,7 @@ from uwaga.markup.inline import Inline, Tag, is_kept, join_parts
 from uwaga.markup.placeholders import UNITS, is_number_like, is_quantity
 from uwaga.markup.strip_tags import separates
 from uwaga.markup.units import translatable
-from uwaga.markup.words import overlapping
+from uwaga.markup.words import overlapping, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 COMMON_NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
@@ -281,18 +281,7 @@ def realign(
         (words, [[word for word in word_range if word not in excluded] for word_range in word_ranges])
         for (words, word_ranges), excluded in zip(texts, symbol_indices, strict=True)
     )
-    links = {
-        (source_word, target_word)
-        for i, j in alignment.links
-        for source_word in source_words[i]
-        for target_word in target_words[j]
-    }
-    probabilities = [
-        ((source_word, target_word), probability)
-        for i, j, probability in alignment.likely
-        for source_word in source_words[i]
-        for target_word in target_words[j]
-    ]
+    links, probabilities = project_links(alignment, source_words, target_words)
     for text in common:
         pairs = list(zip(symbol_words[0][text], symbol_words[1][text], strict=False))
         links.update(pairs)

@@ -11,12 +11,12 @@ import re
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uwaga.alignment.words import word_spans
 from uwaga.languages.codes import base_language
 from uwaga.markup.inline import Inline, Tag, TagKind, join_parts
-from uwaga.markup.words import overlapping
+from uwaga.markup.words import project, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»″", "‘’‚‛‹›′", "–—―‒‑‐"
@@ -55,11 +55,12 @@ FIRST_PICTOGRAPH, LAST_ARROW, LAST_OPERATOR = "\u2190", "\u21ff", "\u22ff"
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement in a text: of a span by a text."""
+    """A replacement in a text: of a span by a text, or by a tag in its place."""
 
     start: int
     end: int
     text: str
+    tag: Tag | None = None
 
 
 def visible_text(inline: Inline) -> str:
@@ -84,7 +85,7 @@ def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
         position = 0
         while remaining and remaining[0].start < start + len(part):
             edit = remaining.popleft()
-            parts += [part[position : edit.start - start], edit.text]
+            parts += [part[position : edit.start - start], edit.tag or edit.text]
             position = edit.end - start
         parts.append(part[position:])
         start += len(part)
@@ -107,17 +108,8 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
     edits = list(_quotation_marks(DOUBLE, visible_text(inline), opening, closing))
     in_turn = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
     kinds: tuple[TagKind, TagKind] = ("open", "close") if in_turn else ("void", "void")
-    tags = iter([Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)])
-    parts: list[str | Tag] = []
-    for part in inline:
-        if isinstance(part, Tag):
-            parts.append(part)
-            continue
-        first, *others = part.split('"')
-        parts.append(first)
-        for other in others:
-            parts += [next(tags), other]
-    return join_parts(parts)
+    tags = [Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)]
+    return apply_edits(inline, [replace(edit, tag=tag) for edit, tag in zip(edits, tags, strict=True)])
 
 
 def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
@@ -136,15 +128,18 @@ def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     A text that is inserted between two words belongs to neither. Words that one replacement covers all
     get its span.
     """
+    remaining, shift = deque(edits), 0
 
     def position(old: int, is_start: bool) -> int:
-        shift = 0
-        for edit in edits:
+        nonlocal shift
+        while remaining:
+            edit = remaining[0]
             if old < edit.start or (old == edit.start and not (is_start and edit.start == edit.end)):
                 break
             if old < edit.end:
                 return edit.start + shift + (0 if is_start else len(edit.text))
             shift += len(edit.text) - (edit.end - edit.start)
+            remaining.popleft()
         return old + shift
 
     return [(position(start, True), position(end, False)) for start, end in spans]
@@ -160,20 +155,11 @@ def align_again(
         source: the final source, and the spans in it of the words of ``alignment``.
         target: the same for the translation.
     """
-    sides = []
-    for text, spans in (source, target):
-        words = word_spans(text)
-        starts = [start for start, _ in words]
-        sides.append((tuple(words), [overlapping(words, starts, *span) for span in spans]))
-    (sources, source_words), (targets, target_words) = sides
-    links = {(i, j) for a, b in alignment.links for i in source_words[a] for j in target_words[b]}
-    likely = noisy_or(
-        ((i, j), probability)
-        for a, b, probability in alignment.likely
-        for i in source_words[a]
-        for j in target_words[b]
+    words = [tuple(word_spans(text)) for text, _ in (source, target)]
+    links, probabilities = project_links(
+        alignment, project(source[1], words[0]), project(target[1], words[1])
     )
-    return WordAlignment(sources, targets, tuple(sorted(links)), likely)
+    return WordAlignment(words[0], words[1], tuple(sorted(links)), noisy_or(probabilities))
 
 
 def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from uwaga.alignment.words import UNSPACED
 from uwaga.results.translation import Span, WordAlignment
@@ -59,7 +59,7 @@ def word_links(
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
-        projected = _project(alignment.source, sources), _project(alignment.target, targets)
+        projected = project(alignment.source, sources), project(alignment.target, targets)
         for (i, j), probability in alignment.link_probabilities.items():
             for word in projected[0][i]:
                 for partner in projected[1][j]:
@@ -121,9 +121,32 @@ def _positions(text: str, spans: Sequence[Span]) -> dict[str, list[int]]:
     return numbers
 
 
-def _project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
+def project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
+    """Return for each span the indices of the words that it overlaps; none for an empty span."""
     starts = [start for start, _ in words]
     return [overlapping(words, starts, start, end) if end > start else range(0) for start, end in spans]
+
+
+def project_links(
+    alignment: WordAlignment, source_words: Sequence[Iterable[int]], target_words: Sequence[Sequence[int]]
+) -> tuple[set[tuple[int, int]], list[tuple[tuple[int, int], float]]]:
+    """Return the links of an alignment, and their probabilities, between other words.
+
+    Args:
+        alignment: the alignment.
+        source_words: for each of its source words, the indices of the words that take its place.
+        target_words: the same for its target words.
+    """
+    links = {
+        (i, j) for first, second in alignment.links for i in source_words[first] for j in target_words[second]
+    }
+    probabilities = [
+        ((i, j), probability)
+        for first, second, probability in alignment.likely
+        for i in source_words[first]
+        for j in target_words[second]
+    ]
+    return links, probabilities
 
 
 def _find_repeated(words: Sequence[str]) -> set[str]:
