@@ -104,7 +104,7 @@ class Registry(Mapping[str, T]):
 
     @cached_property
     def _entry_points(self) -> Mapping[str, str]:
-        """Those of the group; reading the metadata of all packages takes milliseconds."""
+        """The entry points of the group, kept: reading the metadata of all packages takes milliseconds."""
         from importlib.metadata import entry_points
 
         return {point.name: point.value for point in entry_points(group=self._group)}

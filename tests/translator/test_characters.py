@@ -16,7 +16,7 @@ import uwaga
 from uwaga.markup.inline import Tag
 from uwaga.results.translation import Translation
 from uwaga.translator.layers.characters import Characters
-from uwaga.translator.plan import KnownCharacters
+from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Text
 
 SIGNS = "₽→≥≤×±§•★♪½¼²©™日本Łéñ😀👋🏽"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -15,7 +16,7 @@ from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.split import Segmenter, within
+from uwaga.translator.split import KnownCharacters, Segmenter, within
 from uwaga.translator.text import Sentence, TokenPair
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class Model:
     def aligns(self) -> bool:
         """True if the model has cross-attention, by which words can be aligned."""
         return self.decoder.cross_attention is not None
+
+    @cached_property
+    def characters(self) -> KnownCharacters:
+        """The characters that the model knows; one without cross-attention reads those spelled in bytes."""
+        return KnownCharacters(self.source, knows_bytes=not self.aligns)
 
     def between(self, source: str | None = None, target: str | None = None) -> Model:
         """Return the same model for one pair of its languages; the weights are shared.

@@ -54,7 +54,7 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer = Placeholders(layer, plan.can_align)
     source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
     if plan.placeholders is not None:
-        layer = Characters(layer, plan.characters, (source, target))
+        layer = Characters(layer, plan.stages[0].model.characters, (source, target))
     layer = Doubts(layer, target)
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)

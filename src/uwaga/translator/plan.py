@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
 from uwaga.errors import SettingsError
-from uwaga.languages.codes import LANGUAGE_TAG, same_language
+from uwaga.languages.codes import same_language
 from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
-from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.tokeniser import TARGET_TAG
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
 from uwaga.translator.split import Segmenter
@@ -89,56 +85,6 @@ LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
 """Search options about the translation returned, or about one vocabulary: for a chain's last model alone."""
 
 
-BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
-ELLIPSIS = "…"
-
-
-class KnownCharacters:
-    """The characters that a tokeniser knows.
-
-    A character that the tokeniser normalises is known if that preserves its meaning: not ½, ², ™ or ….
-
-    Args:
-        tokeniser: the tokeniser of a model's source side.
-        knows_bytes: whether the model can read characters that are spelled in bytes.
-    """
-
-    def __init__(self, tokeniser: Subwords, knows_bytes: bool = False) -> None:
-        self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
-        self._reads_tags = bool(getattr(tokeniser, "tags", None))
-        self._known: set[str] = set()
-        self._unknown: set[str] = set()
-
-    def unknown(self, text: str) -> set[str]:
-        """Return the characters of a text that the tokeniser does not know.
-
-        A text that begins with a language tag, for a model that reads such tags, has none.
-        """
-        characters = set(text) - self._known
-        if not characters or TARGET_TAG.match(text) or (self._reads_tags and LANGUAGE_TAG.match(text)):
-            return set()
-        for character in characters - self._unknown:
-            (self._known if self._is_known(character) else self._unknown).add(character)
-        return characters & self._unknown
-
-    def _is_known(self, character: str) -> bool:
-        category = unicodedata.category(character)
-        if category[0] in "CZM" and category != "Co":
-            return True  # white space, controls, joiners and marks: normalisation removes or combines them
-        if "\uff00" < character < "\uffef":
-            return True  # full-width forms, which normalisation makes ordinary characters
-        if character in "-'":
-            return True  # a word would be cut at it
-        ids = self._tokeniser.encode(character)
-        if self._tokeniser.symbols.unknown in ids:
-            return False
-        pieces = self._tokeniser.pieces(ids)
-        if not self._knows_bytes and any(map(BYTE_PIECE.fullmatch, pieces)):
-            return False
-        is_normalised = character not in "".join(pieces)
-        return not is_normalised or not (category == "No" or category[0] == "S" or character == ELLIPSIS)
-
-
 @dataclass(frozen=True)
 class Stage:
     """One model of a chain, prepared for the requests of a call.
@@ -209,7 +155,6 @@ class Plan:
     request: Request
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
-    characters: KnownCharacters
     untranslated: frozenset[str] = frozenset()
 
     def has_markup(self, text: object) -> bool:
@@ -220,7 +165,7 @@ class Plan:
             return False
         if self.placeholders is None:
             return False
-        if self.characters.unknown(text) and any(map(str.isalpha, text)):
+        if self.stages[0].model.characters.unknown(text) and any(map(str.isalpha, text)):
             return True
         return not all(isinstance(part, str) for part in self.placeholders.split(text))
 
@@ -272,8 +217,7 @@ def make_plan(
             raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
-    characters = KnownCharacters(models[0].source, knows_bytes=not models[0].aligns)
-    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), characters, untranslated)
+    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), untranslated)
 
 
 def search_options(

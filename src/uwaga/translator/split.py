@@ -1,4 +1,4 @@
-"""Texts split into sentences that a model accepts."""
+"""Texts split into sentences that a model accepts, and the characters that it knows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from itertools import accumulate, pairwise
 from typing import get_args
 
 from uwaga.errors import TextTooLongError, quoted
-from uwaga.languages.codes import base_language
+from uwaga.languages.codes import LANGUAGE_TAG, base_language
 from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import is_capitalised
+from uwaga.tokenizers.tokeniser import TARGET_TAG
 from uwaga.translator.checks import LINE_BREAK, is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
@@ -336,6 +337,56 @@ class Segmenter:
     def _space(self) -> str:
         """Return the separator between two sentences of the target language."""
         return "" if base_language(self.languages[1]) in UNSPACED else " "
+
+
+BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
+ELLIPSIS = "…"
+
+
+class KnownCharacters:
+    """The characters that a tokeniser knows.
+
+    A character that the tokeniser normalises is known if that preserves its meaning: not ½, ², ™ or ….
+
+    Args:
+        tokeniser: the tokeniser of a model's source side.
+        knows_bytes: whether the model can read characters that are spelled in bytes.
+    """
+
+    def __init__(self, tokeniser: Subwords, knows_bytes: bool = False) -> None:
+        self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
+        self._reads_tags = bool(getattr(tokeniser, "tags", None))
+        self._known: set[str] = set()
+        self._unknown: set[str] = set()
+
+    def unknown(self, text: str) -> set[str]:
+        """Return the characters of a text that the tokeniser does not know.
+
+        A text that begins with a language tag, for a model that reads such tags, has none.
+        """
+        characters = set(text) - self._known
+        if not characters or TARGET_TAG.match(text) or (self._reads_tags and LANGUAGE_TAG.match(text)):
+            return set()
+        for character in characters - self._unknown:
+            (self._known if self._is_known(character) else self._unknown).add(character)
+        return characters & self._unknown
+
+    def _is_known(self, character: str) -> bool:
+        category = unicodedata.category(character)
+        if category[0] in "CZM" and category != "Co":
+            return True  # white space, controls, joiners and marks: normalisation removes or combines them
+        if "\uff00" < character < "\uffef":
+            return True  # full-width forms, which normalisation makes ordinary characters
+        if character in "-'":
+            return True  # a word would be cut at it
+        ids = self._tokeniser.encode(character)
+        if self._tokeniser.symbols.unknown in ids:
+            return False
+        pieces = self._tokeniser.pieces(ids)
+        if not self._knows_bytes and any(map(BYTE_PIECE.fullmatch, pieces)):
+            return False
+        is_normalised = character not in "".join(pieces)
+        return not is_normalised or not (category == "No" or category[0] == "S" or character == ELLIPSIS)
 
 
 def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:

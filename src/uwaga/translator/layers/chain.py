@@ -41,13 +41,19 @@ class Chain:
                 for_each(while_active(steps_of), _splitter(stage, stages, steps_of))
                 passages = [steps[-1].passage for steps in steps_of.values()]
                 translate_passages(stage, passages)
-                for passage in passages if self._finds_doubts else ():
-                    if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
-                        from uwaga.translator.layers.differences import with_doubts
-
-                        passage.translation = with_doubts(passage.result, stage.model.languages[1])
+                if self._finds_doubts:
+                    _compare(passages, stage.model.languages[1])
             for text, steps in steps_of.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
+
+
+def _compare(passages: Sequence[Passage], language: str) -> None:
+    """Add the reasons to doubt the translations of passages with numbers or brackets."""
+    for passage in passages:
+        if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
+            from uwaga.translator.layers.differences import with_doubts  # not before it is needed
+
+            passage.translation = with_doubts(passage.result, language)
 
 
 class _Step(NamedTuple):

@@ -25,7 +25,7 @@ from uwaga.markup.typography import (
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
 from uwaga.translator.checks import UNLIKE, unlike_language
-from uwaga.translator.plan import KnownCharacters
+from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
 MAX_SHOWN = 8
