@@ -31,7 +31,8 @@ from uwaga.translator.attention import add_attentions
 from uwaga.translator.text import Sentence
 
 LIB = ROOT / "web" / "lib"
-TEXTS = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
+LINES = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
+TEXTS = [line for line in LINES if line and not line.startswith("[")]
 
 PREFIXES = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
 
