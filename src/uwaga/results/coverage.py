@@ -99,6 +99,9 @@ def _numbers(text: str) -> Iterator[_Number]:
             powers = [power + other for power in powers for other in POWERS[word.lastindex - 1]]
             position = word.end()
         number, is_multiplied = match[0], position > match.end()
+        if not is_multiplied and number.isascii() and number.isdigit():
+            yield _Number(number, frozenset([_value(number)]), frozenset(), False)
+            continue
         readings = _readings(number, is_multiplied)
         values = frozenset((digits, place + power) for digits, place in readings for power in powers)
         yield _Number(number, values, _parts(number), is_multiplied)

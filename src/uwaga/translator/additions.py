@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from uwaga.alignment.words import word_spans
+from uwaga.alignment.words import WORD, word_spans
 from uwaga.languages.function_words import ENDLESS_WORDS
 from uwaga.results.translation import WordAlignment
 
@@ -73,7 +73,7 @@ def added_words(
         alignment: their alignment, if it is known.
         terms: parts of the translation that a glossary demands.
     """
-    source_words = _words(source)
+    source_words = list(islice(_words(source), MAX_SHORT_WORDS + 1))
     if not 0 < len(source_words) <= MAX_SHORT_WORDS or "\n" in target:
         return ()
     spans = [span for span in word_spans(target) if target[slice(*span)][0].isalpha()]
@@ -95,6 +95,6 @@ def added_words(
     return tuple(word for word in dict.fromkeys(added) if word in extra)
 
 
-def _words(text: str) -> list[str]:
-    """Return the words of a text that begin with a letter."""
-    return [text[start:end] for start, end in word_spans(text) if text[start].isalpha()]
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of a text that begin with a letter."""
+    return (match[0] for match in WORD.finditer(text) if match[0][0].isalpha())

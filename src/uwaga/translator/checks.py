@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import groupby
 
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
@@ -80,18 +82,17 @@ def loops(tokens: Sequence[int]) -> bool:
     if len(tokens) - len(set(tokens)) < FEWEST_AGAIN:
         return False
     return any(
-        _longest_run(tokens, period) + period >= max(LEAST_TURNS * period, LEAST_REPEATED)
+        _has_run(tokens, period, max(LEAST_TURNS * period, LEAST_REPEATED) - period)
         for period in range(1, min(LONGEST_PERIOD, len(tokens) // LEAST_TURNS) + 1)
     )
 
 
-def _longest_run(tokens: Sequence[int], period: int) -> int:
-    """Return the longest run of tokens that equal the one ``period`` before them."""
-    longest = run = 0
-    for before, token in zip(tokens, tokens[period:], strict=False):
-        run = run + 1 if before == token else 0
-        longest = max(longest, run)
-    return longest
+def _has_run(tokens: Sequence[int], period: int, length: int) -> bool:
+    """Return True if ``length`` tokens on end equal the one ``period`` before them."""
+    repeated = list(map(operator.eq, tokens, tokens[period:]))
+    if sum(repeated) < length:
+        return False
+    return any(equal and sum(run) >= length for equal, run in groupby(repeated))
 
 
 def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) -> list[str]:
