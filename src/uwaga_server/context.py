@@ -219,5 +219,5 @@ class KeyLocation:
         return context.owner(self.client(context, request))
 
 
-BEARER = KeyLocation(("bearer",))
-DEEPL = KeyLocation(("deepl-auth-key",))
+BEARER_KEY = KeyLocation(("bearer",))
+DEEPL_KEY = KeyLocation(("deepl-auth-key",))

@@ -61,7 +61,7 @@ ERROR_REASONS = {
     429: "Too much for a minute; see `Retry-After`",
     501: "A library is not installed",
     503: "Busy or starting; see `Retry-After`",
-    504: "The time is over",
+    504: "Timed out",
 }
 """Reasons for errors, by status."""
 

@@ -65,11 +65,11 @@ def test_share_is_rate_divided_by_limit():
         if kernel.operations_per_second is None:
             assert kernel.share is None and kernel.bound is None
             continue
-        reading = kernel.bytes_per_second / memory
+        memory_share = kernel.bytes_per_second / memory
         peak = products.get("int8" if kernel.numbers in ("int8", "int4") else "float32", math.inf)
-        computing = kernel.operations_per_second / peak
-        assert kernel.share == pytest.approx(max(reading, computing))
-        assert kernel.bound == ("memory" if reading >= computing else "products")
+        compute_share = kernel.operations_per_second / peak
+        assert kernel.share == pytest.approx(max(memory_share, compute_share))
+        assert kernel.bound == ("memory" if memory_share >= compute_share else "products")
     for search in report.model.searches:
         assert search.share == pytest.approx(search.tokens_per_second / search.limit)
 

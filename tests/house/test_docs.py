@@ -73,6 +73,11 @@ PAGES_WITH_FILE_NAMES = [
 ]  # that page names files of other repositories
 
 
+def test_inclusions_are_not_formatted():
+    """A formatter that takes one for Python inserts a space."""
+    assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
+
+
 @pytest.mark.parametrize("page", PAGES_WITH_FILE_NAMES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_named_by_pages_exist(page):
     folders = (ROOT, ROOT / "src/uwaga", page.parent)

@@ -149,7 +149,7 @@ def test_invalid_settings_are_rejected_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"one vocabulary; set text.joint: true"):
         parse(Settings, raw | {"text": {"joint": False}}, "toy")
     with pytest.raises(
-        SettingsError, match=r"96 positions hold .* up to 513: raise it, or lower data.max_tok"
+        SettingsError, match=r"up to 513 positions, .* is 96: raise it, or lower data.max_tok"
     ):
         parse(Settings, raw | {"data": raw["data"] | {"max_tokens": 256}}, "toy")
     with pytest.raises(SettingsError, match=r"one vocabulary, not two of 23 and 24; set text.joint"):

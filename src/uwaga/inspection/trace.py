@@ -248,8 +248,8 @@ class _Tracer:
             len(self._source),
             len(self._decoder_inputs(hypothesis)),
         )
-        encoder = sizes.encoder_layers * settings.heads * source * source
-        return 4 * (encoder + sizes.decoder_layers * sizes.decoder_heads * target * (source + target))
+        encoder_weights = sizes.encoder_layers * settings.heads * source * source
+        return 4 * (encoder_weights + sizes.decoder_layers * sizes.decoder_heads * target * (source + target))
 
     def _translation(self, hypothesis: Hypothesis, attentions: Attentions | None) -> TracedTranslation:
         target = self._translator.target

@@ -87,7 +87,7 @@ class Coverage(JsonRecord):
 
     Attributes:
         omitted: words of the source that nothing in the translation represents; see
-            :mod:`uwaga.translator.coverage`.
+            :mod:`uwaga.translator.layers.coverage`.
         missing_numbers: numbers of the source that are not in the translation.
         added_numbers: numbers of the translation that are not in the source.
     """

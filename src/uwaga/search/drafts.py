@@ -73,7 +73,7 @@ def checked_draft(
 
 
 class DraftCursor:
-    """The position in a draft; the twin of ``DraftCursor`` in native/search/draft.h, which documents it."""
+    """The position in a draft; ``DraftCursor`` in native/search/draft.h is documented in more detail."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.tokens = list(tokens)

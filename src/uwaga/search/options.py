@@ -309,7 +309,7 @@ class SearchOptions:
             section="Output",
         ),
     )
-    """Computed by the translator (:mod:`uwaga.translator.coverage`), with the ``alignment``. ``"unaligned"``
+    """Computed by :mod:`uwaga.translator.layers.coverage`, with the ``alignment``. ``"unaligned"``
     examines only the words that are not clearly aligned, in a fraction of the time."""
 
     batch_tokens: int = field(

@@ -115,5 +115,5 @@ class AlignmentHead(StrictModel):
 
 
 def link_model(head: AlignmentHead | None) -> LinkModel | None:
-    """Return the link model of several heads, or None if a head, or the mean of heads, aligns words."""
+    """Return the model that links words from several heads; None if one head or the mean of heads aligns."""
     return None if head is None else head.links

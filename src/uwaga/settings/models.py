@@ -175,7 +175,7 @@ def model_values(values: object) -> object:
         return values if "family" in values else {"family": "transformer", **values}
     name = values["preset"]
     if not isinstance(name, str):
-        raise ValueError(f"preset {name!r} is not a name; there are: {', '.join(MODEL_PRESETS)}")
+        raise ValueError(f"preset must be a name, not {name!r}; known: {', '.join(MODEL_PRESETS)}")
     base = MODEL_PRESETS[preset_name(name)]().model_dump()
     changes = {key: value for key, value in values.items() if key != "preset"}
     if changes.get("family", base["family"]) != base["family"]:

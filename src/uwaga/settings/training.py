@@ -213,8 +213,8 @@ class Settings(StrictModel):
         needed = 2 * self.data.max_tokens + 1
         if self.model.max_length < needed:
             raise ValueError(
-                f"model.max_length: {self.model.max_length} positions hold a source, its end symbol and the "
-                f"target, which take up to {needed}: raise it, or lower data.max_tokens"
+                f"a source, its end symbol and the target need up to {needed} positions, but "
+                f"model.max_length is {self.model.max_length}: raise it, or lower data.max_tokens"
             )
         return self
 

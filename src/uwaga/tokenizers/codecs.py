@@ -120,7 +120,7 @@ class SentencePieceCodec:
         return ids
 
     def encode_plain(self, text: str) -> list[int]:
-        """Return the ids of a text in which nothing is a special token."""
+        """Return the ids of a text without recognising special tokens."""
         return self._numbered(self._model.encode(text))
 
     def _numbered(self, indices: Sequence[int]) -> list[int]:
@@ -274,7 +274,7 @@ class TokenizersCodec:
         return self._encoded(self._model, text)
 
     def encode_plain(self, text: str) -> list[int]:
-        """Return the ids of a text in which nothing is a special token."""
+        """Return the ids of a text without recognising special tokens."""
         return self._encoded(self._plain, text)
 
     def _encoded(self, model: Tokenizer, text: str) -> list[int]:

@@ -95,28 +95,28 @@ class Corpora:
     size: str
 
     def stream(
-        self, epoch: int, batch: int, rank: int = 0, world: int = 1
+        self, epoch: int, batch_index: int, rank: int = 0, world: int = 1
     ) -> Generator[tuple[Position, Batch], None, None]:
         """Yield training batches endlessly from this position: numbers ``rank``, ``rank + world``, ...
 
         Each batch comes with the position of the last batch in its group of ``world`` batches, which is the
         last one that the processes have read together.
         """
-        return prefetch(self._positioned_batches(epoch, batch, rank, world))
+        return prefetch(self._positioned_batches(epoch, batch_index, rank, world))
 
     def _positioned_batches(
-        self, epoch: int, batch: int, rank: int, world: int
+        self, epoch: int, batch_index: int, rank: int, world: int
     ) -> Iterator[tuple[Position, Batch]]:
         number = 0
         while True:
-            while self.train.has(epoch, batch):
+            while self.train.has(epoch, batch_index):
                 if number == rank:
-                    local_batch = self.train.batch(epoch, batch)
+                    local_batch = self.train.batch(epoch, batch_index)
                 number = (number + 1) % world
                 if number == 0:
-                    yield (epoch, batch), local_batch
-                batch += 1
-            epoch, batch = epoch + 1, 0
+                    yield (epoch, batch_index), local_batch
+                batch_index += 1
+            epoch, batch_index = epoch + 1, 0
 
 
 def prepare_corpora(

@@ -183,7 +183,7 @@ class Run:
                 checkpoint_path(self.folder, step).unlink(missing_ok=True)
 
     def _aliases(self) -> dict[str, str]:
-        """Return the additional names of tied tensors, each with the first name of its tensor."""
+        """Return the further names of tied tensors, mapped to the first name of each."""
         first: dict[int, str] = {}
         aliases = {}
         for name, tensor in self.model.state_dict().items():

@@ -178,7 +178,7 @@ class Drafter(Protocol):
         ...
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Drafter:
-        """Return the same drafter with the decoder that ``wrap`` returns for its own."""
+        """Return a copy of this drafter whose decoder is wrapped by ``wrap``."""
         ...
 
 

@@ -90,12 +90,12 @@ def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> 
         else Tag(part.kind, part.raw, "\n" if BREAK.match(part.raw) else "")
         for part in xml_inline(text, element.inner, element.inner_end, treat)
     )
-    inner = {
+    nested = {
         part.raw: list(_pieces(part.raw, compared, depth + 1))
         for part in inline
         if isinstance(part, Tag) and part.kind == "void" and INNER_TEXT.search(part.raw)
     }
-    return text_unit(element.content(text), balance_tags(inline), write_xml, inner)
+    return text_unit(element.content(text), balance_tags(inline), write_xml, nested)
 
 
 FORMAT = DocumentFormat("odt", (".odt", ".ott", ".odp", ".ods"), members=members)

@@ -240,7 +240,7 @@ ERRORS = {
         (500, "Translation error"),
         (501, "A library is not installed"),
         (503, "Busy or starting"),
-        (504, "The time is over"),
+        (504, "Timed out"),
     )
 }
 

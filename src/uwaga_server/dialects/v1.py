@@ -18,7 +18,7 @@ from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import listed_prefixes
 from uwaga_server.api_errors import ApiError, api_error, in_thread
 from uwaga_server.auth import Client
-from uwaga_server.context import BEARER, Dialect, ServerContext
+from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.dialects import v1_schema as schema
 from uwaga_server.dialects.v1_inside import inside_routes
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectBody, TranslateBody
@@ -64,7 +64,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         With `stream`, send events `piece` with the translation's next characters, then `done` with everything
         requested, or `error`.
         """
-        client = BEARER.client(context, request)
+        client = BEARER_KEY.client(context, request)
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         characters = context.charge(client, texts)
@@ -95,7 +95,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
     )
     async def detect(request: Request) -> Response:
         """Detect the language of each text, out of the served languages; null for a text without letters."""
-        client = BEARER.client(context, request)
+        client = BEARER_KEY.client(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
@@ -113,13 +113,13 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List each source language with its targets."""
-        BEARER.client(context, request)
+        BEARER_KEY.client(context, request)
         return json_response({"languages": languages_response(context.service.languages.sources)})
 
     @routes.add("GET", "/models", "List the models", response_model=schema.ModelsAnswer)
     async def models(request: Request) -> Response:
         """List each model with its own language codes, and whether it is loaded and available."""
-        BEARER.client(context, request)
+        BEARER_KEY.client(context, request)
         pool = context.service.pool
         loaded, failed = pool.loaded_names(), pool.failures()
         listed_models = [

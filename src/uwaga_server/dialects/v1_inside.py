@@ -24,7 +24,7 @@ from uwaga.search import SearchOverrides
 from uwaga.settings import TransformerSettings
 from uwaga.translator import Translator
 from uwaga.translator.request import Request as TextRequest
-from uwaga_server.context import BEARER, ServerContext
+from uwaga_server.context import BEARER_KEY, ServerContext
 from uwaga_server.dialects.v1_schema import Closed, Integral, LanguageCode, search_fields
 from uwaga_server.http import json_response, read_json, while_connected
 from uwaga_server.routing import Routes
@@ -225,7 +225,7 @@ def inside_routes(context: ServerContext, routes: Routes) -> None:
         Only a single Transformer with an encoder, on the native engine, can be inspected; other models are
         refused with the code `not_inspectable`.
         """
-        client = BEARER.client(context, request)
+        client = BEARER_KEY.client(context, request)
         body = await read_json(request, InsideBody)
         characters = context.charge(client, [body.text, body.forced or ""])
         text_request = TextRequest(body.text, source=body.source, target=body.target)

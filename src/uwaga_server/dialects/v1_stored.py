@@ -12,7 +12,7 @@ from uwaga.errors import DataError
 from uwaga.languages.detection import AUTO
 from uwaga.terms.files import SEPARATOR, split_forms
 from uwaga_server.api_errors import ApiError, in_thread
-from uwaga_server.context import BEARER, ServerContext
+from uwaga_server.context import BEARER_KEY, ServerContext
 from uwaga_server.dialects.documents import Upload, result_response, store_document
 from uwaga_server.dialects.glossaries import GlossaryApi, add_glossary_routes
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
@@ -68,7 +68,7 @@ def glossary_routes(context: ServerContext) -> Routes:
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/glossaries")
 
     api = GlossaryApi(
-        BEARER,
+        BEARER_KEY,
         "json",
         read_json,
         GlossaryBody,
@@ -143,7 +143,7 @@ def document_routes(context: ServerContext) -> Routes:
     @routes.add("POST", "", "Upload a document", body=Body(DocumentForm, "upload"), status=202)
     async def upload(request: Request) -> Response:
         """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
-        client = BEARER.client(context, request)
+        client = BEARER_KEY.client(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentForm) as (form, file):
             source = None if form.source in (None, AUTO) else form.source
@@ -155,7 +155,7 @@ def document_routes(context: ServerContext) -> Routes:
     @routes.add("GET", "/{document_id}", "State of a document")
     async def status(request: Request, document_id: str) -> Response:
         """Return its state, the number of translated texts, and its error if it failed."""
-        owner = BEARER.owner(context, request)
+        owner = BEARER_KEY.owner(context, request)
         return json_response(
             document_response(await in_thread(context.stores.documents.status, owner, document_id))
         )
@@ -168,13 +168,13 @@ def document_routes(context: ServerContext) -> Routes:
     )
     async def result(request: Request, document_id: str) -> Response:
         """Download the translated document; repeatable until it is deleted."""
-        owner = BEARER.owner(context, request)
+        owner = BEARER_KEY.owner(context, request)
         return await result_response(context.stores.documents, owner, document_id)
 
     @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation, in any state; with a key, the owner's of every API."""
-        owner, remove = BEARER.owner(context, request), context.stores.documents.remove
+        owner, remove = BEARER_KEY.owner(context, request), context.stores.documents.remove
         await in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
         return Response(status_code=204)
 

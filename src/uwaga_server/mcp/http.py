@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from uwaga.errors import SettingsError
 from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client
-from uwaga_server.context import BEARER, Dialect, ServerContext
+from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.http import json_response
 from uwaga_server.mcp.folders import Folders
 from uwaga_server.mcp.protocol import Context, mcp_server
@@ -77,7 +77,7 @@ class Endpoint:
 
         async def endpoint(request: Request) -> Response:
             """Receive messages (POST), send messages (GET), end a session (DELETE)."""
-            client = BEARER.client(context, request)
+            client = BEARER_KEY.client(context, request)
             request.state.client = client
             if context.keys is not None:  # a session belongs to the client that started it
                 token = AccessToken(token="", client_id=client.name, scopes=[])

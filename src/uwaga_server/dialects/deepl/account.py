@@ -13,7 +13,7 @@ from starlette.responses import Response
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
 from uwaga_server.api_errors import ApiError, in_thread
-from uwaga_server.context import DEEPL, ServerContext
+from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.http import Names, Parameters, json_response, read_fields
 from uwaga_server.routing import Body, Routes
 from uwaga_server.service import Service
@@ -112,7 +112,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))
     async def languages(request: Request) -> Response:
         """List the source or the target languages."""
-        DEEPL.client(context, request)
+        DEEPL_KEY.client(context, request)
         fields = await read_fields(request, LanguagesParameters)
         is_source = fields.type == "source"
         listed = source_languages(context.service) if is_source else target_languages(context.service)
@@ -124,7 +124,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
     async def version_3(request: Request) -> Response:
         """List the languages of a resource, with their features."""
-        DEEPL.client(context, request)
+        DEEPL_KEY.client(context, request)
         fields = await read_fields(request, ResourceParameters)
         if fields.product is not None:
             raise ApiError(400, "renamed", "Parameter 'product' was renamed to 'resource'.", "product")
@@ -135,13 +135,13 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v3/languages/resources", "Resources with languages")
     async def resources(request: Request) -> Response:
         """List the resources and their features."""
-        DEEPL.client(context, request)
+        DEEPL_KEY.client(context, request)
         return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
 
     @routes.add("GET", "/v2/usage", "Usage of the key")
     async def usage(request: Request) -> Response:
         """Return characters and documents since the key was first used, and its limit."""
-        client = DEEPL.client(context, request)
+        client = DEEPL_KEY.client(context, request)
         used = await in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
         started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga_server.api_errors import ApiError
-from uwaga_server.context import DEEPL, Dialect, ServerContext
+from uwaga_server.context import DEEPL_KEY, Dialect, ServerContext
 from uwaga_server.dialects.deepl.account import add_account
 from uwaga_server.dialects.deepl.documents import add_documents
 from uwaga_server.dialects.deepl.glossaries import add_glossaries
@@ -17,7 +17,7 @@ from uwaga_server.routing import ResponseDescription, Routes
 QUOTA_STATUS = 456
 STATUS_OF_CODE = {"quota_exceeded": QUOTA_STATUS, "not_ready": 503, "busy": 429, "not_available": 400}
 """DeepL's HTTP statuses, by the server's error codes."""
-STATUS_OF_STATUS = {401: 403, 408: 400, 422: 400}
+DEEPL_STATUS = {401: 403, 408: 400, 422: 400}
 PARAMETERS = {"source": "source_lang", "target": "target_lang"}
 """DeepL's names of the service's parameters."""
 DEFAULT_RETRY_AFTER = 1.0
@@ -39,8 +39,8 @@ ERRORS = {
         (415, "Neither JSON nor a form"),
         (429, "Too much for a minute, or the queue is full; see `Retry-After`"),
         (QUOTA_STATUS, "The key's characters are used up"),
-        (503, "A document is not ready, or a model is not there; see `Retry-After`"),
-        (504, "The time is over"),
+        (503, "A document is not ready, or a model is unavailable; see `Retry-After`"),
+        (504, "Timed out"),
     )
 }
 
@@ -55,7 +55,7 @@ def routes(context: ServerContext) -> Routes:
 
     async def refuse(request: Request, rest: str = "") -> Response:
         """Refuse requests for other resources of DeepL."""
-        DEEPL.client(context, request)
+        DEEPL_KEY.client(context, request)
         name = request.url.path.split("/")[2]
         raise ApiError(404, "not_supported", f"{name} is not supported: this server only translates")
 
@@ -70,7 +70,7 @@ def routes(context: ServerContext) -> Routes:
 
 def render(problem: ApiError, request_id: str) -> Response:
     """Return an error in DeepL's format."""
-    status = STATUS_OF_CODE.get(problem.code, STATUS_OF_STATUS.get(problem.status, problem.status))
+    status = STATUS_OF_CODE.get(problem.code, DEEPL_STATUS.get(problem.status, problem.status))
     message = problem.message
     if status == QUOTA_STATUS:
         message = f"Quota exceeded. {message}"

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from uwaga.errors import DataError
 from uwaga.languages.codes import base_language
 from uwaga_server.api_errors import ApiError, in_thread
-from uwaga_server.context import DEEPL, ServerContext
+from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.account import glossary_pairs
 from uwaga_server.dialects.glossaries import (
     NO_CONTENT,
@@ -76,7 +76,7 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
     """Add the routes of both versions."""
     _add_version_2(routes, context)
     api = GlossaryApi(
-        DEEPL,
+        DEEPL_KEY,
         BODY_KIND,
         read_fields,
         MultilingualParameters,
@@ -88,14 +88,14 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
     )
     add_glossary_routes(routes, context, "/v3/glossaries", api)
     _add_dictionaries(routes, context)
-    add_deletion(routes, context, "/v2/glossaries", DEEPL)
+    add_deletion(routes, context, "/v2/glossaries", DEEPL_KEY)
 
 
 def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
-        DEEPL.client(context, request)
+        DEEPL_KEY.client(context, request)
         language_pairs = glossary_pairs(context.service)
         return json_response(
             {
@@ -114,7 +114,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     )
     async def create(request: Request) -> Response:
         """Create a glossary with one language pair."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         fields = await read_fields(request, GlossaryParameters)
         glossary = await add_glossary(context, owner, fields.name, lambda: [_dictionary(context, fields)])
         return json_response(_pair_response(glossary), 201)
@@ -122,7 +122,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
     async def list_glossaries(request: Request) -> Response:
         """List the glossaries with one language pair."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         store = context.stores.glossaries
 
         def response() -> Response:
@@ -136,7 +136,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary's name and dictionaries."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         glossary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
         return json_response(_pair_response(_check_one_pair(glossary)))
 
@@ -150,7 +150,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     )
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries, one per line."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         accepted = [
             part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
         ]
@@ -175,7 +175,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", entries_path, "The entries of a pair", body=Body(PairParameters, "query"))
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries of one dictionary, as TSV in JSON."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         fields = await read_fields(request, PairParameters)
 
         def response(glossary: StoredGlossary) -> Response:
@@ -197,7 +197,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     )
     async def put(request: Request, glossary_id: str) -> Response:
         """Add a dictionary, or replace the one with its languages."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         fields = await read_fields(request, DictionaryParameters)
         glossary: GlossarySummary = await in_thread(
             context.stores.glossaries.change,
@@ -216,7 +216,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     )
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a dictionary of a glossary."""
-        owner = DEEPL.owner(context, request)
+        owner = DEEPL_KEY.owner(context, request)
         fields = await read_fields(request, PairParameters)
         await in_thread(
             context.stores.glossaries.change,

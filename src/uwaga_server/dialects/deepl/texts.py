@@ -20,7 +20,7 @@ from uwaga.terms import Glossary
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
 from uwaga_server.api_errors import ApiError, as_api_error, in_thread
-from uwaga_server.context import DEEPL, ServerContext
+from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
 from uwaga_server.dialects.v1_schema import DEFAULT_BEAM
 from uwaga_server.http import Flag, Names, Parameters, TextList, json_response, read_fields, while_connected
@@ -110,7 +110,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
     async def translate(request: Request) -> Response:
         """Translate texts."""
-        client = DEEPL.client(context, request)
+        client = DEEPL_KEY.client(context, request)
         fields = await read_fields(request, TranslateParameters)
         refuse_unsupported(fields.formality, _unsupported(fields))
         characters = context.charge(client, fields.text)
