@@ -55,7 +55,7 @@ def write_marian(folder: Path, seed: int = 1) -> None:
     text = Path(__file__).read_text(encoding="utf-8").splitlines() * 20
     tokeniser = train_tokeniser(text, TextSettings(kind="bpe", size=400), folder / "tiny")
     pieces = [tokeniser.pieces([number])[0] for number in range(4, tokeniser.size)]
-    pieces += [f"unused{number}" for number in range(VOCABULARY - 3 - len(pieces))]
+    pieces += [_word(number) for number in range(VOCABULARY - 3 - len(pieces))]
     vocabulary = {piece: number for number, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
     (folder / "vocab.json").write_text(json.dumps(vocabulary))
     for side in ("source", "target"):
@@ -70,3 +70,8 @@ def sources(count: int, seed: int = 0, shortest: int = 10, longest: int = 20) ->
         [*rng.integers(2, VOCABULARY - 1, int(length) - 1).tolist(), 0]
         for length in rng.integers(shortest, longest + 1, count)
     ]
+
+
+def _word(number: int) -> str:
+    """Return a piece that is a word of letters; digits would have the numbers of each translation compared."""
+    return "zz" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
