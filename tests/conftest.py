@@ -37,16 +37,23 @@ def pytest_collection_modifyitems(items):
 gc.disable()
 
 
+unfreeze = gc.unfreeze
+
+
 def pytest_collection_finish():
-    """Leave the modules and tests out of all garbage collections: there are a million objects."""
+    """Leave the modules and tests out of all garbage collections: there are a million objects.
+
+    A service that is closed in a test would thaw them for all later tests.
+    """
     gc.collect()
     gc.freeze()
     gc.enable()
+    gc.unfreeze = lambda: None
 
 
 def pytest_sessionfinish():
     gc.enable()
-    gc.unfreeze()
+    unfreeze()
 
 
 # A shell that starts the tests in the background has them and their programs ignore Ctrl+C.
