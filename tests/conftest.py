@@ -11,9 +11,9 @@ settings.register_profile("quick", deadline=None, max_examples=25, derandomize=T
 settings.register_profile("new", deadline=None, max_examples=100)
 settings.load_profile("quick")
 
-# Tests call nothing but loopback and trust no authority's certificate: httpx would read all of them for every
-# client, in 60 ms.
-os.environ.pop("SSL_CERT_FILE", None)
+# Tests call nothing but loopback. They trust one authority, whose key was deleted: those of the system would
+# be read for every client, in 60 ms.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support/authority.pem")
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
@@ -37,16 +37,23 @@ def pytest_collection_modifyitems(items):
 gc.disable()
 
 
+unfreeze = gc.unfreeze
+
+
 def pytest_collection_finish():
-    """Leave the modules and tests out of all garbage collections: there are a million objects."""
+    """Leave the modules and tests out of all garbage collections: there are a million objects.
+
+    A service that is closed in a test would thaw them for all later tests.
+    """
     gc.collect()
     gc.freeze()
     gc.enable()
+    gc.unfreeze = lambda: None
 
 
 def pytest_sessionfinish():
     gc.enable()
-    gc.unfreeze()
+    unfreeze()
 
 
 # A shell that starts the tests in the background has them and their programs ignore Ctrl+C.

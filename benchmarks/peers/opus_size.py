@@ -73,5 +73,5 @@ def sources(count: int, seed: int = 0, shortest: int = 10, longest: int = 20) ->
 
 
 def _word(number: int) -> str:
-    """Return a piece that is a word of letters; digits would have the numbers of each translation compared."""
+    """Return a piece of letters: digits would have the numbers of each translation compared."""
     return "zz" + "".join(chr(ord("a") + int(digit)) for digit in str(number))

@@ -55,16 +55,16 @@ def can_read(name: str, content: bytes, options: DocumentOptions) -> bool:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("encoding", [*CODECS, "", "os", "a" * 5000, "utf-8.", "..", "windows-874"])
-def test_declared_encodings_are_read_or_rejected(name, encoding):
-    can_read(name, DOCUMENTS[name].format(encoding).encode() + b"\n", DocumentOptions(target="de"))
+def test_declared_encodings_are_read_or_rejected(name):
+    for encoding in (*CODECS, "", "os", "a" * 5000, "utf-8.", "..", "windows-874"):
+        can_read(name, DOCUMENTS[name].format(encoding).encode() + b"\n", DocumentOptions(target="de"))
 
 
-@pytest.mark.parametrize("encoding", [*CODECS, "", "a\0", "\ud800", "os.path"])
-def test_random_bytes_are_read_or_rejected(encoding):
-    rng = random.Random(encoding.encode("utf-8", "replace"))
-    for size in (0, 1, 2, 7, 100):
-        can_read("a.txt", rng.randbytes(size), DocumentOptions(encoding=encoding))
+def test_random_bytes_are_read_or_rejected():
+    for encoding in (*CODECS, "", "a\0", "\ud800", "os.path"):
+        rng = random.Random(encoding.encode("utf-8", "replace"))
+        for size in (0, 1, 2, 7, 100):
+            can_read("a.txt", rng.randbytes(size), DocumentOptions(encoding=encoding))
 
 
 def test_codecs_of_other_kinds_are_rejected():
@@ -86,7 +86,7 @@ def test_codecs_of_other_kinds_are_rejected():
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("digits", [1, 10, 19, 4300, 4301, 100_000])
-def test_long_numbers_are_read_or_rejected(name, digits):
-    readable = can_read(name, NUMBERS[name].format("9" * digits).encode(), DocumentOptions(target="de"))
-    assert readable or digits > 9
+def test_long_numbers_are_read_or_rejected(name):
+    for digits in (1, 10, 19, 4300, 4301, 100_000):
+        readable = can_read(name, NUMBERS[name].format("9" * digits).encode(), DocumentOptions(target="de"))
+        assert readable or digits > 9

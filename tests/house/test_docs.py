@@ -68,21 +68,20 @@ def test_python_samples_print_documented_output(page, tmp_path, monkeypatch, cap
 FILE_NAME = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
 
 
-PAGES_WITH_FILE_NAMES = [
-    page for page in PAGES if page.name != "compared.md"
-]  # that page names files of other repositories
-
-
 def test_inclusions_are_not_formatted():
     """A formatter that takes one for Python inserts a space."""
     assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_FILE_NAMES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_named_by_pages_exist(page):
-    folders = (ROOT, ROOT / "src/uwaga", page.parent)
-    names = FILE_NAME.findall(page.read_text(encoding="utf-8"))
-    assert [name for name in names if not any((folder / name).exists() for folder in folders)] == []
+def test_files_named_by_pages_exist():
+    missing = []
+    for page in PAGES:
+        if page.name == "compared.md":  # it names files of other repositories
+            continue
+        folders = (ROOT, ROOT / "src/uwaga", page.parent)
+        names = FILE_NAME.findall(page.read_text(encoding="utf-8"))
+        missing += [(page, name) for name in names if not any((folder / name).exists() for folder in folders)]
+    assert missing == []
 
 
 def commands() -> list[tuple[Path, str]]:
@@ -111,18 +110,19 @@ def uwaga_calls(line: str) -> list[list[str]]:
     return calls
 
 
-@pytest.mark.parametrize(("page", "line"), commands(), ids=lambda value: str(value).removeprefix(f"{ROOT}/"))
-def test_documented_options_exist(page, line):
+def test_documented_options_exist():
     group = typer.main.get_command(app)
-    calls = uwaga_calls(line)
-    assert calls
-    for verb, *words in calls:
-        if verb.startswith("-"):
-            continue
-        command = group.commands[verb]
-        if verb == "models" and (not words or words[0] not in command.commands):
-            command = command.commands["installed"]  # the default command
-        while words and words[0] in getattr(command, "commands", {}):
-            command = command.commands[words.pop(0)]
-        options = {option for param in command.params for option in param.opts} | {"-h", "--help"}
-        assert {word.split("=")[0] for word in words if re.match("--?[a-z]", word)} <= options
+    for page, line in commands():
+        calls = uwaga_calls(line)
+        assert calls, (page, line)
+        for verb, *words in calls:
+            if verb.startswith("-"):
+                continue
+            command = group.commands[verb]
+            if verb == "models" and (not words or words[0] not in command.commands):
+                command = command.commands["installed"]  # the default command
+            while words and words[0] in getattr(command, "commands", {}):
+                command = command.commands[words.pop(0)]
+            options = {option for param in command.params for option in param.opts} | {"-h", "--help"}
+            used = {word.split("=")[0] for word in words if re.match("--?[a-z]", word)}
+            assert used <= options, (page, line)

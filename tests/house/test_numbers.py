@@ -35,11 +35,11 @@ def test_list_has_all_mechanisms_with_tests():
         assert within or any(number in name.split("_") for name in names), number
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_show_numbers_as_links(page):
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
-    text = re.sub(r"\[[ME]\d+\]\([\w./]*numbers\.md#[me]\d+\)", "", text)
-    assert NUMBER.findall(text) == []
+def test_pages_show_numbers_as_links():
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+        text = re.sub(r"\[[ME]\d+\]\([\w./]*numbers\.md#[me]\d+\)", "", text)
+        assert NUMBER.findall(text) == [], page
 
 
 def test_readme_and_changelog_show_no_numbers():

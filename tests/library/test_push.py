@@ -101,7 +101,7 @@ class FakeHub:
 def hub(monkeypatch):
     """A hub on loopback, as if named by ``HF_ENDPOINT``; files are sent within the commit."""
     fake = FakeHub()
-    thread = threading.Thread(target=fake.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=fake.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", fake.url)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True, raising=False)

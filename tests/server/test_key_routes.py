@@ -107,9 +107,14 @@ def send(app: OpenApp, route: Route, attempt: Attempt, **content: Any) -> httpx.
 
 
 def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
-    """Return the bodies of a request: JSON, a form, a form with a file, and none."""
+    """Return the bodies of a request: JSON, a form, a form with a file, and none.
+
+    Where an attempt has no key in the body, its kind does not matter.
+    """
     fields = json.loads(json.dumps(FIELDS | attempt.fields).replace("KEY", key).replace("UPPER", key.upper()))
     form = {name: value for name, value in fields.items() if isinstance(value, str)}
+    if not attempt.fields and attempt != Attempt():
+        return [{"json": fields}]
     return [{"json": fields}, {"data": form}, {"data": form, "files": {"file": ("a.txt", b"A dog.")}}, {}]
 
 

@@ -171,8 +171,8 @@ def test_text_is_part_of_message(message: str, system: str):
     assert prompt is None or prompt.text in message
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES.values(), *NATIVE_NAMES}))
-def test_language_names(name: str):
-    name = name.replace("_", " ")
-    prompt = read_prompt(f"Translate to {name}: Hello")
-    assert prompt == Prompt("Hello", None, language_code(name.upper()))
+def test_language_names():
+    for name in sorted({*NAMES.values(), *NATIVE_NAMES}):
+        name = name.replace("_", " ")
+        prompt = read_prompt(f"Translate to {name}: Hello")
+        assert prompt == Prompt("Hello", None, language_code(name.upper()))

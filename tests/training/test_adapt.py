@@ -46,10 +46,13 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 LORA = {"lora": {"rank": 2, "alpha": 4.0, "dropout": 0.1, "targets": ["*attention.*", "*feed_forward*"]}}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "all": {"model": {"dropout": 0.2}, "adapt": {"rates": {"encoder.*": 0.1, "*norm*": 2.0}}},
+    "all": {
+        "model": {"dropout": 0.2},
+        "adapt": {"rates": {"encoder.*": 0.1, "*norm*": 2.0}},
+        "training": {"quantisation": "int8"},
+    },
     "frozen": {"adapt": {"freeze": ["encoder.*", "*embedding*"]}},
     "lora": {"adapt": LORA},
-    "int8": {"training": {"quantisation": "int8"}},
     "vocabulary": {
         "adapt": {"vocabulary": "new"},
         "text": {"kind": "bpe", "size": 20, "byte_fallback": False, "normalisation": "identity"},
