@@ -8,9 +8,11 @@ import sys
 from collections import Counter
 
 import pytest
+from typer import Context
 from typer.testing import CliRunner
 
 from uwaga.cli.main import VERBS, Commands, app
+from uwaga.cli.verb import positional_model
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -87,3 +89,56 @@ def test_verbs_are_imported_lazily():
     assert "uwaga.cli.translate'" in loaded
     assert "uwaga.cli.train'" not in loaded
     assert "uwaga_server.cli.serve'" not in loaded
+
+
+POSITIONAL = {
+    "generate": ["text"],
+    "fill": ["text", "text"],
+    "convert": ["folder"],
+    "shortlist": ["source", "target", "-o", "shortlist"],
+    "info": [],
+    "distil": ["corpus", "-o", "out"],
+    "backtranslate": ["text", "-o", "out"],
+}
+"""Verbs whose first argument is a model, and their other arguments."""
+
+
+@pytest.mark.parametrize("name", POSITIONAL)
+def test_model_of_every_verb_may_be_an_option(name: str, monkeypatch: pytest.MonkeyPatch):
+    command = Commands()[name]
+    others = POSITIONAL[name]
+    contexts = []
+    monkeypatch.setattr(command, "invoke", lambda context: contexts.append(context.params))
+    for arguments in (
+        ["bundled", *others],
+        ["--model", "bundled", *others],
+        [*others, "-m", "bundled"],
+        [*others, "--model=bundled"],
+    ):
+        command.main(arguments, standalone_mode=False)
+    assert contexts == contexts[:1] * 4
+
+
+@pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
+def test_model_options_of_other_verbs_stay(name: str):
+    assert positional_model(Context(Commands()[name])) is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "Once upon"],
+        ["generate", "Once upon", "gpt2"],
+        ["distil", "nothing.tsv", "bundled", "-o", "d"],
+    ],
+)
+def test_wrong_order_shows_the_arguments(arguments: list[str]):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert f"{arguments[1]!r}: no such folder" in result.output
+    assert f"usage: uwaga {arguments[0]} MODEL" in result.output.replace("root", "uwaga")
+
+
+def test_model_option_needs_a_value():
+    result = CliRunner().invoke(app, ["generate", "--model"])
+    assert result.exit_code == 2 and "'--model' requires" in result.output

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from uwaga.cli.verb import positional_model
+
 MAX_LINES = 60
 STANDARD_WIDTH, MAX_WIDTH = 80, 100
 """The width at which :data:`MAX_LINES` is measured, and the maximum width."""
@@ -117,7 +119,8 @@ class _Page:
         """Return the left and right columns of a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
-            return argument_name(parameter), parameter.help or ""
+            also = " May be given as --model." if parameter is positional_model(self.context) else ""
+            return argument_name(parameter), (parameter.help or "") + also
         names = ", ".join(sorted(parameter.opts, key=len))
         if parameter.secondary_opts:
             names = f"{names}/{parameter.secondary_opts[0]}"

@@ -10,10 +10,13 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from uwaga.cli.errors import report_errors
 from uwaga.cli.lines import TEXTS_ONLY
+from uwaga.errors import UnknownModelError
 
 PANEL_KEY = "uwaga.panel"
 BOOLEAN_WORDS = ("true", "false")
+MODEL_OPTIONS = {"--model", "-m"}
 
 
 def check_flags(context: Any, args: Sequence[str]) -> None:
@@ -46,6 +49,34 @@ def _repeat_options(context: Any, args: list[str]) -> list[str]:
     return result
 
 
+def positional_model(context: Any) -> Any:
+    """Return the argument that names the model of a verb, None if ``--model`` or nothing names it."""
+    for parameter in context.command.params:
+        if MODEL_OPTIONS & set(parameter.opts):
+            return None
+    arguments = [parameter for parameter in context.command.params if parameter.param_type_name == "argument"]
+    return arguments[0] if arguments and arguments[0].name.startswith("model") else None
+
+
+def _models_first(context: Any, args: list[str]) -> list[str]:
+    """Move the models of ``--model`` to the front, if the verb names its model by position."""
+    if positional_model(context) is None:
+        return args
+    end = args.index("--") if "--" in args else len(args)
+    models: list[str] = []
+    others: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in MODEL_OPTIONS:
+            others.append(word)
+        elif equals:
+            models.append(value)
+        else:
+            models.append(next(words, None) or context.fail(f"Option '{name}' requires a model."))
+    return [*models, *others, *args[end:]]
+
+
 def record_panel(context: Any, args: Sequence[str]) -> None:
     """Record the panel requested by ``--help PANEL``."""
     for name, word in pairwise(args):
@@ -55,26 +86,43 @@ def record_panel(context: Any, args: Sequence[str]) -> None:
 
 
 class Verb(TyperCommand):
-    """A command that records whether ``--`` is among its arguments."""
+    """A command that reports errors, and records whether ``--`` is among its arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments."""
         TEXTS_ONLY.set("--" in args)
         check_flags(ctx, args)
         record_panel(ctx, args)
-        return super().parse_args(ctx, _repeat_options(ctx, args))
+        return super().parse_args(ctx, _models_first(ctx, _repeat_options(ctx, args)))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, patched by :func:`_convert_given_values`."""
         return _convert_given_values(super().get_params(ctx))
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb and report its errors."""
+        return report_errors(partial(self._run, ctx))()
+
+    def _run(self, ctx: Any) -> None:
+        try:
+            super().invoke(ctx)
+        except UnknownModelError as error:
+            if positional_model(ctx) is None:
+                raise
+            usage = " ".join([ctx.command_path, *self.argument_names()])
+            raise UnknownModelError(f"{error}; usage: {usage}") from None
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the name."""
+        return ["[OPTIONS]", *self.argument_names()]
+
+    def argument_names(self) -> list[str]:
+        """Return the names of the arguments, in brackets if they may be omitted."""
         from uwaga.cli.help import argument_name
 
         arguments = [parameter for parameter in self.params if parameter.param_type_name == "argument"]
         names = [(argument_name(argument), argument.required) for argument in arguments]
-        return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in names)]
+        return [name if required else f"[{name}]" for name, required in names]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help page."""
