@@ -142,3 +142,31 @@ def test_wrong_order_shows_the_arguments(arguments: list[str]):
 def test_model_option_needs_a_value():
     result = CliRunner().invoke(app, ["generate", "--model"])
     assert result.exit_code == 2 and "'--model' requires" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["convert", "--int8", "bundled"],
+        ["convert", "--to", "pegasus", "bundled"],
+        ["average", "run"],
+        ["merge", "adapter"],
+    ],
+)
+def test_folders_with_files_are_replaced_only_with_force(arguments, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    result = CliRunner().invoke(app, [*arguments, str(tmp_path)])
+    assert result.exit_code == 1 and "add --force" in result.output
+    forced = CliRunner().invoke(app, [*arguments, str(tmp_path), "--force"])
+    assert forced.exit_code == 1 and "add --force" not in forced.output  # files of others are never replaced
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_convert_replaces_a_model_with_force(tmp_path):
+    arguments = ["convert", "--int8", "--no-check", "bundled", str(tmp_path / "m")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    (tmp_path / "m" / "card.md").write_text("older")
+    assert CliRunner().invoke(app, arguments).exit_code == 1
+    assert (tmp_path / "m" / "card.md").read_text() == "older"
+    assert CliRunner().invoke(app, [*arguments, "--force"]).exit_code == 0
+    assert (tmp_path / "m" / "card.md").read_text() != "older"

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from uwaga.cli.completion import complete_values
 from uwaga.cli.errors import report_errors
 from uwaga.cli.lines import TEXTS_ONLY
 from uwaga.errors import UnknownModelError
@@ -72,8 +73,10 @@ def _models_first(context: Any, args: list[str]) -> list[str]:
             others.append(word)
         elif equals:
             models.append(value)
-        else:
-            models.append(next(words, None) or context.fail(f"Option '{name}' requires a model."))
+        elif model := next(words, None):
+            models.append(model)
+        elif not context.resilient_parsing:  # as it is while a shell completes the name
+            context.fail(f"Option '{name}' requires a model.")
     return [*models, *others, *args[end:]]
 
 
@@ -171,6 +174,7 @@ def _convert_given_values(parameters: list[Any]) -> list[Any]:
         return value if parameter.callback is None else parameter.callback(context, parameter, value)
 
     for parameter in parameters:
+        complete_values(parameter)
         if not isinstance(parameter.process_value, partial):
             parameter.process_value = partial(convert_given, parameter, parameter.process_value)
     return parameters
