@@ -83,7 +83,7 @@ def _from_hub(name: str) -> Path:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
         raise MissingExtraError(
-            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
+            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install 'uwaga[hub]'`"
         ) from None
     files = formats.files()
     default = [*files.auxiliary, *files.weights]
