@@ -8,11 +8,9 @@ import sys
 from collections import Counter
 
 import pytest
-from typer import Context
 from typer.testing import CliRunner
 
 from uwaga.cli.main import VERBS, Commands, app
-from uwaga.cli.verb import positional_model
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -121,7 +119,7 @@ def test_model_of_every_verb_may_be_an_option(name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
 def test_model_options_of_other_verbs_stay(name: str):
-    assert positional_model(Context(Commands()[name])) is None
+    assert getattr(Commands()[name], "positional_model", None) is None
 
 
 @pytest.mark.parametrize(

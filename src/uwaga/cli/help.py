@@ -13,8 +13,6 @@ from typing import Any
 
 import typer
 
-from uwaga.cli.verb import positional_model
-
 MAX_LINES = 60
 STANDARD_WIDTH, MAX_WIDTH = 80, 100
 """The width at which :data:`MAX_LINES` is measured, and the maximum width."""
@@ -119,7 +117,7 @@ class _Page:
         """Return the left and right columns of a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
-            also = " May be given as --model." if parameter is positional_model(self.context) else ""
+            also = " May be given as --model." if parameter is _positional_model(self.context) else ""
             return argument_name(parameter), (parameter.help or "") + also
         names = ", ".join(sorted(parameter.opts, key=len))
         if parameter.secondary_opts:
@@ -166,6 +164,10 @@ class _Page:
             if text.strip():
                 lines += self._paragraph(text).splitlines()
         return "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if few else lines)]) if lines else ""
+
+
+def _positional_model(context: Any) -> Any:
+    return getattr(context.command, "positional_model", None)
 
 
 def argument_name(argument: Any) -> str:

@@ -50,19 +50,8 @@ def _repeat_options(context: Any, args: list[str]) -> list[str]:
     return result
 
 
-def positional_model(context: Any) -> Any:
-    """Return the argument that names the model of a verb, None if ``--model`` or nothing names it."""
-    for parameter in context.command.params:
-        if MODEL_OPTIONS & set(parameter.opts):
-            return None
-    arguments = [parameter for parameter in context.command.params if parameter.param_type_name == "argument"]
-    return arguments[0] if arguments and arguments[0].name.startswith("model") else None
-
-
 def _models_first(context: Any, args: list[str]) -> list[str]:
-    """Move the models of ``--model`` to the front, if the verb names its model by position."""
-    if positional_model(context) is None:
-        return args
+    """Move the models of ``--model`` to the front, for a verb that names its model by position."""
     end = args.index("--") if "--" in args else len(args)
     models: list[str] = []
     others: list[str] = []
@@ -96,7 +85,17 @@ class Verb(TyperCommand):
         TEXTS_ONLY.set("--" in args)
         check_flags(ctx, args)
         record_panel(ctx, args)
-        return super().parse_args(ctx, _models_first(ctx, _repeat_options(ctx, args)))
+        args = _repeat_options(ctx, args)
+        return super().parse_args(ctx, args if self.positional_model is None else _models_first(ctx, args))
+
+    @property
+    def positional_model(self) -> Any:
+        """The argument that names the model, None if ``--model`` or nothing names it."""
+        if any(MODEL_OPTIONS & set(parameter.opts) for parameter in self.params):
+            return None
+        arguments = (parameter for parameter in self.params if parameter.param_type_name == "argument")
+        first = next(arguments, None)
+        return first if first is not None and first.name.startswith("model") else None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, patched by :func:`_convert_given_values`."""
@@ -110,7 +109,7 @@ class Verb(TyperCommand):
         try:
             super().invoke(ctx)
         except UnknownModelError as error:
-            if positional_model(ctx) is None:
+            if self.positional_model is None:
                 raise
             usage = " ".join([ctx.command_path, *self.argument_names()])
             raise UnknownModelError(f"{error}; usage: {usage}") from None
