@@ -67,6 +67,10 @@ class ModelError(UwagaError):
     """A model folder is incomplete, damaged or inconsistent."""
 
 
+class UnknownModelError(ModelError):
+    """A name is not that of a model."""
+
+
 class NotInstalledError(ModelError):
     """No installed model translates between two languages; ``pairs`` (``en-pt``) are the missing pairs."""
 

@@ -82,6 +82,10 @@ def validation_error(error: ValidationError) -> ApiError:
     if detail["type"] == MALFORMED:
         return ApiError(400, "not_json", "the body is not JSON")
     message = f"{location}: {detail['msg']}" if location else detail["msg"]
+    message = {
+        "extra_forbidden": f"unknown parameter '{location}'",
+        "missing": f"parameter '{location}' is missing",
+    }.get(detail["type"], message)
     return ApiError(422, "invalid_request", message[:300], location)
 
 

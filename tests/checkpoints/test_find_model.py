@@ -141,7 +141,7 @@ def test_restrictive_licence_is_logged_before_download(front_matter, tmp_path, m
 
 def test_hub_model_needs_huggingface_hub(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtraError, match="pip install huggingface_hub"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'uwaga\[hub\]'"):
         find_model("me/en-de")
 
 

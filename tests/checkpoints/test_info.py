@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from test_pretrained_fairseq_folders import model_folder
 from typer.testing import CliRunner
 
+from uwaga.checkpoints.adapter import Adapter, write_adapter
 from uwaga.checkpoints.card import Card, read_card
 from uwaga.checkpoints.checkpoint import WeightSummary
 from uwaga.checkpoints.description import Description
@@ -80,7 +81,7 @@ def test_uwaga_folder(tmp_path):
 
 def test_the_bundled_model_is_the_default():
     document = json.loads(show("--json"))
-    assert (document["place"], document["licence"]) == (str(BUNDLED), "see-sources")
+    assert (document["place"], document["licence"]) == (str(BUNDLED), "several-listed-in-card")
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
     assert "uwaga" in show()
     assert json.loads(show("bundled", "--json")) == document
@@ -280,3 +281,19 @@ def test_int8_folder(tmp_path):
     (tmp_path / "int8" / "config.json").write_text('{"format": "uwaga int8 model", "version": 99}')
     with pytest.raises(ModelError, match="install a newer uwaga"):
         describe(tmp_path / "int8")
+
+
+def test_facts_come_before_settings():
+    text = show()
+    names = {name: text.index(f" {name} ") for name in ("licence", "words aligned by", "width")}
+    assert names["licence"] < names["words aligned by"] < names["width"]
+
+
+def test_adapters_are_described(tmp_path):
+    factors = {"decoder.0.query": (np.zeros((2, 6), np.float32), np.zeros((4, 2), np.float32))}
+    write_adapter(tmp_path, Adapter(tmp_path, "base-model", "0" * 64, 2, 4.0, factors), "# card\n")
+    document = json.loads(show(tmp_path, "--json"))
+    assert (document["base"], document["rank"], document["parameters"]) == ("base-model", 2, 20)
+    assert "base-model" in show(tmp_path) and "decoder.0.query" in show(tmp_path)
+    with pytest.raises(ModelError, match="an adapter: give it with --adapter"):
+        describe(tmp_path)

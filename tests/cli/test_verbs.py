@@ -87,3 +87,84 @@ def test_verbs_are_imported_lazily():
     assert "uwaga.cli.translate'" in loaded
     assert "uwaga.cli.train'" not in loaded
     assert "uwaga_server.cli.serve'" not in loaded
+
+
+POSITIONAL = {
+    "generate": ["text"],
+    "fill": ["text", "text"],
+    "convert": ["folder"],
+    "shortlist": ["source", "target", "-o", "shortlist"],
+    "info": [],
+    "distil": ["corpus", "-o", "out"],
+    "backtranslate": ["text", "-o", "out"],
+}
+"""Verbs whose first argument is a model, and their other arguments."""
+
+
+@pytest.mark.parametrize("name", POSITIONAL)
+def test_model_of_every_verb_may_be_an_option(name: str, monkeypatch: pytest.MonkeyPatch):
+    command = Commands()[name]
+    others = POSITIONAL[name]
+    contexts = []
+    monkeypatch.setattr(command, "invoke", lambda context: contexts.append(context.params))
+    for arguments in (
+        ["bundled", *others],
+        ["--model", "bundled", *others],
+        [*others, "-m", "bundled"],
+        [*others, "--model=bundled"],
+    ):
+        command.main(arguments, standalone_mode=False)
+    assert contexts == contexts[:1] * 4
+
+
+@pytest.mark.parametrize("name", sorted({*VERBS} - {*POSITIONAL}))
+def test_model_options_of_other_verbs_stay(name: str):
+    assert getattr(Commands()[name], "positional_model", None) is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "Once upon"],
+        ["generate", "Once upon", "gpt2"],
+        ["distil", "nothing.tsv", "bundled", "-o", "d"],
+    ],
+)
+def test_wrong_order_shows_the_arguments(arguments: list[str]):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert f"{arguments[1]!r}: no such folder" in result.output
+    assert f"usage: uwaga {arguments[0]} MODEL" in result.output.replace("root", "uwaga")
+
+
+def test_model_option_needs_a_value():
+    result = CliRunner().invoke(app, ["generate", "--model"])
+    assert result.exit_code == 2 and "'--model' requires" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["convert", "--int8", "bundled"],
+        ["convert", "--to", "pegasus", "bundled"],
+        ["average", "run"],
+        ["merge", "adapter"],
+    ],
+)
+def test_folders_with_files_are_replaced_only_with_force(arguments, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    result = CliRunner().invoke(app, [*arguments, str(tmp_path)])
+    assert result.exit_code == 1 and "add --force" in result.output
+    forced = CliRunner().invoke(app, [*arguments, str(tmp_path), "--force"])
+    assert forced.exit_code == 1 and "add --force" not in forced.output  # files of others are never replaced
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_convert_replaces_a_model_with_force(tmp_path):
+    arguments = ["convert", "--int8", "--no-check", "bundled", str(tmp_path / "m")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    (tmp_path / "m" / "card.md").write_text("older")
+    assert CliRunner().invoke(app, arguments).exit_code == 1
+    assert (tmp_path / "m" / "card.md").read_text() == "older"
+    assert CliRunner().invoke(app, [*arguments, "--force"]).exit_code == 0
+    assert (tmp_path / "m" / "card.md").read_text() != "older"

@@ -380,5 +380,5 @@ def test_hub_refusal_is_one_line(trained, hub):
 
 def test_push_without_huggingface_hub(trained, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtraError, match="pip install huggingface_hub"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'uwaga\[hub\]'"):
         trained.push_to_hub("me/ende")

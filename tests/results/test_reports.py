@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from html_page import HOSTILE_TEXTS, Page
@@ -89,3 +90,21 @@ def test_long_curves_are_thinned():
 )
 def test_format_number(value, text):
     assert format_number(value) == text
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**7))
+def test_ticks_of_steps_are_round(first, length):
+    text = chart("t", [Series("a", [(first, 0.0), (first + length, 1.0)])])
+    ticks = [
+        int(label.partition("<")[0].replace(",", "")) for label in text.split('text-anchor="middle">')[1:]
+    ]
+    steps = {right - left for left, right in pairwise(ticks)}
+    assert ticks == sorted(ticks) and first <= ticks[0] and ticks[-1] <= first + length
+    if length >= 20:
+        step = min(steps)
+        assert steps == {step} and int(str(step).rstrip("0")) in (1, 2, 5) and ticks[0] % step == 0
+
+
+def test_headings_of_numbers_are_aligned_as_the_numbers():
+    html = table(["name", "step", "BLEU"], [("dev", 40, "–"), ("mean", 80, 3.5)])
+    assert '<th>name</th><th class="number">step</th><th class="number">BLEU</th>' in html

@@ -384,3 +384,41 @@ def test_guide_samples(server: RunningServer, capsys: pytest.CaptureFixture[str]
     for program, output in samples:
         exec(compile(program.replace("http://127.0.0.1:5000", server.url), PAGE, "exec"), namespace)
         assert capsys.readouterr().out == output
+
+
+@pytest.mark.parametrize("model", ["en-de", "uwaga"])
+def test_stream_with_usage_ends_with_its_tokens(client, translator: Translator, model: str):
+    prompt = TEXT if model == "en-de" else PROMPT
+    expected = translator.translate(TEXT, beam=1)
+    with client.chat.completions.create(
+        model=model, messages=user(prompt), stream=True, stream_options={"include_usage": True}
+    ) as stream:
+        *chunks, last = stream
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == expected.text
+    assert {chunk.usage for chunk in chunks} == {None} and last.choices == []
+    counts = len(expected.source_tokens), len(expected.tokens)
+    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == counts
+    assert last.usage.total_tokens == sum(counts)
+
+
+def test_stream_of_segments_counts_their_tokens(client):
+    segments = {
+        "targetLanguage": "de",
+        "segments": [{"id": 1, "text": "A dog."}, {"id": 2, "text": "A cat."}],
+    }
+    arguments = {"model": "uwaga", "messages": user(json.dumps(segments))}
+    *_, last = client.chat.completions.create(
+        **arguments, stream=True, stream_options={"include_usage": True}
+    )
+    assert last.usage == client.chat.completions.create(**arguments).usage
+
+
+def test_stream_options_need_a_stream(client):
+    with pytest.raises(openai.BadRequestError, match="only allowed when 'stream' is enabled"):
+        client.chat.completions.create(
+            model="en-de", messages=user(TEXT), stream_options={"include_usage": True}
+        )
+    plain = client.chat.completions.create(
+        model="en-de", messages=user(TEXT), stream=True, stream_options={"include_usage": False}
+    )
+    assert all(chunk.usage is None and chunk.choices for chunk in plain)

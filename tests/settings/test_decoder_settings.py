@@ -45,7 +45,7 @@ def settings(**values: Any) -> DecoderOnlySettings:
         ({"window": 4}, "window 4 without local layers.* set it to 0 for none, or to n"),
         ({"global_every": 6}, "global_every 6 needs a window: give one, or omit it"),
         ({"score_scale": 0.1, "attention_scale": False}, "score_scale replaces the scale"),
-        ({"norm": "sandwich"}, "norm: Input should be 'post', 'pre' or 'both'"),
+        ({"norm": "sandwich"}, "norm: should be 'post', 'pre' or 'both'"),
         ({**ROTARY, "rotary": {"scaling": "longrope"}}, "rotary.scaling: .*'yarn' .found 'longrope'"),
         ({**ROTARY, "rotary": {"scaling": "linear"}}, "rotary: .*scaling linear needs factor"),
         ({**ROTARY, "rotary": {"factor": 2.0}}, "scaling none has no factor: it takes no settings"),

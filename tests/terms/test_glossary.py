@@ -146,6 +146,18 @@ BOMB = '<!DOCTYPE martif [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><mart
 OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><term>&x;</term></martif>'
 
 
+def test_lines_without_tabs_are_named(tmp_path, caplog):
+    path = tmp_path / "g.tsv"
+    path.write_text("car\tWagen\nAcme\ndog Hund\n# a note\ncat Katze\n")
+    assert len(list(read_terms(path))) == 4
+    assert [record.getMessage().partition(" without")[0] for record in caplog.records] == [
+        f"{path}: line 3 and 1 further lines"
+    ]
+    caplog.clear()
+    path.write_text("car\tWagen\nAcme\nNew York\t\n")
+    assert len(list(read_terms(path))) == 3 and not caplog.records
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

@@ -16,10 +16,10 @@ from uwaga.evaluation import MetricScore
 from uwaga.training import checkpoint
 from uwaga.training.checkpoint import Progress, checkpoint_path
 from uwaga.training.page import METRICS
-from uwaga.training.report import EventFile, Reporter, TrainingBar, clock_time
+from uwaga.training.report import MAX_SAMPLE, EventFile, Reporter, TrainingBar, clock_time
 from uwaga.training.step import Update
 from uwaga.training.train import train
-from uwaga.training.validation import Validation
+from uwaga.training.validation import Sample, Validation
 
 
 def metrics(run: Path) -> list[dict[str, object]]:
@@ -154,3 +154,20 @@ def test_score_is_shown_after_resume(tmp_path: Path) -> None:
     output = progress_bar(4, True)
     assert "BLEU 12.34" in output and "loss 2.000" in output and "epoch 1" in output
     assert "BLEU 12.34" in progress_bar(7, False)
+
+
+def test_lines_name_scores_as_users_do_and_are_short(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    sample = Sample("A group.", "Gruppe " * 500, "Eine Gruppe.")
+    bleu, chrf = MetricScore("bleu", 1.894, "s"), MetricScore("chrf", 13.2, "s")
+    with Reporter(tmp_path, 100, console) as reporter:
+        reporter.start(Progress(step=40))
+        reporter.validation(Progress(step=40), Validation(3.1234, bleu, chrf, samples=(sample,)))
+        reporter.extra_validation(Progress(step=40), "news", Validation(2.0, bleu), "also")
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[0] == "step 40: dev loss 3.123  perplexity 22.7  BLEU 1.89  chrF 13.20"
+    assert lines[-1] == "news, step 40: dev loss 2.000  BLEU 1.89"
+    assert [line.split()[0] for line in lines[1:4]] == ["source", "translation", "reference"]
+    assert max(map(len, lines)) <= MAX_SAMPLE + len("  translation ") and "…" in lines[2]
+    stored = json.loads((tmp_path / "samples.jsonl").read_text())["samples"][0]
+    assert stored["translation"] == sample.translation

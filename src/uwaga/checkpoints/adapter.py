@@ -66,6 +66,18 @@ class Adapter:
     alpha: float
     factors: Mapping[str, tuple[Floats, Floats]]
 
+    def to_dict(self) -> dict[str, object]:
+        """Return what describes the adapter, for JSON."""
+        return {
+            "place": str(self.path),
+            "format": FORMAT,
+            "base": self.base,
+            "rank": self.rank,
+            "alpha": self.alpha,
+            "parameters": sum(a.size + b.size for a, b in self.factors.values()),
+            "layers": sorted(self.factors),
+        }
+
     def update(self, name: str) -> Floats:
         """Return ``α/r · B A`` of a layer, (outputs, inputs)."""
         a, b = self.factors[name]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.checkpoints.adapter import CONFIG as ADAPTER
 from uwaga.checkpoints.alignment_head import HEAD_FILE, read_head
 from uwaga.checkpoints.card import CARD, README
 from uwaga.checkpoints.formats.uwaga.names import (
@@ -174,6 +175,8 @@ def _format(path: Path) -> Format:
     model_format = detect(path)
     if model_format is not None:
         return model_format
+    if (path / ADAPTER).is_file():
+        raise ModelError(f"{path}: an adapter: give it with --adapter, its base model with --model")
     if (path / CONFIG).is_file():
         UWAGA.load(path, "none")  # raises an error that names the fault
     raise ModelError(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from uwaga.cli import options
 from uwaga.cli.errors import require_extra
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a run of `uwaga train`.")]
@@ -19,7 +20,7 @@ Last = Annotated[
 ]
 
 
-def average(run: RunFolder, folder: ModelFolder, last: Last = None) -> None:
+def average(run: RunFolder, folder: ModelFolder, last: Last = None, force: options.Force = False) -> None:
     """Average a run's latest checkpoints into a model, as `uwaga train` does at its end.
 
     This works during a run and after an interrupted one, and does not read the corpora.
@@ -30,7 +31,8 @@ def average(run: RunFolder, folder: ModelFolder, last: Last = None) -> None:
 
         uwaga translate --model ende-so-far "A sentence."
     """
+    options.check_replaceable(folder, force)
     with require_extra("train", "averaging"):
-        from uwaga.training.final_model import average_run
+        from uwaga.training.final_model import average_run, mean_of
     steps = average_run(run, folder, last)
-    typer.echo(f"{folder}: the mean of the checkpoints of steps {', '.join(map(str, steps))}")
+    typer.echo(f"{folder}: the {mean_of(steps)}")

@@ -58,6 +58,7 @@ def convert(
     keep: Keep = None,
     sample: Sample = None,
     no_check: NoCheck = False,
+    force: options.Force = False,
 ) -> None:
     """Convert a model to int8, to int4, or to a folder that other programs load.
 
@@ -90,6 +91,7 @@ def convert(
         raise SettingsError("--keep, --sample and --no-check need --int8 or --int4")
     if no_check and sample is not None:
         raise SettingsError("--sample is for the comparison that --no-check skips: leave out one of them")
+    options.check_replaceable(folder, force)
     from uwaga.library.hub import find_model
 
     source = find_model(model)

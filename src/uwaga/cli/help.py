@@ -117,7 +117,8 @@ class _Page:
         """Return the left and right columns of a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
-            return argument_name(parameter), parameter.help or ""
+            also = " May be given as --model." if parameter is _positional_model(self.context) else ""
+            return argument_name(parameter), (parameter.help or "") + also
         names = ", ".join(sorted(parameter.opts, key=len))
         if parameter.secondary_opts:
             names = f"{names}/{parameter.secondary_opts[0]}"
@@ -163,6 +164,10 @@ class _Page:
             if text.strip():
                 lines += self._paragraph(text).splitlines()
         return "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if few else lines)]) if lines else ""
+
+
+def _positional_model(context: Any) -> Any:
+    return getattr(context.command, "positional_model", None)
 
 
 def argument_name(argument: Any) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from uwaga.checkpoints.adapter import Adapter
     from uwaga.checkpoints.description import Description
 
 MAX_CODES = 24
@@ -31,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, wit
 
 
 def info(model: ModelName = None, as_json: AsJson = False) -> None:
-    """Describe a model: family, settings, parameters, vocabulary, languages, licence, decoding defaults.
+    """Describe a model: family, parameters, vocabulary, languages, licence, settings, decoding defaults.
 
     No weights are read, only settings, tokenisers and the headers of weight files.
 
@@ -43,17 +44,24 @@ def info(model: ModelName = None, as_json: AsJson = False) -> None:
 
         uwaga info facebook/nllb-200-distilled-600M --json | jq '.languages.target'
     """
+    from uwaga.checkpoints.adapter import CONFIG, read_adapter
     from uwaga.checkpoints.registry import describe
     from uwaga.library.hub import find_model
 
-    description = describe(find_model(model))
-    if as_json:
-        typer.echo(json.dumps(description.to_dict(), ensure_ascii=False))
+    path = find_model(model)
+    if (path / CONFIG).is_file():
+        adapter = read_adapter(path)
+        values, rows = adapter.to_dict(), _adapter_rows(adapter)
     else:
-        _print(description)
+        description = describe(path)
+        values, rows = description.to_dict(), _rows(description)
+    if as_json:
+        typer.echo(json.dumps(values, ensure_ascii=False))
+    else:
+        _print(rows)
 
 
-def _print(description: Description) -> None:
+def _print(rows: Iterable[tuple[str, str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -61,9 +69,14 @@ def _print(description: Description) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _rows(description):
+    for name, value in rows:
         table.add_row(Text(name), Text(value))
     Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
+
+
+def _adapter_rows(adapter: Adapter) -> Iterator[tuple[str, str]]:
+    for name, value in adapter.to_dict().items():
+        yield name, ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _rows(description: Description) -> Iterator[tuple[str, str]]:
@@ -75,8 +88,6 @@ def _rows(description: Description) -> Iterator[tuple[str, str]]:
     if description.weights.bytes:
         formats = f" ({', '.join(description.weights.formats)})" if description.weights.formats else ""
         yield "weights", readable_size(description.weights.bytes) + formats
-    for name, value in description.sizes.items():
-        yield name, f"{value:,}" if type(value) is int else str(value)
     if description.vocabulary:
         yield (
             "vocabulary",
@@ -87,12 +98,14 @@ def _rows(description: Description) -> Iterator[tuple[str, str]]:
             remainder = f" and {len(codes) - MAX_CODES} more" if len(codes) > MAX_CODES else ""
             yield name, " ".join(codes[:MAX_CODES]) + remainder
     yield "licence", description.licence or "not stated"
-    for name, default in description.decoding.items():
-        yield f"decoding: {name.replace('_', ' ')}", str(default)
     if description.alignment_head is not None:
         yield "words aligned by", f"head {description.alignment_head}"
     for problem in description.problems:
         yield "note", problem
+    for name, value in description.sizes.items():
+        yield name, f"{value:,}" if type(value) is int else str(value)
+    for name, default in description.decoding.items():
+        yield f"decoding: {name.replace('_', ' ')}", str(default)
 
 
 def readable_size(count: int) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from uwaga.cli import options
+
 AdapterFolder = Annotated[Path, typer.Argument(help="Adapter folder of a run with adapt.lora.")]
 ModelFolder = Annotated[Path, typer.Argument(help="Model folder to create.")]
 Base = Annotated[
@@ -17,7 +19,9 @@ Base = Annotated[
 ]
 
 
-def merge(adapter: AdapterFolder, folder: ModelFolder, model: Base = None) -> None:
+def merge(
+    adapter: AdapterFolder, folder: ModelFolder, model: Base = None, force: options.Force = False
+) -> None:
     """Merge a LoRA adapter into its base model.
 
     The new folder has the format of the base model. Merging does not need torch.
@@ -28,6 +32,7 @@ def merge(adapter: AdapterFolder, folder: ModelFolder, model: Base = None) -> No
 
         uwaga convert --int8 medical-model medical-int8
     """
+    options.check_replaceable(folder, force)
     from uwaga.conversion.export import merge_adapter
 
     base = merge_adapter(adapter, folder, model)

@@ -98,6 +98,14 @@ LOAD_HELP = {
 }
 """Help of load options, for verbs that choose a model by its languages."""
 
+Force = Annotated[bool, typer.Option("--force", help="Replace a model in the folder.")]
+
+
+def check_replaceable(folder: Path, force: bool) -> None:
+    """Refuse to replace a folder with files without ``--force``."""
+    if not force and folder.is_dir() and any(folder.iterdir()):
+        raise SettingsError(f"{folder}: exists; add --force to replace its model, or name another folder")
+
 
 def check_streaming(as_json: bool, search: SearchOverrides) -> None:
     """Check that no other option conflicts with ``--stream``."""

@@ -10,10 +10,14 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from uwaga.cli.completion import complete_values
+from uwaga.cli.errors import report_errors
 from uwaga.cli.lines import TEXTS_ONLY
+from uwaga.errors import UnknownModelError
 
 PANEL_KEY = "uwaga.panel"
 BOOLEAN_WORDS = ("true", "false")
+MODEL_OPTIONS = {"--model", "-m"}
 
 
 def check_flags(context: Any, args: Sequence[str]) -> None:
@@ -46,6 +50,25 @@ def _repeat_options(context: Any, args: list[str]) -> list[str]:
     return result
 
 
+def _models_first(context: Any, args: list[str]) -> list[str]:
+    """Move the models of ``--model`` to the front, for a verb that names its model by position."""
+    end = args.index("--") if "--" in args else len(args)
+    models: list[str] = []
+    others: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in MODEL_OPTIONS:
+            others.append(word)
+        elif equals:
+            models.append(value)
+        elif model := next(words, None):
+            models.append(model)
+        elif not context.resilient_parsing:  # as it is while a shell completes the name
+            context.fail(f"Option '{name}' requires a model.")
+    return [*models, *others, *args[end:]]
+
+
 def record_panel(context: Any, args: Sequence[str]) -> None:
     """Record the panel requested by ``--help PANEL``."""
     for name, word in pairwise(args):
@@ -55,26 +78,53 @@ def record_panel(context: Any, args: Sequence[str]) -> None:
 
 
 class Verb(TyperCommand):
-    """A command that records whether ``--`` is among its arguments."""
+    """A command that reports errors, and records whether ``--`` is among its arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments."""
         TEXTS_ONLY.set("--" in args)
         check_flags(ctx, args)
         record_panel(ctx, args)
-        return super().parse_args(ctx, _repeat_options(ctx, args))
+        args = _repeat_options(ctx, args)
+        return super().parse_args(ctx, args if self.positional_model is None else _models_first(ctx, args))
+
+    @property
+    def positional_model(self) -> Any:
+        """The argument that names the model, None if ``--model`` or nothing names it."""
+        if any(MODEL_OPTIONS & set(parameter.opts) for parameter in self.params):
+            return None
+        arguments = (parameter for parameter in self.params if parameter.param_type_name == "argument")
+        first = next(arguments, None)
+        return first if first is not None and first.name.startswith("model") else None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, patched by :func:`_convert_given_values`."""
         return _convert_given_values(super().get_params(ctx))
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb and report its errors."""
+        return report_errors(partial(self._run, ctx))()
+
+    def _run(self, ctx: Any) -> None:
+        try:
+            super().invoke(ctx)
+        except UnknownModelError as error:
+            if self.positional_model is None:
+                raise
+            usage = " ".join([ctx.command_path, *self.argument_names()])
+            raise UnknownModelError(f"{error}; usage: {usage}") from None
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the name."""
+        return ["[OPTIONS]", *self.argument_names()]
+
+    def argument_names(self) -> list[str]:
+        """Return the names of the arguments, in brackets if they may be omitted."""
         from uwaga.cli.help import argument_name
 
         arguments = [parameter for parameter in self.params if parameter.param_type_name == "argument"]
         names = [(argument_name(argument), argument.required) for argument in arguments]
-        return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in names)]
+        return [name if required else f"[{name}]" for name, required in names]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help page."""
@@ -123,6 +173,7 @@ def _convert_given_values(parameters: list[Any]) -> list[Any]:
         return value if parameter.callback is None else parameter.callback(context, parameter, value)
 
     for parameter in parameters:
+        complete_values(parameter)
         if not isinstance(parameter.process_value, partial):
             parameter.process_value = partial(convert_given, parameter, parameter.process_value)
     return parameters

@@ -12,7 +12,7 @@ from typing import Any
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.card import README, read_card
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG, SOURCE, WEIGHTS
-from uwaga.errors import MissingExtraError, ModelError, reason
+from uwaga.errors import MissingExtraError, ModelError, UnknownModelError, reason
 from uwaga.library.licences import restriction
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
@@ -55,7 +55,7 @@ def find_model(name: str | Path | None = None) -> Path:
         endings = formats.files().suffixes
         if folder.suffix in endings:
             return folder
-        raise ModelError(
+        raise UnknownModelError(
             f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(endings)}"
         )
@@ -64,7 +64,7 @@ def find_model(name: str | Path | None = None) -> Path:
     name = HUB_NAMES.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
-    raise ModelError(
+    raise UnknownModelError(
         f"{str(name)!r}: no such folder, and not a Hugging Face name (owner/model) or a name that "
         "`uwaga models` lists either; give a folder that `uwaga train` wrote, or `bundled` for the model "
         "that comes with uwaga"
@@ -83,7 +83,7 @@ def _from_hub(name: str) -> Path:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
         raise MissingExtraError(
-            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
+            f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install 'uwaga[hub]'`"
         ) from None
     files = formats.files()
     default = [*files.auxiliary, *files.weights]

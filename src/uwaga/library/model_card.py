@@ -243,7 +243,7 @@ def _sections(
             "## Use",
             "",
             "```sh",
-            "pip install uwaga huggingface_hub",
+            "pip install 'uwaga[hub]'",
             f"uwaga translate --model {shlex.quote(name)} --input source.txt --output target.txt",
             "```",
             "",

@@ -144,5 +144,5 @@ def _hub(name: str) -> Any:
         return importlib.import_module("huggingface_hub")
     except ImportError:
         raise MissingExtraError(
-            f"{name}: to upload it to the Hugging Face hub, `pip install huggingface_hub`"
+            f"{name}: to upload it to the Hugging Face hub, `pip install 'uwaga[hub]'`"
         ) from None

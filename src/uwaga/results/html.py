@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as _escape
+from typing import TypeGuard
 
 STYLE = """
 :root { color-scheme: light dark; --back: #ffffff; --text: #1f2328; --faint: #59636e; --line: #d1d9e0;
@@ -80,8 +81,12 @@ def details(summary: str, inner: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table of plain cells; numbers are right-aligned."""
+    rows = list(rows)
     body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
-    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    titles = "".join(
+        f'<th class="number">{escape(title)}</th>' if numeric else f"<th>{escape(title)}</th>"
+        for title, numeric in zip(head, _numeric_columns(rows, len(head)), strict=True)
+    )
     return f"<table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
@@ -92,8 +97,17 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _numeric_columns(rows: Sequence[Sequence[object]], count: int) -> list[bool]:
+    """Return for each column whether it has numbers."""
+    return [any(_is_number(row[index]) for row in rows if index < len(row)) for index in range(count)]
+
+
 def _cell(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_number(value):
         return f'<td class="number">{escape(format_number(value))}</td>'
     return f"<td>{escape(value)}</td>"
 
@@ -202,12 +216,9 @@ def _grid(values: Sequence[float], decimals: int, scale: _Scale) -> str:
 
 def _axis(left: float, right: float, x_label: str, scale: _Scale) -> str:
     y = HEIGHT - BOTTOM + 16
-    middle = (left + right) / 2
-    marks = [(left, "start"), (middle, "middle"), (right, "end")] if right > left else [(left, "start")]
-    texts = [
-        f'<text x="{scale.map(value)}" y="{y}" text-anchor="{anchor}">{format_number(round(value))}</text>'
-        for value, anchor in marks
-    ]
+    ticks = [value for value in _ticks(left, right)[0] if left <= value <= right] if right > left else [left]
+    marks = dict.fromkeys(map(round, ticks))
+    texts = [f'<text x="{scale.map(value)}" y="{y}" text-anchor="middle">{value:,}</text>' for value in marks]
     name = f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(x_label)}</text>'
     return "\n".join([*texts, name])
 

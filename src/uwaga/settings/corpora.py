@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PositiveInt, field_serializer, field_validator, model_validator
 
 from uwaga.languages.codes import LANGUAGE_TAG
+from uwaga.languages.names import language_code
 from uwaga.settings.parsing import Probability, StrictModel
 
 Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
@@ -151,6 +152,14 @@ class DataSettings(StrictModel):
     subword_sampling: Probability = Field(
         0.0, description="alpha of subword regularisation (Kudo 2018) or rate of BPE dropout, 0 for none"
     )
+
+    @model_validator(mode="after")
+    def _check_languages(self) -> DataSettings:
+        for name in self.languages:
+            code = language_code(name)
+            if code is not None and code != name.casefold():
+                raise ValueError(f"languages: {name!r} is a name; write the code, {code!r}")
+        return self
 
     @model_validator(mode="after")
     def _check_mixture(self) -> DataSettings:

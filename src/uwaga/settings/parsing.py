@@ -62,8 +62,11 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
         matches = difflib.get_close_matches(str(family)[:MAX_KEY_LENGTH], families, n=1, cutoff=0.5)
         hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(families)}"
         return f"{name}.family: no model family is named {quoted(family)}; {hint}"
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{name}: {message} (found {quoted(detail['input'])})" if name else message
+    message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    if not name:
+        return message
+    is_group = isinstance(detail["input"], dict)  # the message names its keys
+    return f"{name}: {message}" if is_group else f"{name}: {message} (found {quoted(detail['input'])})"
 
 
 def _follow(kind: type[StrictModel], keys: list[str]) -> tuple[list[str], type[StrictModel]]:

@@ -12,6 +12,7 @@ All may be compressed (``.gz``, ``.zst``, ``.xz``, ``.bz2``).
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from uwaga.errors import DataError, quoted
 from uwaga.files.lines import text_lines
 from uwaga.languages.codes import same_language
 
+LOG = logging.getLogger("uwaga.terms")
 SEPARATOR = "|"
 """Separates the alternative forms of a target."""
 
@@ -74,9 +76,22 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
 
 
 def _tab_separated(path: Path) -> Iterator[Term]:
+    without_tab: list[int] = []
     for number, line in enumerate(text_lines(path), start=1):
         if line.strip() and not line.startswith("#"):
+            if "\t" not in line and " " in line.strip():
+                without_tab.append(number)
             yield from _term(line.split("\t"), f"{path}, line {number}", number == 1)
+
+    if without_tab:
+        others = f" and {len(without_tab) - 1} further lines" if without_tab[1:] else ""
+        LOG.warning(
+            "%s: line %d%s without a tab: the whole line is a term that is not translated; put a tab between "
+            "a term and its translation",
+            path,
+            without_tab[0],
+            others,
+        )
 
 
 def _comma_separated(path: Path) -> Iterator[Term]:

@@ -246,15 +246,14 @@ class Reporter:
         values = {"loss": result.loss, "perplexity": math.exp(min(50.0, result.loss))}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         self._record(part, progress, values, {"steps": list(steps)} if steps else {})
-        scores = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
         name = {"dev": f"step {progress.step}", "mean": "mean", "final": "final model"}[part]
-        self.log(f"{name}: dev {scores}")
+        self.log(f"{name}: {_format_scores(values)}")
         if part == "dev":
             self._dev = _format_score(values)
         if result.samples and part != "mean":
             sample = result.samples[0]
-            self.log(f"  source      {sample.source}\n  translation {sample.translation}")
-            self.log(f"  reference   {sample.reference}")
+            for title in ("source", "translation", "reference"):
+                self.log(f"  {title:<11} {shorten(getattr(sample, title))}")
         if result.samples:
             record = {"part": part, "step": progress.step, **samples_record(result.samples, result.by_length)}
             append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
@@ -272,8 +271,8 @@ class Reporter:
         record = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
         append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}/{key}": value for key, value in values.items()})
-        scores = "  ".join(f"{key} {value:.3f}" for key, value in values.items())
-        self.log(f"{name}, {part if part != 'also' else f'step {progress.step}'}: {scores}")
+        when = part if part != "also" else f"step {progress.step}"
+        self.log(f"{name}, {when}: {_format_scores(values)}")
 
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""
@@ -320,8 +319,28 @@ class Reporter:
         self._since = time.perf_counter()
 
 
+SCORE_FORMATS = {
+    "loss": "dev loss {:.3f}",
+    "perplexity": "perplexity {:,.1f}",
+    "bleu": "BLEU {:.2f}",
+    "chrf": "chrF {:.2f}",
+}
+MAX_SAMPLE = 160
+"""Maximum characters of a sample in the log: young models repeat words up to their limit of length."""
+
+
+def _format_scores(values: Mapping[str, float]) -> str:
+    return "  ".join(SCORE_FORMATS[name].format(value) for name, value in values.items())
+
+
 def _format_score(values: Mapping[str, float]) -> str:
-    return f"BLEU {values['bleu']:.2f}" if "bleu" in values else f"dev loss {values['loss']:.3f}"
+    name = "bleu" if "bleu" in values else "loss"
+    return SCORE_FORMATS[name].format(values[name])
+
+
+def shorten(text: str) -> str:
+    """Return a text of at most :data:`MAX_SAMPLE` characters."""
+    return text if len(text) <= MAX_SAMPLE else f"{text[: MAX_SAMPLE - 1]}…"
 
 
 class NullReporter(Reporter):

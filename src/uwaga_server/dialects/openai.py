@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -103,6 +104,16 @@ class TranslationOptions(BaseModel):
     terms: list[Term] = Field([], max_length=5000)
 
 
+class StreamOptions(BaseModel):
+    """What a stream sends besides pieces."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    include_usage: bool | None = Field(
+        False, description="Add a chunk with the counts of tokens, for which the text is translated again."
+    )
+
+
 class ChatBody(BaseModel):
     """A chat whose last message by the user holds the text to translate."""
 
@@ -122,7 +133,13 @@ class ChatBody(BaseModel):
     model: Annotated[str, Field(min_length=1, max_length=200, description="`uwaga`, or a pair: `en-de`.")]
     messages: list[ChatMessage] = Field(min_length=1, max_length=2000)
     stream: bool | None = False
+    stream_options: StreamOptions | None = None
     translation_options: TranslationOptions | None = None
+
+    @property
+    def streams_usage(self) -> bool:
+        """True if the last chunk of a stream counts tokens."""
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
 
 
 class Segment(BaseModel):
@@ -238,7 +255,8 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             text, json_key = _text_request(body, system, message, pair)
             texts = [text]
             if body.stream and json_key is None:
-                return stream_completion(request, body.model, await _pieces(context, client, text))
+                count = partial(_greedy, context, client, text) if body.streams_usage else None
+                return stream_completion(request, body.model, await _pieces(context, client, text), count)
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
             texts = _segment_requests(segments, pair[0])
@@ -250,7 +268,8 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             if json_key is not None:
                 content = json.dumps({json_key: content}, ensure_ascii=False)
         if body.stream:
-            return stream_completion(request, body.model, _single_piece(content))
+            count = partial(_known, answer) if body.streams_usage else None
+            return stream_completion(request, body.model, _single_piece(content), count)
         return json_response(_completion(request, body.model, content, answer))
 
 
@@ -261,8 +280,23 @@ async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> 
     return context.service.stream(text, client=client.name, deadline=deadline)
 
 
+async def _greedy(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
+    """Return the translation that a stream shows, with its tokens."""
+    greedy = replace(text, search={"beam": 1})
+    return await context.service.translate(
+        [greedy], client=client.name, deadline=context.settings.limits.deadline
+    )
+
+
+async def _known(answer: TextAnswer) -> TextAnswer:
+    return answer
+
+
 def _check_options(body: ChatBody) -> None:
     """Refuse unsupported options."""
+    if body.stream_options is not None and not body.stream:
+        message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        raise ApiError(400, "invalid_request", message, "stream_options")
     for name, value in (body.model_extra or {}).items():
         if name in NEUTRAL_VALUES and value is not None and value != NEUTRAL_VALUES[name]:
             message = f"Unsupported parameter: {name!r} cannot be honoured by a translation; omit it"
@@ -384,17 +418,23 @@ def _segments_content(segments: Segments, answer: TextAnswer) -> str:
 
 def _completion(request: Request, model: str, content: str, answer: TextAnswer) -> dict[str, object]:
     """Return a translation as a chat completion."""
-    read = sum(len(translation.source_tokens) for translation in answer.translations)
-    written = sum(len(translation.tokens) for translation in answer.translations)
-    truncated = any(translation.truncated for translation in answer.translations)
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": content, "refusal": None},
         "logprobs": None,
-        "finish_reason": "length" if truncated else "stop",
+        "finish_reason": _finish_reason(answer),
     }
-    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-    return {**_head(request, "chat.completion", model), "choices": [choice], "usage": usage}
+    return {**_head(request, "chat.completion", model), "choices": [choice], "usage": _usage(answer)}
+
+
+def _finish_reason(answer: TextAnswer) -> str:
+    return "length" if any(translation.truncated for translation in answer.translations) else "stop"
+
+
+def _usage(answer: TextAnswer) -> dict[str, int]:
+    read = sum(len(translation.source_tokens) for translation in answer.translations)
+    written = sum(len(translation.tokens) for translation in answer.translations)
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def _head(request: Request, kind: str, model: str) -> dict[str, object]:
@@ -402,9 +442,21 @@ def _head(request: Request, kind: str, model: str) -> dict[str, object]:
     return {"id": completion_id, "object": kind, "created": int(time.time()), "model": model}
 
 
-def stream_completion(request: Request, model: str, pieces: AsyncGenerator[str, None]) -> EventStream:
-    """Return the pieces of a translation as chunks of a chat completion."""
-    head = _head(request, "chat.completion.chunk", model)
+def stream_completion(
+    request: Request,
+    model: str,
+    pieces: AsyncGenerator[str, None],
+    count: Callable[[], Awaitable[TextAnswer]] | None = None,
+) -> EventStream:
+    """Return the pieces of a translation as chunks of a chat completion.
+
+    Args:
+        request: the request.
+        model: the name of the model, as requested.
+        pieces: the pieces of the translation.
+        count: called after them for the tokens, which a last chunk without choices counts; None for none.
+    """
+    head = _head(request, "chat.completion.chunk", model) | ({} if count is None else {"usage": None})
 
     def chunk(delta: Mapping[str, str], reason: str | None = None) -> tuple[str, object]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
@@ -418,7 +470,12 @@ def stream_completion(request: Request, model: str, pieces: AsyncGenerator[str, 
                 delta = {}
         if delta:
             yield chunk({**delta, "content": ""})
-        yield chunk({}, "stop")
+        if count is None:
+            yield chunk({}, "stop")
+            return
+        answer = await count()
+        yield chunk({}, _finish_reason(answer))
+        yield "", {**head, "choices": [], "usage": _usage(answer)}
 
     return EventStream(request, events(), error_content, error_event="", end=DONE_EVENT)
 

@@ -80,7 +80,7 @@ def _hub() -> Any:
     try:
         return importlib.import_module("huggingface_hub")
     except ImportError:
-        raise MissingExtraError(f"{NAME}: needs huggingface_hub: `pip install huggingface_hub`") from None
+        raise MissingExtraError(f"{NAME}: needs huggingface_hub: `pip install 'uwaga[hub]'`") from None
 
 
 OPUS = Source(

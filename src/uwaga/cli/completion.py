@@ -1,0 +1,62 @@
+"""Values that shells complete: names of models, codes of languages, presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A value for the shell."""
+
+    value: str
+    type: str = "plain"
+    help: str | None = None
+
+
+def complete_values(parameter: Any) -> None:
+    """Let shells complete the values of a parameter if there is a completer of its name."""
+    complete = next((COMPLETERS[name] for name in parameter.opts if name in COMPLETERS), None)
+    if complete is not None:
+        parameter.shell_complete = lambda _, incomplete: list(map(Completion, complete(incomplete)))
+
+
+def complete_models(incomplete: str) -> list[str]:
+    """Return the installed models and the folders whose names begin with a word."""
+    from uwaga.library.installed import installed_models
+
+    names = ["bundled", *(model.name for model in installed_models())]
+    head, slash, name = incomplete.rpartition("/")
+    folders = sorted(path.name for path in Path(head + slash or ".").glob("*") if path.is_dir())
+    visible = [folder for folder in folders if name.startswith(".") or not folder.startswith(".")]
+    words = dict.fromkeys([*names, *(head + slash + folder for folder in visible)])
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def complete_languages(incomplete: str) -> list[str]:
+    """Return the codes of the installed models' languages that begin with a word."""
+    from uwaga.library.installed import installed_models
+
+    codes = {code for model in installed_models() for side in model.languages for code in side}
+    return sorted(code for code in codes if code.startswith(incomplete))
+
+
+def complete_presets(incomplete: str) -> list[str]:
+    """Return the presets of models that begin with a word."""
+    from uwaga.settings import PRESETS
+
+    return sorted(name for name in PRESETS if name.startswith(incomplete))
+
+
+COMPLETERS = {
+    "--model": complete_models,
+    "model": complete_models,  # where it is an argument
+    "--draft": complete_models,
+    "--from": complete_languages,
+    "--to": complete_languages,
+    "--via": complete_languages,
+    "--preset": complete_presets,
+}
+"""Functions that complete the values of options and arguments."""
