@@ -74,6 +74,18 @@ def test_quotation_marks_are_those_of_the_target(translator):
     assert "”" not in text and '"' not in text
 
 
+@pytest.mark.parametrize("space", "\u00a0\u202f")
+def test_no_break_spaces_stay_beside_their_words(translator, space):
+    texts = ("See Fig. 3 and page 5.", "Mr. Smith sees 20 dogs.", "Peter is here.")
+    for text in texts:
+        plain = translator.translate(text).text
+        marked = re.sub(r" (?=\d|Smith)|(?<=20) ", space, text)
+        translation = translator.translate(marked)
+        assert translation.source == marked and not translation.warnings
+        assert translation.text.replace(space, " ") == plain
+        assert translation.text.count(space) == marked.count(space)
+
+
 @given(st.text(SIGNS + " abc.", max_size=30))
 def test_no_sign_is_lost_or_doubled(translator, text):
     translation = translator.translate(text)
