@@ -76,6 +76,12 @@ TEMPLATE = re.compile(
     r"(?>[-+#0\d.]*)(?:[A-Za-z](?:[A-Za-z]{1,3}(?![A-Za-z]))?)?"
 )
 """What is not a tag: code of ERB and PHP, which may be inside one, and ``%<name>s``."""
+CONDITION = r"(?:\[[\d*,-]{1,20}\]|\{\d{1,9}\})\s*+"
+"""The numbers for which Laravel shows a branch."""
+BRANCHES = re.compile(
+    rf"(?P<separator>(?<!\|)\|(?!\|)\s*+(?:{CONDITION})?|\A\s*+{CONDITION}(?=[^|]+\|))|\{{[^{{}}]*+\}}|<[^<>]*+>"
+)
+"""What separates the branches of a plural of vue-i18n and Laravel, or quotes a bar."""
 STAND_INS = range(0xF0000, 0xFFFFE)
 """Private characters, which stand for parts of a message that are not read with it."""
 
@@ -116,7 +122,11 @@ def message_unit(
         syntax = unmarked_syntax
     numbered = number_arguments(text) if syntax.numbers else None
     syntax = syntax if numbered else replace(syntax, numbers=False)
-    piece = _message_piece(numbered or text, syntax, tags or {})
+    pieces = [
+        part if is_separator else _message_piece(part, syntax, tags or {})
+        for part, is_separator in _branches(numbered or text, syntax)
+    ]
+    piece = _joined(pieces, numbered or text) if len(pieces) > 1 else pieces[0]
     if isinstance(piece, str):
         return untranslated(raw, KEPT, TAG.sub("", text))
 
@@ -124,6 +134,17 @@ def message_unit(
         return write(without_numbers(piece.write(inlines)) if numbered else piece.write(inlines))
 
     return replace(piece, write=write_message, raw=raw)
+
+
+def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
+    """Yield the branches of a message, and what separates them."""
+    position = 0
+    for match in BRANCHES.finditer(text) if "vue" in syntax.names and "|" in text else ():
+        if match["separator"]:
+            yield text[position : match.start()], False
+            yield match[0], True
+            position = match.end()
+    yield text[position:], False
 
 
 def inline_message_unit(
@@ -260,6 +281,11 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
         )
         for piece in html_pieces(text, message=True)
     ]
+    return _joined(pieces, text)
+
+
+def _joined(pieces: Sequence[Piece], text: str) -> Piece:
+    """Return the unit of the pieces of a text, or the text if none of them is translated."""
     message = Fragment(tuple(pieces))
     copied = tuple(untranslated_texts(pieces))
     return Unit(tuple(message.inlines), message.write, text, copied) if message.inlines else text

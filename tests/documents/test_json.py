@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga.errors import DataError
+from uwaga.markup import plain_text
 from uwaga_documents import DocumentOptions
 
 LEAF = st.one_of(
@@ -136,6 +137,26 @@ def test_placeholders_of_applications_are_tags():
     rendered = json.loads(render("a.json", text, swap_case))
     assert rendered["a"] == "wELCOME :name AT @:menu.home, :smile:"
     assert (rendered["c"], rendered["d"]) == (":name", "%B %d, %Y")
+
+
+@pytest.mark.parametrize(
+    ("message", "branches"),
+    [
+        ("car | cars", ["car", "cars"]),
+        ("no car|{n} cars", ["no car", "{n} cars"]),
+        ("{0} No car|[1,19] A car|[20,*] Cars", ["No car", "A car", "Cars"]),
+        ("<b>A car</b> | :n cars", ["A car", ":n cars"]),
+        ("{n, plural, one {a|b} other {c}} | car", ["a|b", "c", "car"]),
+        ("Press {'|'} or a || b", ["Press {'|'} or a || b"]),
+        ("%s | car", ["car"]),
+    ],
+)
+def test_branches_of_plurals_are_texts(message, branches):
+    document = json.dumps({"key": message}).encode()
+    assert [plain_text(inline) for inline in texts("a.json", document)] == branches
+    written = json.loads(render("a.json", document, swap_case))["key"]
+    assert written.casefold() == message.casefold()
+    assert texts("a.po", b'msgid "car | cars"\nmsgstr ""\n') == [("car | cars",)]
 
 
 @pytest.mark.parametrize(

@@ -442,3 +442,25 @@ def test_cells_and_frames_of_open_document(tmp_path):
     }
     changed = read_zip(run(tmp_path, "a.ods", content, swap_case))
     assert b"<svg:title>a CAR</svg:title>" in changed["content.xml"]
+
+
+def test_escaped_characters_of_cells_are_no_words(tmp_path):
+    strings = (
+        "A man._x000D_\nTwo dogs.",
+        "The car_x0020_is red.",
+        "A user_x005F_x0041_name.",
+        "It is_xD83D_.",
+    )
+    content = xlsx("".join(f"<si><t>{text}</t></si>" for text in strings))
+    assert model_texts(tmp_path, "a.xlsx", content) == [
+        "A man.",
+        "Two dogs.",
+        "The car is red.",
+        "A user_x0041_name.",
+        "It is .",
+    ]
+    changed = read_zip(run(tmp_path, "a.xlsx", content, swap_case))["xl/sharedStrings.xml"].decode()
+    assert all(
+        changed.count(escaped) == sum(text.count(escaped) for text in strings)
+        for escaped in ("_x000D_\n", "_x0020_", "_x005F_", "_xD83D_")
+    )

@@ -295,3 +295,21 @@ def test_tags_inside_many_words_take_linear_time() -> None:
     start = time.process_time()
     assert inserted(html, text) == html
     assert time.process_time() - start < 10
+
+
+@given(st.data())
+def test_tags_around_one_side_of_a_pair_enclose_the_other(data):
+    """Words linked with each other alone, such as a term of a glossary, are enclosed whole."""
+    lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
+    sides = [
+        [f"{name}{number}" for number in range(length)] for name, length in zip("st", lengths, strict=True)
+    ]
+    texts = [["a", *side, "b"] for side in sides]
+    source, target = (" ".join(text) for text in texts)
+    indices = st.tuples(st.integers(0, lengths[0] + 1), st.integers(0, lengths[1] + 1))
+    outer = {(0, 0), (lengths[0] + 1, lengths[1] + 1)}  # the words around the pair
+    links = tuple(sorted(data.draw(st.sets(indices)) | outer))
+    alignment = WordAlignment(tuple(word_spans(source)), tuple(word_spans(target)), links)
+    stripped = strip_tags(("a ", open_tag("b"), " ".join(sides[0]), close_tag("b"), " b"))
+    placed = insert_tags(stripped, target, alignment, [(" ".join(sides[0]), " ".join(sides[1]).upper())])
+    assert raw_text(placed) == f"a <b>{' '.join(sides[1])}</b> b"

@@ -169,6 +169,20 @@ def test_symbols_are_replaced(parts: list[str | Tag], attempt: int) -> None:
     )
 
 
+@pytest.mark.parametrize("unit", ["m", "km", "m/s"])
+def test_exponent_stays_with_its_unit(unit: str) -> None:
+    inline = (
+        "It is ",
+        Tag("kept", f"5 {unit}", f"5 {unit}"),
+        Tag("open", "<sup>"),
+        "2",
+        Tag("close", "</sup>"),
+        " large.",
+    )
+    changed, symbols = insert_symbols(inline, choose_symbols(inline, 0))
+    assert replace_symbols(changed, symbols) == inline
+
+
 def test_symbol_matches_separate_word_only() -> None:
     inline = ("Hello ", Tag("kept", "{x}", "{x}"))
     _, symbols = insert_symbols(inline, ["20"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from itertools import combinations, groupby
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 import uwaga
 from uwaga.markup.inline import Tag
 from uwaga.results.translation import Translation
+from uwaga.search import search
+from uwaga.tokenizers.subwords import byte_tokens
 from uwaga.translator.layers.characters import Characters
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Text
@@ -72,6 +75,18 @@ def test_quotation_marks_are_those_of_the_target(translator):
     text = translator.translate("“The house is old,” said the man. “It’s very old.”").text
     assert len(re.findall("„", text)) == len(re.findall("“", text)) == 2, text
     assert "”" not in text and '"' not in text
+
+
+@pytest.mark.parametrize("space", "\u00a0\u202f")
+def test_no_break_spaces_stay_beside_their_words(translator, space):
+    texts = ("See Fig. 3 and page 5.", "Mr. Smith sees 20 dogs.", "Peter is here.")
+    for text in texts:
+        plain = translator.translate(text).text
+        marked = re.sub(r" (?=\d|Smith)|(?<=20) ", space, text)
+        translation = translator.translate(marked)
+        assert translation.source == marked and not translation.warnings
+        assert translation.text.replace(space, " ") == plain
+        assert translation.text.count(space) == marked.count(space)
 
 
 @given(st.text(SIGNS + " abc.", max_size=30))
@@ -155,3 +170,40 @@ def test_byte_tokens_that_are_no_character_are_left_out(translator):
     assert decode([*bytes_[:1], *target.encode("Haus")], target).strip() == "Haus"
     assert decode(target.encode("😀"), target).strip() == "😀"
     assert Counter(decode(bytes_, target))["\ufffd"] == 0
+
+
+def has_whole_characters(pieces) -> bool:
+    """Return whether every run of byte pieces spells characters."""
+    for is_byte, run in groupby(pieces, lambda piece: re.fullmatch("<0x..>", piece) is not None):
+        if is_byte:
+            try:
+                bytes(int(piece[3:5], 16) for piece in run).decode()
+            except UnicodeDecodeError:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("options", [{}, {"beam": 4, "nbest": 4}, {"sample": True, "nbest": 3, "seed": 5}])
+def test_bytes_of_outputs_are_characters(translator, options, monkeypatch):
+    texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
+    searched = []
+
+    def counted(decoder, sentences, options, **arguments):
+        lists = search(decoder, sentences, options, **arguments)
+        searched.append([hypothesis.tokens for hypotheses in lists for hypothesis in hypotheses])
+        return lists
+
+    monkeypatch.setattr("uwaga.translator.layers.search.search", counted)
+    translations = translator.translate(texts, placeholders=False, **options)
+    for translation in translations:
+        assert all(has_whole_characters(result.tokens) for result in (translation, *translation.alternatives))
+    pieces = translator.model.target.pieces
+    assert any(not has_whole_characters(pieces(tokens)) for tokens in searched[0])  # else nothing is tested
+
+
+def test_models_without_byte_pieces_have_no_byte_tokens(translator):
+    byte_pieces = {f"<0x{byte:02X}>" for byte in range(0x80, 0x100)}
+    model = translator.model
+    assert set(model.target.pieces(sorted(model.byte_tokens))) == byte_pieces
+    unknown = SimpleNamespace(encode=lambda text: [1], pieces=lambda ids: ["<unk>"])
+    assert byte_tokens(unknown) == frozenset()

@@ -19,7 +19,7 @@ def insert_tags(
     stripped: StrippedText,
     translation: str,
     alignment: WordAlignment | None,
-    copied_words: Collection[str] = (),
+    pairs: Collection[tuple[str, str]] = (),
 ) -> Inline:
     """Return the translation with the tags of its source.
 
@@ -32,12 +32,12 @@ def insert_tags(
         stripped: the source and its tags.
         translation: the translation of the source.
         alignment: any alignment of source and translation, or None.
-        copied_words: words that occur once in both texts, each aligned only with itself.
+        pairs: words of the source and what stands for them in the translation, aligned only with each other.
     """
     if not stripped.marks:
         return (translation,) if translation else ()
     words = word_spans(stripped.text), word_spans(translation)
-    links = word_links(stripped.text, translation, alignment, *words, copied_words)
+    links = word_links(stripped.text, translation, alignment, *words, pairs)
     sources, targets, links = divide_words(stripped, translation, *words, links)
     root = tag_tree(stripped.marks)
     choose_ranges(root, stripped.marks, LinkedWords.from_links(sources, links, len(targets)))

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, is_kept, join_parts
@@ -167,7 +167,7 @@ def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
         return inline
     by_text = {symbol.text: symbol for symbol in symbols}
     parts: list[str | Tag] = []
-    for part in inline:
+    for part, following in zip_longest(inline, inline[1:], fillvalue=""):
         if isinstance(part, Tag):
             parts.append(part)
             continue
@@ -180,7 +180,10 @@ def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
             )
             if symbol.touches_left and follows_word:
                 before = before.rstrip(" ")
-            if symbol.touches_right and part[end : end + 1] == " " and part[end + 1 : end + 2].isalnum():
+            precedes_tag = part[end:] == " " and isinstance(following, Tag)
+            if symbol.touches_right and (
+                precedes_tag or (part[end : end + 1] == " " and part[end + 1 : end + 2].isalnum())
+            ):
                 end += 1
             parts += [before, symbol.tag]
             position = end

@@ -12,6 +12,8 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 from uwaga.alignment.words import word_spans
 from uwaga.languages.codes import base_language
@@ -20,7 +22,9 @@ from uwaga.markup.words import project, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»″", "‘’‚‛‹›′", "–—―‒‑‐"
+NO_BREAK_SPACES = "\u00a0\u202f"
 TWINS = {
+    **dict.fromkeys(NO_BREAK_SPACES, " "),
     **dict.fromkeys(DOUBLE_QUOTES, '"'),
     **dict.fromkeys(SINGLE_QUOTES, "'"),
     **dict.fromkeys(DASHES, "-"),
@@ -47,6 +51,7 @@ SINGLE = re.compile(r"(?<!\w)'|'(?!\w)")
 APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 SPACED_DASH = re.compile(r"(?<=\s)-(?=\s)")
 ELLIPSIS = re.compile(r"\.\.\.")
+SPACED, WORD = re.compile(r"\S+"), re.compile(r"\w+")
 EXTENDS = re.compile("[\u200d\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 """Joiners, variation selectors, skin tones and tags: parts of the emoji before them."""
 OBJECT = "\ufffc"
@@ -217,7 +222,44 @@ def typographic(source: str, target: str, language: str) -> list[Edit]:
             edits.append(Edit(*match.span(), dashes[min(number, len(dashes) - 1)]))
     if "…" in source and "..." not in source:
         edits += [Edit(*match.span(), "…") for match in ELLIPSIS.finditer(target)]
+    if any(space in source for space in NO_BREAK_SPACES):
+        edits += _no_break_spaces(source, target)
     return sorted(edits, key=lambda edit: edit.start)
+
+
+class _Gap(NamedTuple):
+    """The white space between two words."""
+
+    before: str
+    space: Span
+    after: str
+
+
+def _gaps(text: str) -> Iterator[_Gap]:
+    for left, right in pairwise(SPACED.finditer(text)):
+        before, after = WORD.findall(left[0])[-1:], WORD.findall(right[0])[:1]
+        if before and after:
+            yield _Gap(before[0], (left.end(), right.start()), after[0])
+
+
+def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
+    """Yield the replacements of spaces beside words that the source has beside no-break spaces."""
+    gaps: dict[tuple[str, str], deque[Span]] = {}
+    for before, space, after in _gaps(target):
+        for words in ((before, after), ("", after), (before, "")):
+            gaps.setdefault(words, deque()).append(space)
+    used = set[Span]()
+    for before, space, after in _gaps(source):
+        if source[slice(*space)] not in NO_BREAK_SPACES:
+            continue
+        for words in ((before, after), ("", after), (before, "")):
+            spans = gaps.get(words, deque())
+            while spans and spans[0] in used:
+                spans.popleft()
+            if spans:
+                used.add(spans[0])
+                yield Edit(*spans[0], source[slice(*space)])
+                break
 
 
 def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing: str) -> Iterator[Edit]:

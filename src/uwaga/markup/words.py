@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from uwaga.alignment.words import UNSPACED
+from uwaga.alignment.words import UNSPACED, split_words
 from uwaga.results.translation import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
@@ -42,7 +42,7 @@ def word_links(
     alignment: WordAlignment | None,
     sources: Sequence[Span],
     targets: Sequence[Span],
-    copied_words: Collection[str] = (),
+    pairs: Collection[tuple[str, str]] = (),
 ) -> Links:
     """Convert an alignment to links between these words, and add obvious missing links.
 
@@ -55,7 +55,8 @@ def word_links(
         alignment: the alignment of the two, if known.
         sources: the words of the source.
         targets: the words of the target.
-        copied_words: words that occur once in both texts, each aligned only with itself.
+        pairs: words of the source and what stands for them in the target, such as the terms of a glossary:
+            linked only with each other, if they occur equally often.
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
@@ -64,7 +65,8 @@ def word_links(
             for word in projected[0][i]:
                 for partner in projected[1][j]:
                     links[word][partner] = max(probability, links[word].get(partner, 0.0))
-    _link_copied_words(copied_words, source, target, sources, targets, links)
+    texts = [source[slice(*span)] for span in sources], [target[slice(*span)] for span in targets]
+    _link_pairs(pairs, *texts, links)
     linked_targets = {
         partner
         for partners in links
@@ -72,14 +74,12 @@ def word_links(
         if probability >= LINK_THRESHOLD
     }
     unlinked_sources = {
-        source[slice(*sources[word])]: word
+        texts[0][word]: word
         for word, partners in enumerate(links)
         if not any(probability >= LINK_THRESHOLD for probability in partners.values())
     }
-    repeated = _find_repeated([source[slice(*span)] for span in sources])
-    repeated |= _find_repeated([target[slice(*span)] for span in targets])
-    for j, span in enumerate(targets):
-        text = target[slice(*span)]
+    repeated = _find_repeated(texts[0]) | _find_repeated(texts[1])
+    for j, text in enumerate(texts[1]):
         if j not in linked_targets and text in unlinked_sources and text not in repeated:
             links[unlinked_sources[text]][j] = 1.0
     if not any(links) and targets:
@@ -88,37 +88,58 @@ def word_links(
     return tuple(dict(sorted(partners.items())) for partners in links)
 
 
-def _link_copied_words(
-    copied_words: Collection[str],
-    source: str,
-    target: str,
-    sources: Sequence[Span],
-    targets: Sequence[Span],
+def _link_pairs(
+    pairs: Collection[tuple[str, str]],
+    sources: Sequence[str],
+    targets: Sequence[str],
     links: Sequence[dict[int, float]],
 ) -> None:
-    """Link each of these words only with itself, if it occurs once in both texts."""
-    if not copied_words:
+    """Link the words of pairs with each other, and with no others.
+
+    Links between the two sides of a pair stay; a word that has none is linked with all words of the other.
+    """
+    if not pairs:
         return
-    source_positions, target_positions = _positions(source, sources), _positions(target, targets)
-    pairs = {
-        source_positions[text][0]: target_positions[text][0]
-        for text in copied_words
-        if len(source_positions.get(text, ())) == len(target_positions.get(text, ())) == 1
-    }
-    copied_targets = frozenset(pairs.values())
-    for word, partners in enumerate(links):
-        for partner in [partner for partner in partners if partner in copied_targets or word in pairs]:
-            del partners[partner]
-        if word in pairs:
-            partners[pairs[word]] = 1.0
+    source_runs, target_runs = _Runs(sources), _Runs(targets)
+    partners: dict[int, range] = {}
+    for source_text, target_text in dict.fromkeys(pairs):
+        runs, target_parts = source_runs.find(source_text), target_runs.find(target_text)
+        if len(runs) == len(target_parts):
+            for run, part in zip(runs, target_parts, strict=True):
+                partners |= dict.fromkeys(run, part)
+    in_pairs = {target for part in partners.values() for target in part}
+    for word, word_links in enumerate(links):
+        part = partners.get(word, range(0))
+        for target in list(word_links):
+            if target not in part and (part or target in in_pairs):
+                del word_links[target]
+    linked = {target for word in partners for target in _certain(links[word])}
+    for word, part in partners.items():
+        is_linked = bool(_certain(links[word]))
+        links[word].update((target, 1.0) for target in part if not (is_linked and target in linked))
 
 
-def _positions(text: str, spans: Sequence[Span]) -> dict[str, list[int]]:
-    """Return the indices of the words of a text by word."""
-    numbers: dict[str, list[int]] = {}
-    for number, (start, end) in enumerate(spans):
-        numbers.setdefault(text[start:end], []).append(number)
-    return numbers
+def _certain(word_links: Mapping[int, float]) -> list[int]:
+    return [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
+
+
+class _Runs:
+    """The words of a text, in which runs of words are found; case is ignored."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = [word.casefold() for word in words]
+        self._positions: dict[str, list[int]] = {}
+        for number, word in enumerate(self._words):
+            self._positions.setdefault(word, []).append(number)
+
+    def find(self, text: str) -> list[range]:
+        """Return where the words of a text follow one another, without overlaps."""
+        words, runs = split_words(text.casefold()), list[range]()
+        for start in self._positions.get(words[0], ()) if words else ():
+            end = start + len(words)
+            if self._words[start:end] == words and (not runs or runs[-1].stop <= start):
+                runs.append(range(start, end))
+        return runs
 
 
 def project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:

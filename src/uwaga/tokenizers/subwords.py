@@ -7,6 +7,10 @@ from typing import Protocol
 
 from uwaga.decoder import Symbols
 
+UNASSIGNED = "\U0002fa20"
+"""A character that no vocabulary has, of the bytes F0 AF A8 A0."""
+BYTE_PIECES = [f"<0x{byte:02X}>" for byte in range(256)]
+
 
 class Subwords(Protocol):
     """A tokeniser of one side of a model: text to ids and back."""
@@ -69,3 +73,17 @@ class TrainingSubwords(Subwords, Protocol):
         :meth:`uwaga.tokenizers.tokeniser.Tokeniser.sample`.
         """
         ...
+
+
+def byte_tokens(subwords: Subwords) -> frozenset[int]:
+    """Return the ids of the pieces ``<0x80>`` to ``<0xFF>``, which spell characters that are no pieces.
+
+    They are in the order of their bytes in every vocabulary that SentencePiece trains.
+    """
+    ids = subwords.encode(UNASSIGNED)
+    pieces = subwords.pieces(ids)
+    if BYTE_PIECES[0xF0] not in pieces:
+        return frozenset()
+    first = ids[pieces.index(BYTE_PIECES[0xF0])] - 0xF0
+    tokens = range(first, first + len(BYTE_PIECES))
+    return frozenset(tokens[0x80:]) if first >= 0 and subwords.pieces(tokens) == BYTE_PIECES else frozenset()

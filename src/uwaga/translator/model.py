@@ -15,7 +15,7 @@ from uwaga.decoder import Decoder, shared_positions, target_limit
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
-from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.subwords import Subwords, byte_tokens
 from uwaga.translator.split import KnownCharacters, Segmenter, within
 from uwaga.translator.text import Sentence, TokenPair
 
@@ -78,6 +78,11 @@ class Model:
     def characters(self) -> KnownCharacters:
         """The characters that the model knows; one without cross-attention reads those spelled in bytes."""
         return KnownCharacters(self.source, knows_bytes=not self.aligns)
+
+    @cached_property
+    def byte_tokens(self) -> frozenset[int]:
+        """The target tokens that are a byte of a character of several bytes; empty if there are none."""
+        return byte_tokens(self.target)
 
     def between(self, source: str | None = None, target: str | None = None) -> Model:
         """Return the same model for one pair of its languages; the weights are shared.

@@ -346,7 +346,8 @@ ELLIPSIS = "…"
 class KnownCharacters:
     """The characters that a tokeniser knows.
 
-    A character that the tokeniser normalises is known if that preserves its meaning: not ½, ², ™ or ….
+    A character that the tokeniser normalises is known if that preserves its meaning: not ½, ², ™, … or
+    a no-break space.
 
     Args:
         tokeniser: the tokeniser of a model's source side.
@@ -373,6 +374,9 @@ class KnownCharacters:
 
     def _is_known(self, character: str) -> bool:
         category = unicodedata.category(character)
+        if character in "\u00a0\u202f":  # no-break spaces
+            ids = self._tokeniser.encode(f"a{character}a")
+            return ids != self._tokeniser.encode("a a") and self._tokeniser.symbols.unknown not in ids
         if category[0] in "CZM" and category != "Co":
             return True  # white space, controls, joiners and marks: normalisation removes or combines them
         if "\uff00" < character < "\uffef":

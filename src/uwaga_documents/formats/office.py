@@ -12,6 +12,7 @@ from functools import partial
 
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
+from uwaga.markup.inline import Inline, Tag, join_parts
 from uwaga.markup.units import MARKUP, Piece, text_unit, untranslated
 from uwaga.markup.xml import (
     Element,
@@ -294,6 +295,8 @@ FORMULA = re.compile(r"<(?:\w+:)?(formula1|formula2|formula|f|definedName)(?:\s[
 FILTER = re.compile(r"""<(?:\w+:)?(?:filter|customFilter)\s[^<>]*?\bval=(?:"([^"<]*)"|'([^'<]*)')""")
 SHEET_TAG = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
 VALIDATION = re.compile(r"<(?:\w+:)?(?:dataValidation|hyperlink)\s[^<>]*>")
+ESCAPED = re.compile(r"(_x000[ADad]_\n?|_x[\dA-Fa-f]{4}_)")
+"""A character that XML cannot have, or an underscore that would begin one (ST_Xstring)."""
 VALIDATION_TEXTS = frozenset(("promptTitle", "prompt", "errorTitle", "error", "tooltip"))
 
 
@@ -409,6 +412,23 @@ def _strings(compared: ComparedTexts, text: str) -> Iterator[Piece]:
     yield from content_pieces(text, (f"{prefix}si", f"{prefix}text"), read)
 
 
+def _cell_words(text: str) -> Inline:
+    """Return the text of a cell with its escaped characters, such as ``_x000D_``, as tags."""
+    parts: list[str | Tag] = []
+    for number, part in enumerate(ESCAPED.split(text)):
+        if number % 2 == 0:
+            parts.append(part)
+            continue
+        character = chr(int(part[2:6], 16))
+        if character in "\r\n":
+            parts.append(Tag("void", part, "\n"))
+        elif character.isprintable() and not character.isspace():
+            parts.append(Tag("kept", part, character))
+        else:
+            parts.append(Tag("void", part, " "))
+    return join_parts(parts)
+
+
 def _cell_text(compared: ComparedTexts, text: str, element: Element, prefix: str) -> Iterator[Piece]:
     raw = element.content(text)
     names = SHEET.with_prefix(prefix) if prefix else SHEET
@@ -427,7 +447,7 @@ def _cell_text(compared: ComparedTexts, text: str, element: Element, prefix: str
         yield untranslated(raw, COMPARED, words)
     elif is_plain:
         yield text[element.inner : first.inner]
-        yield text_unit(first.content(text), (words,), write_xml)
+        yield text_unit(first.content(text), _cell_words(words), write_xml)
         yield text[first.inner_end : element.inner_end]
     else:
         yield paragraph(text, element._replace(name=names.paragraph), names)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
-from uwaga.search import SearchOptions, search
-from uwaga.translator.checks import sentence_text
+from uwaga.search import SearchInput, SearchOptions, search
+from uwaga.translator.checks import is_incomplete, sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
@@ -30,7 +31,42 @@ def choose_search(options: SearchOptions) -> Search:
 def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
     """Set the n-best lists of sentences, as the search returns them."""
     lists = search(stage.search_decoder, sentences, options, drafter=stage.drafter)
+    replace_broken(stage, sentences, lists, options)
     set_hypotheses(sentences, lists)
+
+
+def replace_broken(
+    stage: Stage,
+    sentences: Sequence[SearchInput],
+    lists: list[list[Hypothesis]],
+    options: SearchOptions,
+) -> None:
+    """Replace hypotheses with byte tokens that form no character, such as a half of one.
+
+    Those of a second search, without bytes of long characters, take their places; so this holds for every
+    kind of search on every engine, and costs others nothing.
+    """
+    model = stage.model
+    if not model.byte_tokens:
+        return
+
+    def is_broken(hypothesis: Hypothesis) -> bool:
+        return not model.byte_tokens.isdisjoint(hypothesis.tokens) and is_incomplete(
+            hypothesis.tokens, model.target
+        )
+
+    broken = [index for index, hypotheses in enumerate(lists) if any(map(is_broken, hypotheses))]
+    if broken:
+        options = replace(options, banned=(*options.banned, *sorted(model.byte_tokens)))
+        inputs = [sentences[index] for index in broken]
+        others = search(stage.search_decoder, inputs, options, drafter=stage.drafter)
+        for index, replacements in zip(broken, others, strict=True):
+            whole = [hypothesis for hypothesis in lists[index] if not is_broken(hypothesis)]
+            known = set() if options.sample else {hypothesis.tokens for hypothesis in whole}
+            spare = (hypothesis for hypothesis in replacements if hypothesis.tokens not in known)
+            lists[index] = [*whole, *islice(spare, len(lists[index]) - len(whole))]
+            if not options.sample:
+                lists[index].sort(key=lambda hypothesis: -hypothesis.score)
 
 
 def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesis]]) -> None:

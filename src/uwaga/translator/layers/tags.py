@@ -33,9 +33,10 @@ class Tags:
 
         for text, without in while_active(stripped.items()):
             text.translation = untagged[text].result
-            symbols = [symbol.text for symbol in text.symbols]
+            pairs = [(symbol.text, symbol.text) for symbol in text.symbols]
+            pairs += [(term.source, term.target) for term in text.result.terms if term.applied]
             text.inlines = [
-                insert_tags(without, translation.text, translation.alignment, symbols)
+                insert_tags(without, translation.text, translation.alignment, pairs)
                 for translation in text.hypotheses
             ]
 

@@ -33,6 +33,7 @@ from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
 from uwaga.translator.checks import is_bare, sentence_text, without_stop
+from uwaga.translator.layers.search import replace_broken
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
 
@@ -225,11 +226,10 @@ def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermS
     if not searches:
         return
     beam = stage.options.beam if stage.options.beam > 1 else GREEDY_BEAM
-    lists = search(
-        stage.search_decoder,
-        [SearchInput(request.sentence.sentence.ids, request.prefix, request.phrases) for request in searches],
-        replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none"),
-    )
+    inputs = [SearchInput(item.sentence.sentence.ids, item.prefix, item.phrases) for item in searches]
+    options = replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none")
+    lists = search(stage.search_decoder, inputs, options)
+    replace_broken(stage, inputs, lists, options)
     ranking = Ranking(stage.options.length_formula, stage.options.length_penalty)
     for request, hypotheses in zip(searches, lists, strict=True):
         lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses], dtype=np.int64)
