@@ -157,7 +157,7 @@ class AsyncTranslator:
 
         Raises:
             BusyError: too many requests are waiting.
-            DeadlineError: the time is over.
+            DeadlineError: the deadline has passed.
             CancelledRequestError: the translator was closed.
             TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
         """
@@ -291,7 +291,7 @@ class AsyncTranslator:
 
         Raises:
             BusyError: too many requests are waiting.
-            DeadlineError: the time is over.
+            DeadlineError: the deadline has passed.
             CancelledRequestError: the translator was closed.
         """
         if self._closed:

@@ -124,11 +124,11 @@ class Request:
 
     @property
     def shared(self) -> tuple[object, ...]:
-        """Every field but those of the one text: requests that agree in them are translated together."""
+        """All fields except those of the text; requests that agree in them are translated together."""
         return tuple(value for name, value in vars(self).items() if name not in TEXT_FIELDS)
 
     def check(self) -> None:
-        """Refuse impossible values, except of the search and the languages, which depend on the model.
+        """Check all values except search options and languages, which depend on the model.
 
         Raises:
             SettingsError: names the field.
@@ -199,7 +199,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
 
 
 def unknown_option(name: str) -> SettingsError:
-    """Return the error for an option of this name, with the nearest one that exists."""
+    """Return the error for an unknown option, with the most similar known one."""
     names = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
     matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {matches[0]!r}?" if matches else f"known here: {', '.join(names)}"
