@@ -28,7 +28,7 @@ Words = NDArray[np.uint64]
 
 
 def make_key(*numbers: int | Ids) -> Words:
-    """Return (keys,) a hash key of some numbers, which are scalars or (keys,)."""
+    """Return hash keys (keys,) of numbers, which are scalars or (keys,)."""
     key = np.zeros(1, dtype=np.uint64)
     for number in numbers:
         word = np.atleast_1d(np.asarray(number)).astype(np.uint64)

@@ -48,7 +48,7 @@ class Heads:
 
     @property
     def touches_encoder(self) -> bool:
-        """True if the encoder computes something else."""
+        """True if the intervention changes the output of the encoder."""
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
@@ -89,7 +89,7 @@ class Positions:
 
     @property
     def touches_encoder(self) -> bool:
-        """True if the encoder computes something else."""
+        """True if the intervention changes the output of the encoder."""
         return self.side == "source"
 
     def check(self, relative: bool, positions: int | None) -> None:

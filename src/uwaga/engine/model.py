@@ -287,7 +287,7 @@ class NativeModel:
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
-        """See :attr:`uwaga.decoder.Decoder.cross_attentions`; errors as of :meth:`attentions`."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`; errors are those of :meth:`attentions`."""
         return self.recording(False).cross_attentions(sources, targets)
 
     def insight(

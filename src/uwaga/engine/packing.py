@@ -115,7 +115,7 @@ class PackedWeights:
 
 
 class StoredForms(NamedTuple):
-    """Functions that read stored tensors other than as a whole.
+    """Functions that read stored tensors as integers, or only some of their rows.
 
     ``integers`` returns a tensor that is stored as integers, None for other tensors; used unchanged if all
     tensors of an int8 matrix with 127 levels are stored as integers. ``rows`` returns rows of a stored

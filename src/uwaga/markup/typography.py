@@ -1,4 +1,4 @@
-"""Characters that a model does not know: typographic marks written as their plain twins, others kept.
+"""Characters that a model does not know: typographic marks are replaced by plain ones, others kept.
 
 Quotation marks, dashes and the ellipsis have plain twins that mean the same. The twins are written in the
 input of the model, and the marks again in its translation, in the style of the target language. Other
@@ -55,7 +55,7 @@ FIRST_PICTOGRAPH, LAST_ARROW, LAST_OPERATOR = "\u2190", "\u21ff", "\u22ff"
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement in a text: of a span by a text, or by a tag in its place."""
+    """A replacement of a span of a text by another text or by a tag."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class Edit:
 
 
 def visible_text(inline: Inline) -> str:
-    """Return a text with tags in which a stand-in takes the place of each character of a tag."""
+    """Return a text in which each character of a tag is replaced by a placeholder character."""
     return "".join(part if isinstance(part, str) else OBJECT * len(part.text) for part in inline)
 
 
@@ -123,7 +123,7 @@ def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
 
 
 def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
-    """Return the spans of words after replacements; both are in order.
+    """Return the spans of words after replacements; words and replacements must be in order.
 
     A text that is inserted between two words belongs to neither. Words that one replacement covers all
     get its span.
@@ -151,7 +151,7 @@ def align_again(
     """Return an alignment for the words of the final texts.
 
     Args:
-        alignment: the alignment of the texts with twins.
+        alignment: the alignment of the texts with plain marks.
         source: the final source, and the spans in it of the words of ``alignment``.
         target: the same for the translation.
     """
@@ -163,7 +163,7 @@ def align_again(
 
 
 def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
-    """Return the insertions that write tags, named by their ``id``, into a text without them."""
+    """Return the insertions of tags, selected by their ``id``, into the text without them."""
     edits, position = [], 0
     for part in inline:
         if isinstance(part, Tag) and id(part) in tags:
@@ -174,7 +174,7 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
 
 
 def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
-    """Return the replacements of unknown typographic marks by twins that are known.
+    """Return the replacements of unknown typographic marks by plain marks that are known.
 
     If a quotation mark is unknown, all of its kind are replaced. A dash between two words without spaces gets
     spaces, because a hyphen would join them.
@@ -196,10 +196,10 @@ def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Ed
 
 
 def typographic(source: str, target: str, language: str) -> list[Edit]:
-    """Return the replacements in a translation of plain marks by those that its source has.
+    """Return the replacements of plain marks in a translation by the typographic marks of its source.
 
     Args:
-        source: the source with its typographic marks, which were written as their twins for the model.
+        source: the source with its typographic marks, which were replaced by plain marks for the model.
         target: the translation.
         language: code of the target language, whose quotation marks are used.
     """
@@ -221,7 +221,7 @@ def typographic(source: str, target: str, language: str) -> list[Edit]:
 
 
 def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing: str) -> Iterator[Edit]:
-    """Yield the replacements of straight quotation marks, which open and close by turns.
+    """Yield the replacements of straight quotation marks, which open and close alternately.
 
     A mark that touches a word on one side alone opens before it or closes after it.
     """
@@ -242,8 +242,8 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
 def kept_characters(text: str, unknown: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
-    A letter, a digit, a currency or an operator takes the word or the number that it belongs to with it:
-    ``£20``, ``C++``, ``3 × 4``, ``x²``. An emoji is a piece of its own, with its joiners and skin tones.
+    For a letter, a digit, a currency or an operator, the piece is the entire word or expression: ``£20``,
+    ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones.
     """
     if not unknown:
         return (text,) if text else ()
@@ -316,7 +316,7 @@ def _is_operand(word: str) -> bool:
 
 
 def _over_word(text: str, index: int, step: int) -> int:
-    """Return where a word ends in one direction: ``index`` is between characters, ``step`` -1 or 1."""
+    """Return the end of a word in one direction: ``index`` is between characters, ``step`` -1 or 1."""
     while True:
         neighbour = index if step > 0 else index - 1
         if _is_word(text, neighbour) or _is_separator(text, neighbour):

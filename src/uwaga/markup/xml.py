@@ -115,7 +115,7 @@ def html_attributes(tag: str) -> dict[str, str]:
 
 
 def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
-    """Yield the tokens of a part of a well-formed document; together they are that part.
+    """Yield the tokens of a part of a well-formed document; joined, they equal that part.
 
     Args:
         text: the document.

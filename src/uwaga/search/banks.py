@@ -109,7 +109,7 @@ class Banks:
 
     @property
     def last_bank_size(self) -> Ids:
-        """(all sentences,) slots of the last bank, whose hypotheses contain all phrases and may end."""
+        """Slots of the last bank, whose hypotheses contain all phrases and may end, (all sentences,)."""
         banks = np.where(self._forced, self.totals + 1, 1)
         return np.asarray(-(-self._beams // np.minimum(banks, self._beams)))
 

@@ -31,12 +31,12 @@ class Batch(ABC):
 
     @property
     def running(self) -> Ids:
-        """(sentences,) source tokens of the sentences being decoded."""
+        """Numbers of source tokens of the sentences being decoded, (sentences,)."""
         return np.asarray(self._lengths[self._running])
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in order."""
+        """Numbers of source tokens of the sentences that have not entered, in order, (sentences,)."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
@@ -62,7 +62,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def _running(self) -> Ids:
-        """(sentences,) the sentences being decoded."""
+        """Indices of the sentences being decoded, (sentences,)."""
 
     @abstractmethod
     def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:

@@ -69,7 +69,7 @@ MAX_BRACKET_DISTANCE = 80
 
 
 def split_sentences(line: str, language: str) -> list[str]:
-    """Split a line into sentences, which together are the line.
+    """Split a line into sentences; joined, they equal the line.
 
     Spaces after a sentence are part of it. The time is linear in the length of the line, as a bounded number
     of characters is read around each mark.

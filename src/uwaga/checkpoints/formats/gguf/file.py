@@ -51,7 +51,7 @@ NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
 
 
 class Strings:
-    """An array of strings, decoded at use, since the objects of a vocabulary would take 100 bytes each."""
+    """An array of strings, decoded on access: those of a vocabulary would take 100 bytes each as objects."""
 
     def __init__(self) -> None:
         self._content, self._ends = bytearray(), array("Q", (0,))

@@ -169,7 +169,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _precision(file: GgufFile) -> Precision | None:
-    """Return the engine's precision that is nearest to that of most weights; None if they are not blocks."""
+    """Return the engine's precision nearest to that of most weights; None if those are not quantised."""
     sizes: dict[Precision | None, int] = {}
     for tensor in file.tensors.values():
         precision: Precision | None = None

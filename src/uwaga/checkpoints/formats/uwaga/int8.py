@@ -280,7 +280,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights, with the original parameter count, and the file's faults."""
+    """Return the sizes of the weights, with the original parameter count, and the faults of the file."""
     try:
         check_layers(path, config)
         shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))

@@ -170,12 +170,12 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
 
 
 def has_self_attention(settings: StrictModel) -> bool:
-    """Return True unless the settings have a decoder that format versions 1 and 2 lack."""
+    """Return False for a decoder without self-attention, which format versions 1 and 2 lack."""
     return not isinstance(settings, TransformerSettings) or settings.self_attention == "attention"
 
 
 def model_values(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings for JSON, without neutral values of settings that older versions lack."""
+    """Return a model's settings as JSON values, without unused ones that older versions lack."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
     omitted += ("self_attention",) if has_self_attention(settings) else ()
