@@ -107,7 +107,7 @@ def has_description(text: str) -> bool:
 
 
 def described_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with the alternative texts of pictures in their copied text as units."""
+    """Yield the pieces; alternative texts of pictures in copied pieces become units."""
     for piece in pieces:
         if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
             yield piece

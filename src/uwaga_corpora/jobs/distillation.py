@@ -26,7 +26,7 @@ TARGET_CHOICES: tuple[Choose, ...] = get_args(Choose)
 
 @dataclass(frozen=True)
 class TargetChoice:
-    """How the target is chosen from the teachers' candidates.
+    """The method of choosing the target from the teachers' candidates.
 
     Attributes:
         choose: ``reference``: the candidate most similar to any reference of the line; ``mbr``: the one of

@@ -63,7 +63,7 @@ class TranslatedText(NamedTuple):
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """How the texts of a job are translated, in a form that can be sent between processes.
+    """The models and options of a job, in a form that can be sent between processes.
 
     Attributes:
         models: names as :meth:`uwaga.translator.Translator.load` takes them; empty for the bundled model,

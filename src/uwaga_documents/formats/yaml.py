@@ -37,7 +37,7 @@ PLAIN_SCALAR = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads symbols of Ruby in flow lists, ``[:year, :month]``, which are texts in YAML 1.2."""
+    """A loader that reads Ruby symbols in flow lists, ``[:year, :month]``, as texts, like YAML 1.2."""
 
     def check_value(self) -> bool:
         follows_json_key = self.pointer > 0 and self.buffer[self.pointer - 1] in "\"'}]"

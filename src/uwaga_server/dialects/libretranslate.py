@@ -138,7 +138,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
 
 
 def _id_and_secret(filename: str) -> tuple[str, str]:
-    """Return a document's id and its own key from the URL of its download."""
+    """Return a document's id and its key from the URL of its download."""
     match = DOWNLOAD_NAME.fullmatch(filename)
     if match is None:
         raise ApiError(404, "not_found", NO_DOCUMENT)

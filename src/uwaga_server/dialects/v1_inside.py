@@ -203,7 +203,7 @@ class InsideModel(BaseModel):
 
 
 class InsideAnswer(BaseModel):
-    """The inside of a translation; `vocabulary` has the pieces of the target tokens that it names."""
+    """The internals of a translation; `vocabulary` has the pieces of its target tokens."""
 
     source: InsideSource
     candidates: list[InsideTranslation]
