@@ -213,7 +213,7 @@ def test_sliding_window_pattern(tmp_path):
         (
             "llama",
             {"llama.feed_forward_length": 64},
-            r"has shape \(96, 64\), the metadata asks for \(64, 64\)",
+            r"has shape \(96, 64\), but the metadata asks for \(64, 64\)",
         ),
         ("llama", {"llama.attention.head_count_kv": 3}, "key_value_heads 3 does not divide heads 4"),
         (
@@ -229,7 +229,7 @@ def test_sliding_window_pattern(tmp_path):
         (
             "llama3",
             {"llama.rope.freq_base": 1000.0},
-            "'rope_freqs.weight' changes the rotary positions otherwise",
+            "'rope_freqs.weight' changes the rotary positions in another way",
         ),
         (
             "llama3",
@@ -264,7 +264,7 @@ def test_split_model_equals_single_file(tmp_path):
         (3, None, "m-00003-of-00005.gguf: missing: the model of m-00001-of-00005.gguf has 5 parts"),
         (2, ("m", 3), "m-00002-of-00005.gguf: 'split.no' is 2, not 1"),
         (5, ("whole", None), "m-00005-of-00005.gguf: 'split.no' must be .* not missing"),
-        (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is in an earlier part, too"),
+        (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is also in an earlier part"),
         (5, ("other", 5), "m-00001-of-00005.gguf: its 5 parts have 35 tensors, but 39 are stated"),
         (
             1,

@@ -43,7 +43,7 @@ def gguf(metadata=(), infos=(), data=256, **options):
 
 HUGE = 1 << 60
 CASES = {
-    "empty": (b"", "needs 4 bytes and 0 are left: the file is cut short"),
+    "empty": (b"", "needs 4 bytes, but 0 are left: the file is cut short"),
     "other": (b"PK\3\4" + bytes(99), "not a GGUF file"),
     "version 1": (gguf(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
     "big-endian": (gguf(version=3 << 24), "big-endian"),

@@ -46,7 +46,7 @@ def test_multilingual_directions():
     assert (forced.languages, forced.first) == (("en", "de"), plain.source.languages["de"])
     changed = direction_of(plain, "en", "fr", first=plain.source.languages["de"])
     assert changed.first == changed.target.languages["fr"]
-    with pytest.raises(SettingsError, match=r"several languages without a source; choose .* af am ar"):
+    with pytest.raises(SettingsError, match=r"multilingual model without a source; choose .* af am ar"):
         direction_of(plain, None, "fr")
     with pytest.raises(SettingsError, match="without a target; choose"):
         direction_of(plain, "en", None)
@@ -82,9 +82,9 @@ def test_single_pair_model():
     assert resolve_languages(("en", "de"), None, None, "here") == ("en", "de")
     assert resolve_languages(("en", "de"), "en_GB", "de", "here") == ("en", "de")
     assert resolve_languages(("src", "tgt"), "en", None, "here") == ("en", "tgt")
-    with pytest.raises(SettingsError, match="here: translates en to de only, to 'fr' it cannot"):
+    with pytest.raises(SettingsError, match="here: translates only en to de, not to 'fr'"):
         resolve_languages(("en", "de"), "en", "fr", "here")
-    with pytest.raises(SettingsError, match="translates en to de only, from 'de'"):
+    with pytest.raises(SettingsError, match="translates only en to de, not from 'de'"):
         uwaga.load("bundled", device="cpu", source="de", target="en")
     assert uwaga.load(device="cpu", source="en").languages == ("en", "de")
 

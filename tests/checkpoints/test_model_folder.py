@@ -415,7 +415,7 @@ def test_foreign_config_is_not_overwritten(tmp_path):
     with pytest.raises(ModelError, match="not overwritten"):
         save_folder(tmp_path / "m")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ModelError, match="a file of this name"):
+    with pytest.raises(ModelError, match="is a file; give another folder"):
         save_folder(tmp_path / "file")
 
 

@@ -254,7 +254,7 @@ POSITIONS = {
     r"'mrope_section' is unknown to uwaga": {"rope_type": "default", "mrope_section": [1, 2, 1]},
     r"'partial_rotary_factor' = 0.5 is not supported": {"rope_type": "default", "partial_rotary_factor": 0.5},
     r"'truncate' = False is not supported": {**YARN, "truncate": False},
-    r"'alpha' of rotary positions is known of hunyuan_v1_dense only": {"rope_type": "dynamic", "alpha": 3.0},
+    r"'alpha' of rotary positions is only for hunyuan_v1_dense": {"rope_type": "dynamic", "alpha": 3.0},
     r"'factor' must be a number above 0": {"rope_type": "linear"},
     r"'low_freq_factor' must be a number above 0": {**LLAMA3, "low_freq_factor": None},
     r"low_frequency_factor 5.0 must be less than": {**LLAMA3, "low_freq_factor": 5.0},

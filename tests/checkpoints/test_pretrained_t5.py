@@ -165,7 +165,7 @@ INVALID_CONFIGS = {
     r"'num_layers' must be a whole number": {"num_layers": "2"},
     r"'layer_norm_epsilon' must be a number above 0": {"layer_norm_epsilon": 0},
     r"'is_encoder_decoder' = False is not supported": {"is_encoder_decoder": False},
-    r"SelfAttention\.q\.weight' has shape \(15, 18\), config\.json asks for \(18, 18\)": {"d_kv": 6},
+    r"SelfAttention\.q\.weight' has shape \(15, 18\), but config\.json asks for \(18, 18\)": {"d_kv": 6},
     r"encoder\.block\.2.*missing": {"num_layers": 3},
     r"decoder\.block\.1.*unknown": {"num_decoder_layers": 1},
     r"wi_0\.weight'.*missing": {"feed_forward_proj": "gated-relu"},

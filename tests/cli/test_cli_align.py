@@ -164,7 +164,7 @@ def test_evaluate_alignments(folder):
         (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "line 9"),
         (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
         (("evaluate", "--alignments", "short.de", "-r", "long"), "short.de, line 1: expected 0-0 1-2"),
-        (("evaluate", "--alignments", "gold", "-r", "long"), "must be of the same pairs"),
+        (("evaluate", "--alignments", "gold", "-r", "long"), "must align the same pairs"),
         (("evaluate", "--alignments", "gold", "-r", "gold", "-r", "long"), "give --reference once"),
         (("evaluate", "--alignments", "no", "-r", "gold"), "no: "),
     ],

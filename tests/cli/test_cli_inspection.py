@@ -75,7 +75,7 @@ def test_attend_compares_models(folders, tmp_path):
         (["-m", "{cho}"], "cho: the model has no attention to look at"),
         (["-m", "{cho}", "--target", "Hund"], "cho: the model has no attention to look at"),
         (["-m", "{luong}", "-o", "x.gif"], "must end in one of .png, .svg, .pdf"),
-        (["-m", "{luong}", "-m", "{luong}"], "two are named 'luong'"),
+        (["-m", "{luong}", "-m", "{luong}"], "two paths are named 'luong'"),
         (["-m", "A="], "expected NAME=PATH"),
         (["-m", "nowhere/model"], "nowhere"),
     ],
@@ -202,7 +202,7 @@ def test_labelled_names_and_paths(tmp_path):
         "cho": "out/cho.tok.de",
         "a=b": str(odd),
     }
-    with pytest.raises(SettingsError, match="two are named 'model'"):
+    with pytest.raises(SettingsError, match="two paths are named 'model'"):
         labelled(["model", "./model"], "--x")
 
 

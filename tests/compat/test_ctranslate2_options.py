@@ -112,7 +112,7 @@ def test_option_names_and_defaults():
         ({"num_hypotheses": 3}, "num_hypotheses 3 is greater than beam_size"),
         ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling in a beam"),
         ({"sampling_topp": 0}, "sampling_topp"),
-        ({"end_token": "."}, "end_token='.': a target ends with the model's own, '</s>'"),
+        ({"end_token": "."}, "end_token='.': a target ends with that of the model, '</s>'"),
         ({"suppress_sequences": [["▁ein", "▁Auto"]]}, "only single tokens can be suppressed"),
         ({"suppress_sequences": ["▁ein"]}, "only single tokens can be suppressed"),
         ({"callback": print}, "callback: tokens are reported with beam_size=1"),

@@ -155,11 +155,11 @@ def test_finished_job_starts_no_worker(tmp_path, text):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"settings": {"nbest": 5}}, r"started with settings\.nbest = 1, and is now asked for with 5"),
-        ({"kind": "backtranslate"}, "kind = 'distil', and is now asked for with 'backtranslate'"),
-        ({"models": (StoredModel(name="bundled", sha256="1"),)}, r"models\.0 = '.*asked for with '1'"),
+        ({"settings": {"nbest": 5}}, r"started with settings\.nbest = 1, but is now requested with 5"),
+        ({"kind": "backtranslate"}, "kind = 'distil', but is now requested with 'backtranslate'"),
+        ({"models": (StoredModel(name="bundled", sha256="1"),)}, r"models\.0 = '.*requested with '1'"),
         ({"part_rows": 3}, "part_rows = 2, .* 3; use the same"),
-        ({"uwaga": "2"}, "uwaga = '.*asked for with '2'"),
+        ({"uwaga": "2"}, "uwaga = '.*requested with '2'"),
     ],
 )
 def test_different_job_is_rejected(tmp_path, text, changes, message):

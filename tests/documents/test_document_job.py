@@ -73,7 +73,7 @@ def test_truncated_journal_is_repeated(document):
 def test_changed_input_or_settings_are_rejected(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document, model="one"), InterruptedModel(20))
-    with pytest.raises(SettingsError, match="model = 'one', and is now asked for with 'two'"):
+    with pytest.raises(SettingsError, match="model = 'one', but is now requested with 'two'"):
         run_document_job(job(document, model="two"), swap_case)
     (document / "a.txt").write_text(TEXT + "More.\n")
     with pytest.raises(SettingsError, match=r"b\.txt: was started with input = "):

@@ -122,7 +122,7 @@ def test_memory_limit(tmp_path):
 def test_nested_paragraphs_are_limited(tmp_path, suffix, before, after):
     assert read(write(tmp_path, suffix, before * 5 + after * 5)) == 5
     path = write(tmp_path, suffix, before * 60 + after * 60)
-    with pytest.raises(DataError, match="paragraphs are inside each other") as error:
+    with pytest.raises(DataError, match="nested paragraphs") as error:
         read(path)
     assert str(path) in str(error.value)
 

@@ -213,11 +213,11 @@ def test_unsupported_options_are_rejected(folder, converted, tmp_path):
     with pytest.raises(SettingsError, match="engine must be one of auto, native, torch"):
         load(folder, engine="fast")
     for name in (folder, converted):
-        with pytest.raises(SettingsError, match="int8 and int4 are the native engine's"):
+        with pytest.raises(SettingsError, match="int8 and int4 need the native engine"):
             load(name, engine="torch", dtype="int8")
         with pytest.raises(SettingsError, match="takes no shortlist"):
             uwaga.load(name, shortlist="list")
-    with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
+    with pytest.raises(SettingsError, match="float32 needs the original model"):
         load(converted, dtype="float32")
     with pytest.raises(ModelError, match=r"this int8 model is a decoder-only model, which uwaga\.Text"):
         uwaga.MaskFiller.load(converted)
@@ -257,7 +257,7 @@ def test_damaged_int8_folders_are_rejected(converted, tmp_path):
     model = json.loads((converted / CONFIG).read_text())["model"]
     for number, (values, message) in enumerate(
         (
-            ({"frame": None}, "a frame goes with the tokenisers of tokenizers"),
+            ({"frame": None}, "a frame is only for the tokenisers tokenizers"),
             ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
             ({"model": model | {"sinusoids": "halves"}}, "unknown setting 'model.sinusoids'"),
             ({"model": model | {"layers": 3}}, WEIGHTS),

@@ -204,6 +204,6 @@ def test_fill_command_on_texts_and_lines(peer, filler):
 def test_fill_command_errors(peer):
     assert run(peer[0], lines=f"{TEXTS[0]}\nnothing\n")[::2] == (
         1,
-        "error: line 2 has no [MASK]: put one where a word is to be found\n",
+        "error: line 2 has no [MASK]: put one in place of a word\n",
     )
     assert "`uwaga fill`" in CliRunner().invoke(app, ["generate", str(peer[0]), "A dog"]).stderr

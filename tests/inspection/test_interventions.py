@@ -162,7 +162,7 @@ def test_importance_matches_scores_with_silent_head(translator) -> None:
     [
         (Heads("cross", 3), "layer 3: the model has 2"),
         (Heads("encoder", 1, 5), "head 5: the layer has 4"),
-        (Heads("sideways"), "no attention is of the kind 'sideways'"),
+        (Heads("sideways"), "unknown attention kind 'sideways'"),
         (Heads("cross", 1, weights=np.ones((2, 2))), r"shape \(2, 2\) for cross attention does not fit"),
         (Heads("cross", 1, weights=np.ones((3, 90, 90))), "does not fit"),
     ],

@@ -179,7 +179,7 @@ def test_mixed_versions_are_fetched_again(home, server):
 def test_wrong_hash_discards_download(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(len(FILES[MODEL]))))
-    with pytest.raises(CatalogueError, match=rf"{MODEL}: its SHA-256 is [0-9a-f]+, the catalogue says"):
+    with pytest.raises(CatalogueError, match=rf"{MODEL}: its SHA-256 is [0-9a-f]+, but the catalogue says"):
         fetch(home, server)
     assert listed_models(home) == []
     assert not list((home / "models/.incomplete").rglob(f"{MODEL}*"))

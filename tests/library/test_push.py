@@ -304,7 +304,7 @@ def test_links_out_of_folder_are_refused(tmp_path, trained):
     for name in ("card.md", "README.md"):
         (tmp_path / "trained" / name).unlink(missing_ok=True)
         (tmp_path / "trained" / name).symlink_to(secret)
-        with pytest.raises(ModelError, match=f"{name}: a link that leads out"):
+        with pytest.raises(ModelError, match=f"{name}: a link that leads outside"):
             trained.save_pretrained(tmp_path / "saved", license="mit")
         (tmp_path / "trained" / name).unlink()
     assert not (tmp_path / "saved").exists()

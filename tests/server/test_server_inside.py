@@ -204,7 +204,7 @@ def test_response_matches_npm_package(server, options):
         ({"steps": 65}, 422, "invalid_request", "steps"),
         ({"layers": 3}, 422, "invalid_request", "layers"),
         ({"target": "tlh"}, 400, "unsupported_language", "tlh"),
-        ({"target": "pl"}, 400, "not_inspectable", "one after the other"),
+        ({"target": "pl"}, 400, "not_inspectable", "form a chain"),
         ({"target": "es"}, 400, "not_inspectable", "Transformer"),
         ({"text": "word " * 200, "insight": []}, 400, "invalid_option", "bytes"),
     ],

@@ -222,7 +222,7 @@ def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
         (r"model\.\w+: .* omit it", {"model": "transformer-small"}),
         (r"text\.size: the tokenisers are those of", {"text": {"size": 99}}),
         (r"data\.max_tokens: 40, but .* takes 40 tokens", {"data": {"max_tokens": 40}}),
-        (r"data\.languages: .*translates abc to cba only", {"data": {"languages": ["en", "de"]}}),
+        (r"data\.languages: .*translates only abc to cba", {"data": {"languages": ["en", "de"]}}),
         (r"adapt\.freeze: 'encodr\.\*' matches no weight .* encoder", {"adapt": {"freeze": ["encodr.*"]}}),
         (r"adapt\.freeze: nothing is left to train", {"adapt": {"freeze": ["*"]}}),
         (r"adapt\.rates: 'x' matches no weight", {"adapt": {"rates": {"x": 2.0}}}),

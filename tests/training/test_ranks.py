@@ -135,7 +135,7 @@ def test_silent_process_is_reported() -> None:
     local, silent = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
     silent.close()  # stops its heartbeats
     try:
-        with pytest.raises(RankLostError, match=r"rank 1 \(process \d+ on host .*\) has not been heard of"):
+        with pytest.raises(RankLostError, match=r"rank 1 \(process \d+ on host .*\) has not responded"):
             local.gather("")
     finally:
         local.close()
@@ -144,7 +144,7 @@ def test_silent_process_is_reported() -> None:
 def test_missing_process_is_reported() -> None:
     local = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
-        with pytest.raises(RankLostError, match="rank 1, which never joined, has not been heard of"):
+        with pytest.raises(RankLostError, match="rank 1, which never joined, has not responded"):
             local.gather("")
     finally:
         local.close()

@@ -189,7 +189,7 @@ def test_M26_M35_no_decoder_matrices_without_self_attention(kind):
 def test_ensemble_rejects_all_attentions():
     members = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (1, 2)]
     model = Translator(Model(Ensemble(members), JOINT, JOINT, tiny.SEARCH))
-    with pytest.raises(SettingsError, match="load one of them alone, or ask for attention=True"):
+    with pytest.raises(SettingsError, match="load one of them alone, or use attention=True"):
         model.translate(tiny.ENGLISH[0], attention="all")
     for attended in (model.attend(*sentence_pair()), model.attend(tiny.ENGLISH[0])):
         assert attended.attention is not None and attended.attentions is None

@@ -138,7 +138,7 @@ def test_bundled_model_is_found_and_is_the_default(machine):
 def test_languages_with_a_named_model(machine):
     path = install(machine, "one", "qaa", "qab")
     assert uwaga.load(path, source="qaa", target="qab").languages == ("qaa", "qab")
-    with pytest.raises(SettingsError, match="translates qaa to qab only"):
+    with pytest.raises(SettingsError, match="translates only qaa to qab"):
         uwaga.load(path, source="qab")
     (machine / "qaa-qab").symlink_to(path)
     install(machine, "larger", "qaa", "qab", width=32)

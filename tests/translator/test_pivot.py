@@ -208,7 +208,7 @@ def test_only_languages_of_the_chain_are_accepted():
         lambda: pivot.stream("Hi", target="en"),
         lambda: pivot.between("pt", "en"),
     ):
-        with pytest.raises(SettingsError, match="translates pt to de only"):
+        with pytest.raises(SettingsError, match="translates only pt to de"):
             call()
 
 

@@ -368,7 +368,7 @@ def test_translation_in_sixteen_bits(folder, dtype):
         ({"engine": "tensorflow"}, "engine must be one of auto, native, torch"),
         ({"engine": "native", "dtype": "float16"}, "native engine runs on the CPU .* not dtype float16"),
         ({"engine": "native", "device": "cuda"}, "native engine runs on the CPU .* not device 'cuda'"),
-        ({"engine": "torch", "dtype": "int8"}, "int8 and int4 are the native engine's"),
+        ({"engine": "torch", "dtype": "int8"}, "int8 and int4 need the native engine"),
     ],
 )
 def test_invalid_load_options_are_rejected(folder, options, message):

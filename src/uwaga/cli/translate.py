@@ -296,7 +296,7 @@ def translate(
     shape = _Shape(as_json, stream, nbest_format == "moses", confidence, shows_colours(output))
     shape.check(search)
     if request["format"] != "text" and stream:
-        raise SettingsError("--format puts tags back after the whole translation: leave out --stream")
+        raise SettingsError("--format inserts tags into complete translations: leave out --stream")
     if request["format"] != "text" and alignments is not None:
         raise SettingsError("--alignments counts the words of plain lines: leave out --format")
     if resume and output is None:

@@ -398,5 +398,5 @@ def _check_prompted(options: SearchOptions) -> None:
         )
     if options.mbr:
         raise SettingsError(
-            "mbr is a translator's: continuations of a prompt need not be alike; leave it out"
+            "mbr is only for translators, since continuations of a prompt differ: leave it out"
         )

@@ -147,9 +147,7 @@ def trace(
 def native_transformer(translator: Translator) -> NativeModel:
     """Return the model of a translator that can be traced."""
     if len(translator.models) > 1:
-        raise NotInspectableError(
-            f"{len(translator.models)} models translate one after the other here: inspect one of them"
-        )
+        raise NotInspectableError(f"this is a chain of {len(translator.models)} models: inspect one of them")
     decoder = translator.decoder
     if not isinstance(decoder, NativeModel):
         raise NotInspectableError(

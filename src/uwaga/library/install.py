@@ -138,8 +138,8 @@ def install(
             shutil.rmtree(parts, ignore_errors=True)
     except OSError as error:
         raise CatalogueError(
-            f"{error.filename or home}: cannot be written: {error.strerror or error}; free it, or name "
-            "another folder with the variable UWAGA_HOME"
+            f"{error.filename or home}: cannot be written: {error.strerror or error}; make it writable, or "
+            "name another folder with the variable UWAGA_HOME"
         ) from None
     return folder
 

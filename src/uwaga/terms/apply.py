@@ -230,7 +230,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
             if unknown in target.encode(form):
                 raise DataError(
                     f"{term.where}: the model's tokeniser cannot spell {quoted(form)}: it lacks some of the "
-                    "characters; omit the term, or write it with others"
+                    "characters; omit the term, or use other characters"
                 )
     checked.add(target)
 

@@ -91,7 +91,7 @@ class AsyncTranslator:
             options = LoadOptions()
             loaded = choose_for(translator, options).load(options)
         if not isinstance(loaded, Translator):
-            raise SettingsError(f"translator must be one, or a model's name, not {quoted(loaded)}")
+            raise SettingsError(f"translator must be a Translator or a model's name, not {quoted(loaded)}")
         self.translator = loaded
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)

@@ -85,8 +85,8 @@ def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
 def no_attentions() -> SettingsError:
     """Return the error for a request for all attention matrices of an ensemble."""
     return SettingsError(
-        "attention 'all' is of one model, and an ensemble's members look each in its own way: load one of "
-        "them alone, or ask for attention=True, the mean of their cross-attentions"
+        "attention 'all' needs a single model, because the members of an ensemble differ: load one of them "
+        "alone, or use attention=True for the mean of their cross-attentions"
     )
 
 

@@ -318,7 +318,7 @@ def native_of(decoder: Decoder) -> NativeModel:
     """Return a decoder of the native engine; raise SettingsError for others."""
     if not isinstance(decoder, NativeModel):
         raise SettingsError(
-            "shortlists are the native engine's alone, and this model runs on torch: leave out the "
+            "shortlists need the native engine, but this model runs on torch: leave out the "
             "shortlist, or engine and device"
         )
     return decoder
@@ -334,7 +334,7 @@ def _on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedE
         ) from None
     if options.dtype in QUANTISED or checkpoint.packed is not None:
         raise SettingsError(
-            "int8 and int4 are the native engine's: leave the engine at auto and the device at auto or cpu"
+            "int8 and int4 need the native engine: leave the engine at auto and the device at auto or cpu"
         )
     device = _device(options.device, torch.cuda.is_available(), torch.cuda.device_count())
     from uwaga.checkpoints.to_torch import to_torch

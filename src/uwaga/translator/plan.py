@@ -233,7 +233,7 @@ def search_options(
     if isinstance(requested, SearchOptions):
         if len(defaults) > 1:
             raise SettingsError(
-                "whole SearchOptions are for a single model: give several models options by their names"
+                "SearchOptions are for a single model: for several models, give options by name"
             )
         if streaming:
             requested.check_streams()

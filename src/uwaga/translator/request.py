@@ -231,11 +231,11 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if not isinstance(prefix, Iterable):
-        raise SettingsError(f"{called} must be text, or one for each text, not {quoted(prefix)}")
+        raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(prefix)}")
     prefixes = list(prefix)
     for value in prefixes:
         if not isinstance(value, str):
-            raise SettingsError(f"{called} must be text, or one for each text, not {quoted(value)}")
+            raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(value)}")
     if len(prefixes) != count:
         noun = "prefixes" if called == "prefix" else f"{called}s"
         raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all or one each")

@@ -54,7 +54,7 @@ class Translator:
         *models: one or more. Each translates from the language that the one before it translates to.
 
     Raises:
-        SettingsError: the models do not follow each other, or one of several needs a language that has not
+        SettingsError: the models do not form a chain, or one of several needs a language that has not
             been chosen; choose it with :meth:`between`.
     """
 
@@ -71,7 +71,7 @@ class Translator:
             ):
                 raise SettingsError(
                     f"model {number} translates to {target} and the next one from {source}: they do not "
-                    "follow each other"
+                    "form a chain"
                 )
         if len(models) == 1:
             self.languages = models[0].language_pair
@@ -117,8 +117,8 @@ class Translator:
         """
         if len(self.models) > 1:
             raise SettingsError(
-                f"this needs a single model, and {len(self.models)} translate one after the other here: make "
-                "a Translator of one of its `models`"
+                f"this needs a single model, but the translator is a chain of {len(self.models)}: make a "
+                "Translator of one of its `models`"
             )
         return self.models[0]
 
@@ -156,7 +156,7 @@ class Translator:
         """Return the chain of this translator's models and those of the following ones.
 
         Raises:
-            SettingsError: they do not follow each other, or one needs a language that has not been chosen.
+            SettingsError: they do not form a chain, or one needs a language that has not been chosen.
         """
         return Translator(*self.models, *(model for translator in following for model in translator.models))
 

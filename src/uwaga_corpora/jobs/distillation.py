@@ -51,7 +51,7 @@ class TargetChoice:
         check_choice("choose", self.choose, TARGET_CHOICES)
         if self.choose == "model" and self.pool:
             raise SettingsError(
-                "a pool of models has no best candidate of its own, as scores of different models are not "
+                "a pool of models has no best candidate by score, as scores of different models are not "
                 "comparable: choose by reference or mbr"
             )
         object.__setattr__(self, "utility", self.utility or ("chrf" if self.choose == "mbr" else "bleu"))

@@ -223,7 +223,7 @@ def _check(event: yaml.Event, depth: int, location: str) -> None:
     if isinstance(event, yaml.AliasEvent):
         raise DataError(
             f"{location}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
-            "there, because a translation has one place"
+            "there, because a translation is written in one place"
         )
     if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= MAX_DEPTH:
         raise DataError(f"{location}: line {_mark(event).line + 1} is nested more than {MAX_DEPTH} deep")

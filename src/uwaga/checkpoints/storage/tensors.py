@@ -181,7 +181,7 @@ def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
         tensors[name] = QuantisedTensor(name, tensor.path, tensor.format, tensor.content, scale)
     for name, rows in factors.items():
         raise ModelError(
-            f"{rows.path}: {quoted(rows.name)} belongs to {quoted(name)}, which is no int8 matrix"
+            f"{rows.path}: {quoted(rows.name)} belongs to {quoted(name)}, which is not an int8 matrix"
         )
     return tensors
 

@@ -160,7 +160,7 @@ def _finish(text: Text, attempt: Text) -> None:
     source, dropped = plain_text(text.content), _dropped(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
-        f"no symbol for {quoted(piece)} came through the model: it stands where the words around it suggest"
+        f"the model lost every symbol for {quoted(piece)}, which was placed by the words around it"
         for piece in dropped
         if not is_sign(piece)
     ]

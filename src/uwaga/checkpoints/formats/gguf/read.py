@@ -357,8 +357,8 @@ class _Settings:
             if np.allclose(plain / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
                 return values
         raise ModelError(
-            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions otherwise than Llama 3 does, "
-            "which is not supported"
+            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions in another way than "
+            "Llama 3, which is not supported"
         )
 
 
