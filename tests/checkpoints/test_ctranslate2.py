@@ -63,7 +63,7 @@ def greedy(loaded, folder, texts=TEXTS, **options):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
-def test_marian_model_equals_ctranslate2(marian, tmp_path, quantisation):
+def test_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
     loaded = load_torch(folder)
     actual, expected = greedy(loaded, folder)
@@ -122,7 +122,7 @@ def dequantise(name, weights, quantisation):
     return weight.clone()
 
 
-def test_int16_weight_has_one_scale(marian, tmp_path):
+def test_int16_weight_has_a_single_scale(marian, tmp_path):
     file = read_model_file(converted(marian, tmp_path / "m", "int16") / "model.bin")
     variable = file.variables["encoder/layer_0/ffn/linear_0/weight"]
     peer = transformers.MarianMTModel.from_pretrained(marian)
@@ -191,7 +191,7 @@ SPECIFICATIONS = {
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_converter_variants_equal_ctranslate2(tmp_path, name):
+def test_converter_variants_match_ctranslate2(tmp_path, name):
     folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
     loaded = load_torch(folder)
     options = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
@@ -200,7 +200,7 @@ def test_converter_variants_equal_ctranslate2(tmp_path, name):
     assert len({tuple(row) for row in actual}) > 1
 
 
-def test_config_states_start_and_end(tmp_path):
+def test_config_determines_start_and_end_symbols(tmp_path):
     folder = spec(tmp_path / "m", encodings=50)
     config = json.loads((folder / "config.json").read_text())
     config |= {"decoder_start_token": "</s>", "add_source_eos": True, "add_source_bos": True}

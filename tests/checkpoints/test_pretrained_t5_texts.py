@@ -25,7 +25,7 @@ TEXTS = [
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("files", ["older_format", "newer_format"])
-def test_M19_texts_equal_transformers(tmp_path, files):
+def test_M19_texts_match_transformers(tmp_path, files):
     case = getattr(pretrained_tokenisers, files)("t5")
     case.peer.save_pretrained(tmp_path)
     if files == "older_format":

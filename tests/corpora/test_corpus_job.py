@@ -219,7 +219,7 @@ def test_locked_folder_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_join_parts(tmp_path, text):
+def test_joined_parts_equal_the_written_lines(tmp_path, text):
     manifest = run(job(tmp_path / "out", text))
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv")
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv.gz")
@@ -265,7 +265,7 @@ def test_pipe_as_part_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_lone_surrogate_is_a_fault(tmp_path):
+def test_lone_surrogate_is_counted_as_a_fault(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
     lines = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
     assert [(line.text, line.fault) for line in lines] == [("", "bad UTF-8"), ("c", None)]
@@ -286,7 +286,7 @@ def test_invalid_tag_is_rejected(tag):
     assert len(str(e.value)) < 200 and str(e.value).isprintable()
 
 
-def test_corpus_formats(tmp_path):
+def test_corpus_formats_give_texts_and_references(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\tein\ntwo\n\tdrei\nfour\t \n", encoding="utf-8")
     assert [
         (line.text, line.references) for line in corpus_input(tmp_path / "a.tsv", None, ("en", "de")).read()

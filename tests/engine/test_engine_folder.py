@@ -183,7 +183,7 @@ def test_int8_folder_requires_the_engine(folder):
         quantise(folder, folder.parent / "again")
 
 
-def test_quantise_overwrites_quantised_models_only(original, tmp_path):
+def test_quantise_overwrites_only_quantised_models(original, tmp_path):
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
@@ -197,7 +197,7 @@ def test_quantise_overwrites_quantised_models_only(original, tmp_path):
     assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
-def test_quantise_marian_folder(tmp_path):
+def test_quantised_marian_folder_equals_loading_in_int8(tmp_path):
     make_marian(tmp_path / "marian")
     report = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
     assert report.sentences == len(tiny.ENGLISH)
@@ -207,7 +207,7 @@ def test_quantise_marian_folder(tmp_path):
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
-def test_quantise_folder_with_tokenizers_tokeniser(tmp_path):
+def test_folder_with_tokenizers_tokeniser_is_quantised(tmp_path):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 
@@ -240,7 +240,7 @@ def test_convert_reports_agreement(original, tmp_path, capsys):
     assert end.value.code == 1
 
 
-def test_translation_without_torch(folder, original, tmp_path):
+def test_models_translate_without_torch(folder, original, tmp_path):
     """Without torch, translate with a float folder, an int8 folder and the bundled model."""
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")

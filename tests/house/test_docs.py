@@ -73,7 +73,7 @@ PAGES_WITH_FILE_NAMES = [
 ]  # that page names files of other repositories
 
 
-def test_inclusions_are_not_formatted():
+def test_inclusion_markers_are_not_reformatted():
     """A formatter that takes one for Python inserts a space."""
     assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
 

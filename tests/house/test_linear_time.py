@@ -242,14 +242,14 @@ def check(syntax: str, sizes: tuple[int, ...], max_growth: float, attempts: int 
 
 @pytest.mark.usefixtures("_copying")
 @pytest.mark.parametrize("syntax", SYNTAXES)
-def test_linear_time(syntax):
+def test_short_texts_take_linear_time(syntax):
     check(syntax, (200, 2_000), MAX_SHORT_GROWTH)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_copying")
 @pytest.mark.parametrize("syntax", SYNTAXES)
-def test_linear_time_of_long_texts(syntax):
+def test_long_texts_take_linear_time(syntax):
     sizes = [1_000]
     while sizes[-1] < MAX_CHARACTERS:
         sizes.append(sizes[-1] * 10)

@@ -87,7 +87,7 @@ NAMES = names_by_folder()
 
 
 @pytest.mark.parametrize("folder", sorted(NAMES))
-def test_names_of_a_package_are_nouns_of_the_field(folder: str) -> None:
+def test_few_names_of_a_package_are_vague(folder: str) -> None:
     counts = NAMES[folder]
     vague = Counter({name: times for name, times in counts.items() if is_vague(name)})
     share = sum(vague.values()) / sum(counts.values())

@@ -14,7 +14,7 @@ from uwaga_server.settings import DIALECTS, server_settings
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("kind", [kind for kind, _, _ in _ERROR_CODES], ids=lambda kind: kind.__name__)
-def test_503_has_retry_after(kind, dialect):
+def test_status_503_has_retry_after(kind, dialect):
     problem = api_error(kind("the disk is full"))
     response = dialect.render(problem, "0123")
     headers = {**response.headers, **problem.headers}

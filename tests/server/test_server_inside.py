@@ -234,7 +234,7 @@ def test_torch_and_matplotlib_are_not_imported():
     assert result.stdout.strip() == "[]"
 
 
-def test_trace_without_options_has_translation_only(translator):
+def test_trace_without_options_contains_only_the_translation(translator):
     traced = trace(translator, TEXT)
     assert (traced.tree, traced.steps) == (None, ())
     assert traced.translations[0].attentions is None and not traced.translations[0].arrays

@@ -47,7 +47,7 @@ def test_languages_by_call_equal_those_at_loading(tmp_path, kind, engine):
         ).translate(TEXTS[0], max_length=9)
 
 
-def test_supported_and_missing_languages(tmp_path):
+def test_supported_languages_are_listed_and_missing_ones_rejected(tmp_path):
     model_folder(tmp_path / "m", "m2m100")
     translator = uwaga.load(tmp_path / "m", device="cpu")
     assert {"en", "de", "fr"} <= set(translator.languages.sources) == set(translator.languages.targets)
