@@ -76,7 +76,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidates that a decoder step is to return.
+    """The candidates that a decoder step should return.
 
     Attributes:
         count: candidates for each row, best first; ties go to the lower token id.

@@ -64,7 +64,7 @@ class TextAnswer:
     model: str
 
     def raise_first(self) -> None:
-        """Raise the first error, for dialects without errors of single texts."""
+        """Raise the first error, for dialects that cannot report errors of single texts."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)

@@ -159,7 +159,7 @@ def test_several_systems_give_the_results_of_single_models(folders):
 
 
 def test_empty_text_is_rejected(translators):
-    with pytest.raises(DataError, match="nothing to read"):
+    with pytest.raises(DataError, match="no tokens to attend to"):
         translators["luong"].attend(" \n")
 
 

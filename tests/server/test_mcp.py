@@ -357,7 +357,7 @@ def test_invalid_options_are_refused(tmp_path: Path):
     ("values", "hint"),
     [
         ({"workers": 2}, "set it to 1"),
-        ({"cors": ["*"]}, "origins by name"),
+        ({"cors": ["*"]}, "a list of origins"),
         ({"host": "0.0.0.0"}, "set public_url"),
         ({"host": "mcp.example"}, "set public_url"),
         ({"host": "::", "public_url": "https://mcp.example"}, "add --keys"),

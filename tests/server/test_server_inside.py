@@ -184,7 +184,7 @@ def test_response_matches_npm_package(server, options):
     [
         ({"text": "word " * 3000}, 400, "text_too_long", "the model accepts"),
         ({"text": "a" * 30_000}, 413, "text_too_large", "send at most"),
-        ({"text": "  "}, 400, "invalid_text", "nothing to read"),
+        ({"text": "  "}, 400, "invalid_text", "no tokens to read"),
         ({"forced": "Wort " * 3000}, 400, "text_too_long", "the model accepts"),
         ({"insight": ["cross.99.weights"]}, 400, "invalid_option", "cross.99.weights"),
         ({"insight": ["nothing"]}, 400, "invalid_option", "nothing"),

@@ -250,7 +250,7 @@ def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
         train(adapt_settings(base, "nobody", run))
     with pytest.raises(ModelError, match=r"step-1\.safetensors: no such checkpoint"):
         train(adapt_settings(base, base / "run/checkpoints/step-1.safetensors", run))
-    with pytest.raises(SettingsError, match=r"with lora only the adapters train"):
+    with pytest.raises(SettingsError, match=r"with lora only the adapters are trained"):
         adapt_settings(base, model, run, adapt={"freeze": ["*"], **LORA})
     values = toy_values(base) | {"adapt": {"freeze": ["*"]}}
     with pytest.raises(SettingsError, match=r"adapt: needs a model to adapt"):

@@ -152,7 +152,7 @@ class Notes:
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the use of drafts, and the number of lines that have not been named."""
+        """Report the use of drafts, and the number of lines that were not reported one by one."""
         if self.draft is not None:
             typer.echo(
                 f"drafts: {self.draft.share_accepted:.0%} of {self.draft.proposed} tokens accepted, "

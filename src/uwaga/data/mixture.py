@@ -188,7 +188,7 @@ class Mixture:
 
 
 def temperature_draws(sizes: Sequence[int], temperature: float) -> list[int]:
-    """Return the number of draws from each corpus, at least one, in an epoch of as many pairs as they have.
+    """Return the number of draws from each corpus, at least one; together, as many as there are pairs.
 
     The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by the largest remainder method, which keeps
     their sum.

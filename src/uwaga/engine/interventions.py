@@ -133,7 +133,7 @@ def core_edits(
 
 
 def edited_positions(interventions: Sequence[Intervention], side: str) -> list[int]:
-    """Return the positions of the last intervention on the positions of a side; empty without one."""
+    """Return the positions that the last intervention on a side sets; empty if there is none."""
     positions = [
         list(intervention.places)
         for intervention in interventions

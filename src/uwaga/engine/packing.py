@@ -138,7 +138,7 @@ def pack(
     levels: int = MAX_LEVELS,
     stored: StoredForms = FLOATS,
 ) -> PackedWeights:
-    """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
+    """Pack a model's weights. In decoder-only models, int8 matrices have ``spread`` set; see :class:`Matrix`.
 
     Args:
         settings: the settings of the model.

@@ -171,7 +171,7 @@ class _Tracer:
             translator.model.segmenter().ids(text), self._model.max_source, "the text", "source"
         )
         if not self._source:
-            raise DataError("there is nothing to read in the text: give a sentence")
+            raise DataError("the text has no tokens to read: give a sentence")
         if target is not None:
             side = translator.target
             forced = tuple(side.add_special_tokens(side.encode(target.strip())))

@@ -298,7 +298,7 @@ class _Finder:
 
 
 class _TagEnds:
-    """Finds the ends of tags, past the quotes of their attributes.
+    """Finds the ends of tags, skipping quoted attribute values.
 
     Positions from which no end is reached are recorded. Otherwise a text with unclosed quotes would be
     scanned again from each of its tags.

@@ -131,7 +131,7 @@ def _separating_space(character: str) -> str:
 
 
 def _default_slot(marks: Sequence[Mark]) -> int:
-    """Return the position of a space among tags without one: after closing and before opening tags."""
+    """Return the default position of a space among tags: after closing and before opening tags."""
     for number, mark in enumerate(marks):
         if mark.tag.kind == "open":
             return number

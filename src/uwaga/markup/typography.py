@@ -98,7 +98,7 @@ def count_quotation_marks(text: str) -> int:
 
 
 def enclose_quotations(inline: Inline, language: str) -> Inline:
-    """Return a text whose straight double quotation marks are tags around the quotations.
+    """Return a text with straight double quotation marks replaced by tags around the quotations.
 
     Args:
         inline: words and tags.
@@ -113,7 +113,7 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
 
 
 def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
-    """Return the replacements that restore a text from the text with ``edits``."""
+    """Return the replacements that undo ``edits`` in the edited text."""
     shift, restoring = 0, []
     for edit in edits:
         start = edit.start + shift
@@ -326,7 +326,7 @@ def _over_word(text: str, index: int, step: int) -> int:
 
 
 def _is_separator(text: str, index: int) -> bool:
-    """Return whether a point or comma stands between two digits."""
+    """Return whether a point or comma is between two digits."""
     return (
         text[max(index, 0) : index + 1] in (".", ",")
         and text[max(index - 1, 0) : index].isdigit()
@@ -339,7 +339,7 @@ def _is_word(text: str, index: int) -> bool:
 
 
 def _is_apart(text: str, index: int) -> bool:
-    """Return whether a character stands between spaces."""
+    """Return whether a character is between spaces."""
     return _is_space(text, index - 1) and _is_space(text, index + 1)
 
 

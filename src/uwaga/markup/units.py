@@ -56,7 +56,7 @@ def untranslated(raw: str, reason: str, words: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """Texts in one place of a document that are written together.
+    """Texts at one position in a document that are written together.
 
     Attributes:
         inlines: the texts, in document order.

@@ -40,7 +40,7 @@ WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
 
 @dataclass(frozen=True)
 class Unencoded:
-    """Sentences that are not yet encoded, in place of a :class:`uwaga.decoder.Memory`."""
+    """Sentences that are not yet encoded, used instead of a :class:`uwaga.decoder.Memory`."""
 
     sources: Sequence[Sequence[int]]
 

@@ -1,4 +1,4 @@
-"""Sentences that are decoded together: what every batch does."""
+"""Base classes of batches: sentences that are decoded together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
 
 class Batch(ABC):
-    """Sentences that enter a batch, are decoded step by step, and leave it; a sentence is named by its index.
+    """Sentences that enter a batch, are decoded step by step, and leave it; each is identified by its index.
 
     Args:
         decoder: the model.
@@ -70,7 +70,7 @@ class Batch(ABC):
 
 
 class StepBatch(Batch):
-    """A batch whose steps are those of the decoder.
+    """A batch that calls the decoder for each step.
 
     Args:
         decoder: the model.

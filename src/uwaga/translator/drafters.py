@@ -88,7 +88,7 @@ def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, draft
 
 
 def drafter_of(model: Model, drafting: Model) -> Drafter:
-    """Return a drafter for ``model``: blocks for language models with one vocabulary, else translations."""
+    """Return a block drafter for language models that share a vocabulary, otherwise a text drafter."""
     for_languages(drafting, model.languages)
     continuing = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
     if all(continuing) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):

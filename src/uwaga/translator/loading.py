@@ -1,4 +1,4 @@
-"""From a model's name to the model on its device."""
+"""Loading of models by name onto a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model with its tokenisers: one link of the chain that a translator runs texts through."""
+"""A model with its tokenisers: an element of the chain of models in a translator."""
 
 from __future__ import annotations
 

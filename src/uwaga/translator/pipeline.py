@@ -1,4 +1,4 @@
-"""The layers that texts go through, from requests to translations."""
+"""The layers that process texts, from requests to translations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text to translate, with everything that a caller may ask for it."""
+"""A text to translate, with all options of its translation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a translation: a text on its way through the layers, its passages and their sentences."""
+"""The records of a translation: a text in the layers, its passages and their sentences."""
 
 from __future__ import annotations
 

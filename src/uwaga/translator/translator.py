@@ -579,7 +579,7 @@ class Translator:
         Raises:
             SettingsError: the model has no attention, or this is a chain of several models.
             TextTooLongError: a side is longer than the model accepts.
-            DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
+            DataError: ``source`` has no tokens, or a text is not valid Unicode.
         """
         from uwaga.translator.attention import force_recorded
         from uwaga.translator.layers.assemble import join_sentences
@@ -588,7 +588,7 @@ class Translator:
 
         model = self.model.between()
         if not model.segmenter().ids(source):
-            raise DataError("there is nothing to read in the text, so nothing to attend to")
+            raise DataError("the text has no tokens to attend to")
         if target is None:
             has_attentions = model.decoder.attentions is not None
             best = Translator(model).translate(

@@ -337,7 +337,7 @@ def pack_error(error: UwagaError) -> list[str]:
 
 
 def unpack_error(packed: Sequence[str]) -> UwagaError:
-    """Return the error of :func:`pack_error`."""
+    """Return the error that :func:`pack_error` packed."""
     kind = getattr(errors, packed[0], None)
     if isinstance(kind, type) and issubclass(kind, UwagaError):
         return kind(packed[1])

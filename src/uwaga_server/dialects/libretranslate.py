@@ -357,7 +357,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/spec", "This description")
     async def spec(request: Request) -> Response:
-        """OpenAPI document of this dialect alone."""
+        """Return the OpenAPI document of this dialect."""
         return Response(document(), media_type=JSON)
 
 

@@ -156,7 +156,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     plain = ResponseDescription("The translation", content={"text/plain": {"schema": {"type": "string"}}})
 
     async def translate_plain(request: Request) -> Response:
-        """Translate a text, and return the translation alone."""
+        """Translate a text, and return only the translation."""
         client = KEY.client(context, request)
         await read_body(request)
         translation = await translate(request, client, request.query_params)

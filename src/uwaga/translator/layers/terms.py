@@ -1,4 +1,4 @@
-"""Terms of a glossary put in the place of the words that a model would use.
+"""Terms of a glossary, substituted for the words that a model would use.
 
 A search that must use a term often adds it beside the usual word ("Künstler Maler"): nothing in the search
 says which source word the term translates. The alignment of the model's own translation does. It gives

@@ -80,7 +80,7 @@ class SymbolIds(StrictModel):
         for name, value in self.model_dump().items():
             for token in value if isinstance(value, list) else [value]:
                 if token is not None and token >= vocabulary:
-                    raise ValueError(f"symbols.{name} is {token}, the vocabulary has {vocabulary} pieces")
+                    raise ValueError(f"symbols.{name} is {token}, but the vocabulary has {vocabulary} pieces")
 
 
 class Vocabulary(StrictModel):
