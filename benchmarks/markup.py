@@ -249,7 +249,7 @@ def placeholders(translator: Any, sentences: list[str]) -> dict[str, float]:
     translations = translator.translate(texts)
     seconds = time.monotonic() - started
     failed = sum(
-        any("no symbol" in warning for warning in translation.warnings) for translation in translations
+        any("every symbol" in warning for warning in translation.warnings) for translation in translations
     )
     unchanged = sum(
         all(translation.text.count(text) == given_.count(text) for text in symbols_)

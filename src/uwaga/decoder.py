@@ -76,7 +76,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidates that a decoder step is to return.
+    """The candidates that a decoder step should return.
 
     Attributes:
         count: candidates for each row, best first; ties go to the lower token id.
@@ -117,7 +117,7 @@ class Memory(Protocol):
 
     @property
     def lengths(self) -> Ids:
-        """(sentences,) source tokens of each sentence, end symbol included."""
+        """Number of source tokens of each sentence, end symbol included, (sentences,)."""
         ...
 
 
@@ -188,7 +188,7 @@ class BeamRules:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for rules whose sentences can be searched together; ``streams`` is left out."""
+        """Key that is equal for rules whose sentences can be searched together; it ignores ``streams``."""
         values = [getattr(self, rule.name) for rule in fields(self) if rule.name != "streams"]
         return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
@@ -251,7 +251,7 @@ class BeamSearch(Protocol):
 
     @property
     def running(self) -> Ids:
-        """(sentences,) unfinished sentences, numbered in the order in which they entered."""
+        """Unfinished sentences (sentences,), numbered in the order in which they entered."""
         ...
 
     def enter(

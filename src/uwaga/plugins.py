@@ -78,7 +78,7 @@ class Registry(Mapping[str, T]):
         return any(name == known for known in self)
 
     def find(self, name: str) -> T:
-        """Return the implementation of a name.
+        """Return the implementation registered under a name.
 
         Raises:
             SettingsError: as :meth:`check`.
@@ -87,7 +87,7 @@ class Registry(Mapping[str, T]):
         return self[name]
 
     def check(self, name: str) -> None:
-        """Check that there is an implementation of a name, without importing it.
+        """Check that a name is registered, without importing the implementation.
 
         Raises:
             SettingsError: there is none; the message lists all names and suggests the nearest.
@@ -104,7 +104,7 @@ class Registry(Mapping[str, T]):
 
     @cached_property
     def _entry_points(self) -> Mapping[str, str]:
-        """The entry points of the group, kept: reading the metadata of all packages takes milliseconds."""
+        """The entry points of the group, cached: reading the metadata of all packages takes milliseconds."""
         from importlib.metadata import entry_points
 
         return {point.name: point.value for point in entry_points(group=self._group)}

@@ -58,7 +58,7 @@ class Limits(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """A kernel with its sizes; ``outputs`` is None for kernels on rows alone."""
+    """A kernel with its sizes; ``outputs`` is None for kernels that process only rows."""
 
     kernel: Kernel
     numbers: KernelNumbers

@@ -214,7 +214,7 @@ def read_report(path: Path) -> Report:
     version = values.get("version")
     if type(version) is int and version > VERSION:
         raise DataError(
-            f"{path}: version: a report of version {quoted(version)}, this uwaga reads {VERSION}; "
+            f"{path}: version: a report of version {quoted(version)}, but this uwaga reads {VERSION}; "
             "install a newer uwaga"
         )
     try:

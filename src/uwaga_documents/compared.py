@@ -1,4 +1,4 @@
-"""Texts of a spreadsheet that its formulas, lists and filters name; translated, they would match nothing."""
+"""Texts of a spreadsheet to which formulas, lists and filters refer: if translated, they would not match."""
 
 from __future__ import annotations
 

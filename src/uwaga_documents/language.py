@@ -20,14 +20,14 @@ XML_TAG = re.compile(r"<[^<>]*>?")
 
 
 def target_code(code: str, options: DocumentOptions) -> str:
-    """Return the target language for the code of the source language; any other code unchanged."""
+    """Return the target language if a code is that of the source language, else the code unchanged."""
     if not options.source or not options.target or base_language(code) != base_language(options.source):
         return code
     return written_code(options.target, "_" if "_" in code else "-")
 
 
 def written_code(code: str, separator: str) -> str:
-    """Return a language code as documents have it, with a separator before script and region."""
+    """Return a language code in the form of documents, with a separator before script and region."""
     language, *subtags = re.split("[-_]", code)
     # codes of NLLB name the script, those of mBART may have the region XX
     parts = [] if len(language) == 3 else [subtag for subtag in subtags if subtag.upper() != "XX"]

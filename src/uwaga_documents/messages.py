@@ -95,7 +95,7 @@ def message_unit(
 ) -> Piece:
     """Build the unit of a message; a message with tags or entities is read as HTML.
 
-    The branches of ICU messages are texts of their own.
+    The branches of ICU messages are separate texts.
 
     Args:
         raw: the message as it appears in the document.
@@ -212,7 +212,7 @@ def _message_piece(
 
 
 def _split_at(text: str, characters: str) -> list[str]:
-    """Return the characters in a text and what is between them."""
+    """Split a text at some characters; each of them is a part."""
     return re.split(f"([{characters}])", text) if characters else [text]
 
 

@@ -107,7 +107,7 @@ def has_description(text: str) -> bool:
 
 
 def described_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with the alternative texts of pictures in their copied text as units."""
+    """Yield the pieces; alternative texts of pictures in copied pieces become units."""
     for piece in pieces:
         if not isinstance(piece, str) or isinstance(piece, Untranslated) or not has_description(piece):
             yield piece
@@ -145,7 +145,7 @@ def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> P
         return raw
     check_tag_count(raw.count("<") // MIN_RUN_TAGS)
     if depth > MAX_PARAGRAPH_DEPTH:
-        raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} paragraphs are inside each other")
+        raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} nested paragraphs")
     reader = _RunReader(text, names, element.inner, element.inner_end)
     items = reader.items(element.inner, element.inner_end)
     formats = Counter[str]()

@@ -77,7 +77,7 @@ def inline_translator(
 
     Args:
         translator: a translator for the languages of the documents.
-        request: how the texts are translated; its own text is ignored.
+        request: the options of the translation; its text is ignored.
         doubts: filled with the texts whose translation may be wrong.
     """
 

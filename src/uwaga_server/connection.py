@@ -104,7 +104,7 @@ class WatchedConnection(HttpToolsProtocol):
         self._unanswered.append(self.cycle)
         if len(self._unanswered) > MAX_PIPELINED:
             self.transport.abort()
-            raise ValueError("too many requests ahead of their answers")  # read no more of them
+            raise ValueError("too many pipelined requests")  # read no more of them
 
     def on_response_complete(self) -> None:
         """Finish the oldest request."""
@@ -126,7 +126,7 @@ class WatchedConnection(HttpToolsProtocol):
         self._head_bytes += sum(map(len, parts))
         if self._head_bytes > MAX_HEAD_BYTES:
             self._give_up(431)
-            raise ValueError("too long a head")  # read no more of it
+            raise ValueError("the head is too long")  # read no more of it
 
     def on_body(self, body: bytes) -> None:
         """Count a part of a body."""

@@ -158,7 +158,7 @@ class Dialect:
 
 
 def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, which one client has, and other addresses unchanged."""
+    """Return the /64 network of an IPv6 address, which belongs to one client; other addresses unchanged."""
     if ":" not in address:
         return address
     try:
@@ -172,7 +172,7 @@ def _network(address: str) -> str:
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """Where the requests of a dialect send their key.
+    """The location of the key in the requests of a dialect.
 
     Attributes:
         schemes: accepted schemes of ``Authorization: SCHEME KEY``, in lower case.

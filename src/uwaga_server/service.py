@@ -64,7 +64,7 @@ class TextAnswer:
     model: str
 
     def raise_first(self) -> None:
-        """Raise the first error, for dialects without errors of single texts."""
+        """Raise the first error, for dialects that cannot report errors of single texts."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)
@@ -214,7 +214,7 @@ class Service:
         route = self.route(source.code, target)
         if len(route) > 1:
             names = " and ".join(step.model.name for step in route)
-            message = f"{names} translate one after the other here: only a single model can be inspected"
+            message = f"{names} form a chain here: only a single model can be inspected"
             raise api_error(NotInspectableError(message))
         languages = _model_languages(route)
         async with self.pool.translator(route) as loaded:

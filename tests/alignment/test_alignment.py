@@ -84,14 +84,14 @@ def test_symmetrised_links_are_between_intersection_and_union(first, second) -> 
     assert all(link[0] in sources or link[1] in targets for link in first | second)  # final-and
 
 
-def test_grow_diagonal_by_hand() -> None:
+def test_grow_diagonal_matches_hand_calculation() -> None:
     first, second = frozenset({(0, 0), (1, 1), (3, 5)}), frozenset({(0, 0), (0, 1), (2, 3)})
     # (0, 1) is adjacent to (0, 0), and word 1 is unaligned; so is (1, 1); the distant links are added last.
     assert grow_diagonal(first, second) == first | second
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 14.0))
-def test_prior_is_a_distribution_and_decreases_with_distance(source, target, tension) -> None:
+def test_position_prior_sums_to_one_and_decreases_with_distance(source, target, tension) -> None:
     deviations = distances(source, target)
     prior = diagonal_prior(deviations, tension)
     np.testing.assert_allclose(prior.sum(axis=1), 1.0, rtol=1e-5)
@@ -100,6 +100,6 @@ def test_prior_is_a_distribution_and_decreases_with_distance(source, target, ten
         assert (np.diff(row[np.argsort(row_deviations, kind="stable")]) <= 1e-6).all()
 
 
-def test_digamma_equals_torch() -> None:
+def test_digamma_matches_torch() -> None:
     x = np.concatenate([np.linspace(0.005, 10.0, 300), [100.0, 1e6]])
     np.testing.assert_allclose(digamma(x), torch.digamma(torch.from_numpy(x)).numpy(), rtol=1e-6, atol=1e-7)

@@ -56,7 +56,7 @@ def test_number_of_features_equals_number_of_weights(heads):
     assert second_evidence(np.zeros((1, 1))).shape == (1, 1, SECOND_WEIGHTS - 1)
 
 
-def test_spelling_features():
+def test_spelling_features_mark_equal_words_prefixes_and_punctuation():
     first = first_evidence(np.zeros((1, 4, 5)), SOURCE, TARGET)
     equal, prefixes, punctuation = first[..., 2], first[..., 3], first[..., 4]
     assert set(map(tuple, np.argwhere(equal).tolist())) == {(0, 0), (3, 4)}
@@ -69,7 +69,7 @@ LEXICON = WordLexicon.from_probabilities(
 )
 
 
-def test_lexicon_features():
+def test_lexicon_features_contain_translation_probabilities():
     maps = random_maps()
     plain, first = first_evidence(maps, SOURCE, TARGET), first_evidence(maps, SOURCE, TARGET, LEXICON)
     np.testing.assert_array_equal(first[..., : plain.shape[-1]], plain)
@@ -81,7 +81,7 @@ def test_lexicon_features():
     assert (lexical[..., 5:] <= 0).all() and not lexical[1, 1, 5:].any()
 
 
-def test_lexicon_round_trip():
+def test_lexicon_survives_json_round_trip():
     assert WordLexicon.model_validate_json(LEXICON.model_dump_json()).translations == {
         "see": {"sie": (0.8, 0.6)},
         "a": {"hun": (0.01, 0.0)},
@@ -104,7 +104,7 @@ OVERSIZED_WORDS = WordLexicon.from_lines(3, "a b 1 2\n" * (MAX_LEXICON_BYTES // 
     ],
     ids=["two", "no number", "four", "no base", "not deflated", "cut", "a bomb"],
 )
-def test_damaged_lexicon_raises(words):
+def test_damaged_lexicon_is_rejected(words):
     damaged = WordLexicon(letters=3, words=words)
     model = link_model(2, [0.5] * (4 + FIRST_WEIGHTS + LEXICON_WEIGHTS), [0.1] * SECOND_WEIGHTS)
     with pytest.raises(ModelError, match=r"lexicon .* is damaged .*--choose"):
@@ -112,7 +112,7 @@ def test_damaged_lexicon_raises(words):
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, SECOND_WEIGHTS), (4 + FIRST_WEIGHTS, SECOND_WEIGHTS + 1)])
-def test_wrong_number_of_weights_raises(first, second):
+def test_wrong_number_of_weights_is_rejected(first, second):
     with pytest.raises(ModelError, match="link weights"):
         link_probabilities(link_model(2, [0.5] * first, [0.1] * second), random_maps(), SOURCE, TARGET)
 
@@ -134,7 +134,7 @@ def test_links_have_probabilities_above_one_half():
     assert align_words([pieces], *spans).likely == ()
 
 
-def test_probabilities_of_composed_alignments():
+def test_composed_links_have_noisy_or_probabilities():
     first = WordAlignment(((0, 1),), ((0, 1), (2, 3)), ((0, 0),), ((0, 0, 0.8), (0, 1, 0.4)))
     second = WordAlignment(first.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
     composed = compose_alignments([first, second])

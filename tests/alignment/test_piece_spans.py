@@ -132,7 +132,7 @@ def family(name: str):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS.filter(is_encodable))
 @example(text="The naïve dog's HOUSE, İstanbul")
-def test_spans_of_all_tokeniser_families(name, text):
+def test_spans_are_valid_for_all_tokeniser_families(name, text):
     for tokeniser in family(name):
         ids = tokeniser.add_special_tokens(tokeniser.encode(text))
         check_spans(text, piece_spans(text, ids, tokeniser))
@@ -142,7 +142,7 @@ def test_spans_of_all_tokeniser_families(name, text):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_spans_of_plain_words(name):
+def test_spans_cover_plain_words_exactly(name):
     for tokeniser in family(name):
         text = "the dog sees the cat"
         ids = tokeniser.add_special_tokens(tokeniser.encode(text))
@@ -150,7 +150,7 @@ def test_spans_of_plain_words(name):
         assert "".join(texts) == text.replace(" ", "")
 
 
-def test_spans_by_hand():
+def test_spans_match_worked_examples():
     assert span_texts("Hello you", spans_of_pieces("Hello you", "▁Hel", "lo", "▁", "you")) == [
         "Hel",
         "lo",
@@ -210,14 +210,14 @@ def test_words_contain_all_characters_except_white_space(text):
         assert {index for index, letter in enumerate(text) if not letter.isspace()} <= covered
 
 
-def test_split_words_of_various_scripts():
+def test_words_of_various_scripts_are_split():
     assert split_words("e\u0301te\u0301 naïve") == ["e\u0301te\u0301", "naïve"]
     assert split_words("मैं हिन्दी बोलता हूँ।") == ["मैं", "हिन्दी", "बोलता", "हूँ", "।"]
     assert split_words("我爱北京。OK") == ["我", "爱", "北", "京", "。", "OK"]
     assert split_words("don't go-there, 3.5") == ["don't", "go-there", ",", "3", ".", "5"]
 
 
-def test_links_by_largest_weights():
+def test_words_are_linked_by_largest_weights():
     import numpy as np
 
     source, target = "a bc .", "x yz"
@@ -233,7 +233,7 @@ def test_links_by_largest_weights():
     assert align_words([empty], [], []).links == ()
 
 
-def test_links_of_composed_alignments():
+def test_composed_alignments_link_source_to_final_target():
     first = WordAlignment(((0, 1), (2, 3)), ((0, 1), (2, 3), (4, 5)), ((0, 1), (1, 0), (1, 2)))
     second = WordAlignment(first.target, ((0, 4),), ((1, 0), (2, 0)))
     assert compose_alignments([first, second]) == WordAlignment(first.source, second.target, ((0, 0), (1, 0)))

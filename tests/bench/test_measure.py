@@ -57,7 +57,7 @@ def test_report_lists_all_measurements():
     assert report.model.name == "numbers-en-de" and report.machine.threads == 2
 
 
-def test_share_is_rate_divided_by_limit():
+def test_kernel_share_is_its_rate_divided_by_the_limit():
     report = run_measure()
     memory = next(rate.all_threads for rate in report.memory if rate.name == machine.BEYOND_CACHES)
     products = {rate.numbers: rate.operations_per_second for rate in report.peaks}
@@ -83,7 +83,7 @@ def test_report_names_instruction_set(isa, monkeypatch):
     assert [rate.numbers for rate in report.peaks] == ([] if isa == "portable" else ["int8", "float32"])
 
 
-def test_unknown_instruction_set(monkeypatch):
+def test_unknown_instruction_set_is_rejected(monkeypatch):
     monkeypatch.setenv(cpu.ISA_VARIABLE, "mmx")
     with pytest.raises(SettingsError, match="mmx"):
         run_measure()
@@ -101,7 +101,7 @@ def test_unknown_instruction_set(monkeypatch):
         ({"seconds": 1e9}, "seconds"),
     ],
 )
-def test_invalid_option(options, named):
+def test_invalid_option_is_rejected(options, named):
     with pytest.raises(SettingsError, match=named):
         run_measure(**options)
 
@@ -114,7 +114,7 @@ def test_quantised_folder_keeps_its_format(tmp_path):
         measure(str(tmp_path / "int4"), ["int8"], 1, SECONDS)
 
 
-def test_missing_model(tmp_path):
+def test_missing_model_is_rejected(tmp_path):
     with pytest.raises(ModelError):
         measure(str(tmp_path), ["int8"], 1, SECONDS)
 
@@ -132,7 +132,7 @@ def test_each_matrix_is_counted_once(settings, numbers):
     assert work.once_bytes >= width * work.once and work.step_bytes >= width * work.step
 
 
-def test_search_fixed_target_length():
+def test_search_fixed_generates_the_requested_number_of_tokens():
     model = to_engine(read(MODEL), "int8")
     assert isinstance(model, NativeModel)
     for batch in (1, 5):
@@ -142,7 +142,7 @@ def test_search_fixed_target_length():
             )
 
 
-def test_limit_is_slower_of_reading_and_multiplying():
+def test_shortest_time_is_the_slower_of_reading_and_multiplying():
     limits = Limits(100.0, {"int8": 1000.0, "float32": 10.0})
     assert limits.shortest(100.0, 500.0, "int8") == (1.0, "memory")
     assert limits.shortest(100.0, 2000.0, "int8") == (2.0, "products")
@@ -197,7 +197,7 @@ def test_core_rejects_invalid_sizes():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_core_measures_odd_sizes(threads):
+def test_core_measures_positive_rates_for_odd_sizes(threads):
     rates = _core.Rates(cpu.resolve_isa(), SMALL_MEMORY, threads)
     measured_rates = [rates.read(1000 * threads, threads, SECONDS), rates.quantise(3, 7, SECONDS)[1]]
     for numbers in (0, 1, 2, 3):

@@ -104,20 +104,20 @@ def error_message(path, content):
     return message
 
 
-def test_json_round_trip(path):
+def test_report_survives_json_round_trip(path):
     report = Report.model_validate(REPORT)
     assert json.loads(report.to_json()) == REPORT
     path.write_text(report.to_json())
     assert read_report(path) == report
 
 
-def test_report_compared_with_itself():
+def test_report_compared_with_itself_has_ratios_of_one():
     report = Report.model_validate(REPORT)
     ratios = compare(report, report)
     assert len(ratios) == 6 and {comparison.ratio for comparison in ratios} == {1.0}
 
 
-def test_ratio_of_two_reports():
+def test_comparison_divides_the_rates_of_two_reports():
     faster = changed_report(("memory", 0, "all_threads"), 1e11)
     faster["peaks"] = []
     ratios = {
@@ -139,7 +139,7 @@ def test_rates_of_different_models_have_no_ratio():
 @pytest.mark.parametrize(
     "key_path", list(key_paths(REPORT)), ids=lambda key_path: ".".join(map(str, key_path))
 )
-def test_hostile_value_is_reported_with_its_key(path, key_path):
+def test_invalid_value_is_reported_with_its_key(path, key_path):
     hostile = [-1, math.nan, math.inf, 10**400, 1e300, {"a": []}, [[]], "\x1b[2J", "x" * 10**5]
     for value in hostile:
         message = error_message(path, changed_report(key_path, value))
@@ -149,7 +149,7 @@ def test_hostile_value_is_reported_with_its_key(path, key_path):
 @pytest.mark.parametrize(
     "key_path", [key_path for key_path in key_paths(REPORT) if isinstance(key_path[-1], str)], ids=str
 )
-def test_missing_key(path, key_path):
+def test_missing_key_is_reported(path, key_path):
     report = copy.deepcopy(REPORT)
     group = report
     for key in key_path[:-1]:
@@ -158,7 +158,7 @@ def test_missing_key(path, key_path):
     assert key_path[-1] in error_message(path, report)
 
 
-def test_unknown_key_suggests_similar_one(path):
+def test_unknown_key_error_suggests_a_similar_key(path):
     assert "did you mean 'processor'?" in error_message(path, changed_report(("machine", "procesor"), "x"))
 
 
@@ -176,19 +176,19 @@ def test_unknown_key_suggests_similar_one(path):
     ],
     ids=["empty", "no text", "list", "null", "no format", "deep", "long number", "surrogate"],
 )
-def test_invalid_report(path, content):
+def test_invalid_report_is_rejected(path, content):
     error_message(path, content)
 
 
-def test_newer_version(path):
+def test_newer_report_version_is_rejected(path):
     assert "install a newer uwaga" in error_message(path, changed_report(("version",), VERSION + 1))
 
 
-def test_file_size_limit(path):
+def test_too_large_report_is_rejected(path):
     assert "larger than" in error_message(path, b" " * (MAX_REPORT_BYTES + 1))
 
 
-def test_unreadable_paths(path):
+def test_unreadable_paths_are_rejected(path):
     for unreadable in (path.parent, path):
         with pytest.raises(DataError, match="cannot be read"):
             read_report(unreadable)

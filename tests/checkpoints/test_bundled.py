@@ -32,24 +32,24 @@ def folder() -> Path:
     return find_model(None)
 
 
-def test_first_example_translates(translator: Translator) -> None:
+def test_example_sentence_translates_as_expected(translator: Translator) -> None:
     assert translator.translate("I want to buy a car.").text in CAR
 
 
 @pytest.mark.parametrize("text", ["i want to buy a car.", "I want to buy a car", "i want to buy a car"])
-def test_missing_capitals_and_full_stop_keep_the_meaning(translator: Translator, text: str) -> None:
+def test_text_without_capitals_and_full_stop_keeps_its_meaning(translator: Translator, text: str) -> None:
     words = translator.translate(text).text.rstrip(".!").casefold().split()
     assert words[0] == "ich" and words[-3:] == ["ein", "auto", "kaufen"]
 
 
-def test_capitals_translate_like_lower_case(translator: Translator) -> None:
+def test_upper_case_text_translates_like_lower_case(translator: Translator) -> None:
     capitals = translator.translate("I WANT TO BUY A CAR.")
     assert capitals.text == translator.translate("i want to buy a car.").text
     [score] = translator.score([("I WANT TO BUY A CAR.", capitals.text)])
     assert score.source_tokens == capitals.source_tokens
 
 
-def test_batch_equals_single_sentences(translator: Translator) -> None:
+def test_batch_translations_equal_single_translations(translator: Translator) -> None:
     batch = translator.translate(SENTENCES)
     for sentence, expected in zip(SENTENCES, batch, strict=True):
         single = translator.translate(sentence)
@@ -57,7 +57,7 @@ def test_batch_equals_single_sentences(translator: Translator) -> None:
         assert single.score == pytest.approx(expected.score, abs=1e-5)
 
 
-def test_E6_three_steps_by_hand_are_the_first_three_tokens(translator: Translator) -> None:
+def test_E6_three_manual_steps_give_the_first_three_tokens(translator: Translator) -> None:
     import numpy as np
 
     from uwaga.decoder import Choice
@@ -74,7 +74,7 @@ def test_E6_three_steps_by_hand_are_the_first_three_tokens(translator: Translato
     assert tuple(translator.target.pieces(by_hand)) == greedy.tokens[:3]
 
 
-def test_M20_scores_equal_teacher_forcing(translator: Translator) -> None:
+def test_M20_scores_match_teacher_forcing(translator: Translator) -> None:
     translation = translator.translate(SENTENCES[4], beam=4)
     [score] = translator.score([(SENTENCES[4], translation.text)])
     if score.tokens == translation.tokens:  # another segmentation of the same text is another event
@@ -91,7 +91,7 @@ def test_correct_translation_outscores_incorrect(translator: Translator) -> None
     assert correct.log_prob > incorrect.log_prob
 
 
-def test_size_and_attribution() -> None:
+def test_bundled_model_is_small_and_credits_its_data() -> None:
     total = sum(path.stat().st_size for path in folder().iterdir())
     assert total <= 12_000_000
     card = (folder() / "card.md").read_text(encoding="utf-8")

@@ -63,7 +63,7 @@ def greedy(loaded, folder, texts=TEXTS, **options):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
-def test_marian_model_equals_ctranslate2(marian, tmp_path, quantisation):
+def test_marian_model_matches_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
     loaded = load_torch(folder)
     actual, expected = greedy(loaded, folder)
@@ -122,7 +122,7 @@ def dequantise(name, weights, quantisation):
     return weight.clone()
 
 
-def test_int16_weight_has_one_scale(marian, tmp_path):
+def test_int16_weight_has_a_single_scale(marian, tmp_path):
     file = read_model_file(converted(marian, tmp_path / "m", "int16") / "model.bin")
     variable = file.variables["encoder/layer_0/ffn/linear_0/weight"]
     peer = transformers.MarianMTModel.from_pretrained(marian)
@@ -191,7 +191,7 @@ SPECIFICATIONS = {
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_converter_variants_equal_ctranslate2(tmp_path, name):
+def test_converter_variants_match_ctranslate2(tmp_path, name):
     folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
     loaded = load_torch(folder)
     options = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
@@ -200,7 +200,7 @@ def test_converter_variants_equal_ctranslate2(tmp_path, name):
     assert len({tuple(row) for row in actual}) > 1
 
 
-def test_config_states_start_and_end(tmp_path):
+def test_config_determines_start_and_end_symbols(tmp_path):
     folder = spec(tmp_path / "m", encodings=50)
     config = json.loads((folder / "config.json").read_text())
     config |= {"decoder_start_token": "</s>", "add_source_eos": True, "add_source_bos": True}
@@ -288,12 +288,14 @@ INVALID_FOLDERS = {
     r"model\.bin: cut short or damaged": lambda f: (f / "model.bin").write_bytes(
         (f / "model.bin").read_bytes()[:-50]
     ),
-    r"model\.bin: .* bytes more than it says": lambda f: (f / "model.bin").write_bytes(
+    r"model\.bin: .* bytes too many": lambda f: (f / "model.bin").write_bytes(
         (f / "model.bin").read_bytes() + b"\0\0"
     ),
     r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
     r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: claim(f / "model.bin"),
-    r"CTranslate2 format 7, or not such": lambda f: replaced(f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"),
+    r"CTranslate2 format 7, or not a CTranslate2 file": lambda f: replaced(
+        f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"
+    ),
     r"kind of model 'WhisperSpec'": lambda f: rewrite(f / "model.bin", name="WhisperSpec"),
     r"revision 8": lambda f: rewrite(f / "model.bin", revision=8),
     r"'encoder/layer_1/ffn/linear_1/weight': missing": lambda f: rewrite(
@@ -412,7 +414,7 @@ def link():
 
 
 INVALID_PACKAGES = {
-    r"'\.\./evil', a file outside of it; refused": {"extra": [("../evil", b"x")]},
+    r"'\.\./evil', a file outside the package; refused": {"extra": [("../evil", b"x")]},
     r"'/etc/evil', a file outside": {"extra": [("/etc/evil", b"x")]},
     r"would unpack from \d+ to 33554432 bytes": {
         "extra": [("translate-en_de/model/source_vocabulary.txt", bytes(1 << 25))]
@@ -421,7 +423,7 @@ INVALID_PACKAGES = {
     r"holds 'metadata\.json' twice": {"extra": [("other/metadata.json", b"{}")]},
     r"it has none": {"skip": ["sentencepiece.model"]},
     r"bpe\.model \(Moses": {"skip": ["sentencepiece.model"], "extra": [("translate-en_de/bpe.model", b"#")]},
-    r"of the type 'sbd', not of a translation": {"metadata": {"type": "sbd"}},
+    r"of type 'sbd', not a translation model": {"metadata": {"type": "sbd"}},
     r"argosmodel:model/model\.bin: cannot be read": {"skip": ["model.bin"]},
 }
 

@@ -66,7 +66,7 @@ def test_conversion_keeps_weights_and_settings(gpt2, tmp_path, changes):
         assert torch.equal(weight, other), name
 
 
-def test_continuations_equal_the_original_model(gpt2, folder):
+def test_continuations_match_the_original_model(gpt2, folder):
     texts = ["the dog sees", "Where is the station?", ""]
     options = {"beam": 2, "max_length": 6}
     expected, actual = (uwaga.TextGenerator.load(path).generate(texts, **options) for path in (gpt2, folder))

@@ -87,7 +87,7 @@ def test_cached_model_of_another_library_is_rejected(cache):
         read_folder(find_model("Helsinki-NLP/opus-mt-en-de"))
 
 
-def test_unreachable_hub_message(cache, monkeypatch):
+def test_unreachable_hub_error_suggests_manual_download(cache, monkeypatch):
     with pytest.raises(
         ModelError, match=r"(?s)no route to host.*hf download Helsinki-NLP/opus-mt-en-de"
     ) as caught:
@@ -155,13 +155,13 @@ def test_invalid_model_name_is_rejected(name, cache, tmp_path, monkeypatch):
     assert cache[1] == []
 
 
-def test_file_is_rejected(tmp_path):
+def test_path_of_a_single_file_is_rejected(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"x")
     with pytest.raises(ModelError, match="a model is a folder"):
         find_model(tmp_path / "model.safetensors")
 
 
-def test_the_bundled_model_is_the_default(tmp_path, monkeypatch):
+def test_bundled_model_is_the_default(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "BUNDLED", tmp_path / "bundled")
     with pytest.raises(ModelError, match="no bundled model"):
         find_model()

@@ -77,7 +77,7 @@ def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
     assert rounded.translate(tiny.ENGLISH) == uwaga.load(folder, dtype="int8").translate(tiny.ENGLISH)
 
 
-def test_model_format_of_a_plugin(plain, tmp_path, monkeypatch):
+def test_model_format_of_a_plugin_is_read_and_converted(plain, tmp_path, monkeypatch):
     """The command line reads it with the plugin alone, and stores it as a folder that opens without it."""
     folder, _ = plain
     plugin = plugin_file("Add a model format", tmp_path)
@@ -113,7 +113,7 @@ def test_damaged_custom_format_is_rejected(plain):
         uwaga.load(folder)
 
 
-def test_hub_fetches_files_of_custom_format(plain, tmp_path, monkeypatch):
+def test_hub_fetches_only_files_of_custom_format(plain, tmp_path, monkeypatch):
     """Other files of the repository are not fetched."""
     huggingface_hub = pytest.importorskip("huggingface_hub")
     folder, _ = plain
@@ -136,7 +136,7 @@ def test_hub_fetches_files_of_custom_format(plain, tmp_path, monkeypatch):
     assert uwaga.load("someone/plain", device="cpu").translate("the dog").text
 
 
-def test_custom_family(guide, tmp_path, monkeypatch):
+def test_custom_family_of_the_guide_is_read(guide, tmp_path, monkeypatch):
     """A pre-norm variant of BART, which equals mBART."""
     pytest.importorskip("transformers")
     import fairseq_models
@@ -158,7 +158,7 @@ def test_custom_family(guide, tmp_path, monkeypatch):
         registry.family_of(tmp_path, {"model_type": "novel"})
 
 
-def test_first_matching_format_reads(tmp_path):
+def test_first_matching_format_reads_the_folder(tmp_path):
     """All functions agree on the format of a folder that matches two formats."""
     make_marian(tmp_path / "m")
     (tmp_path / "m/model.bin").write_bytes(b"x")

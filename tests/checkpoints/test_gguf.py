@@ -42,7 +42,7 @@ def same_bits(left, right):
 
 @pytest.mark.parametrize("number", BLOCK_KINDS)
 @given(data=st.data())
-def test_dequantised_blocks_equal_gguf_package(number, data):
+def test_dequantised_blocks_match_gguf_package(number, data):
     kind = BLOCK_KINDS[number]
     assert (GGMLQuantizationType(number).name, GGML_QUANT_SIZES[number]) == (
         kind.name,
@@ -57,7 +57,7 @@ def test_dequantised_blocks_equal_gguf_package(number, data):
 
 
 @pytest.mark.parametrize("number", BLOCK_KINDS)
-def test_more_blocks_than_one_chunk(number):
+def test_weights_larger_than_a_chunk_are_dequantised_exactly(number):
     kind = BLOCK_KINDS[number]
     rng = np.random.default_rng(0)
     blocks = CHUNK_NUMBERS // kind.size // 2 + 7
@@ -70,7 +70,7 @@ FORMATS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_weights_of_each_format(tmp_path, form):
+def test_weights_of_each_format_are_dequantised(tmp_path, form):
     model = gguf_files.peer("qwen2")
     path = gguf_files.write(tmp_path / "m.gguf", "qwen2", model, form)
     weights = read_gguf(path).weights
@@ -99,7 +99,7 @@ def assert_rows_equal_full_weights(weights):
 
 
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_settings_and_weights_of_each_architecture(tmp_path, case):
+def test_settings_and_weights_of_each_architecture_are_read(tmp_path, case):
     model = gguf_files.peer(case)
     checkpoint = formats.read(gguf_files.write(tmp_path / "m.gguf", case, model))
     config, settings, weights = model.config, checkpoint.settings, checkpoint.weights
@@ -141,7 +141,7 @@ def test_settings_and_weights_of_each_architecture(tmp_path, case):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_logits_equal_transformers(tmp_path, case):
+def test_logits_match_transformers(tmp_path, case):
     """M37–M41 with weights as written by llama.cpp's converter."""
     peer = gguf_files.peer(case)
     model = load_torch(gguf_files.write(tmp_path / "m.gguf", case, peer)).model
@@ -168,7 +168,7 @@ def test_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, 
     assert read_settings(read_file(path), case).score_scale == scale == (64 / 4) ** -0.5
 
 
-def test_sliding_window_pattern(tmp_path):
+def test_sliding_window_pattern_determines_global_layers(tmp_path):
     key = "gemma3.attention.sliding_window_pattern"
 
     def global_every(pattern):
@@ -213,7 +213,7 @@ def test_sliding_window_pattern(tmp_path):
         (
             "llama",
             {"llama.feed_forward_length": 64},
-            r"has shape \(96, 64\), the metadata asks for \(64, 64\)",
+            r"has shape \(96, 64\), but the metadata asks for \(64, 64\)",
         ),
         ("llama", {"llama.attention.head_count_kv": 3}, "key_value_heads 3 does not divide heads 4"),
         (
@@ -229,7 +229,7 @@ def test_sliding_window_pattern(tmp_path):
         (
             "llama3",
             {"llama.rope.freq_base": 1000.0},
-            "'rope_freqs.weight' changes the rotary positions otherwise",
+            "'rope_freqs.weight' changes the rotary positions in another way",
         ),
         (
             "llama3",
@@ -264,7 +264,7 @@ def test_split_model_equals_single_file(tmp_path):
         (3, None, "m-00003-of-00005.gguf: missing: the model of m-00001-of-00005.gguf has 5 parts"),
         (2, ("m", 3), "m-00002-of-00005.gguf: 'split.no' is 2, not 1"),
         (5, ("whole", None), "m-00005-of-00005.gguf: 'split.no' must be .* not missing"),
-        (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is in an earlier part, too"),
+        (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is also in an earlier part"),
         (5, ("other", 5), "m-00001-of-00005.gguf: its 5 parts have 35 tensors, but 39 are stated"),
         (
             1,
@@ -347,7 +347,7 @@ PROMPTS = ["abcd the", "ab", "the cat"]
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_engine_continuations_equal_torch(tmp_path, case):
+def test_engine_continuations_match_torch(tmp_path, case):
     path = gguf_files.write(tmp_path / "m.gguf", case)
     native, torched = (
         uwaga.TextGenerator.load(path, engine=engine, device="cpu", dtype="float32").generate(
@@ -364,7 +364,7 @@ def test_engine_continuations_equal_torch(tmp_path, case):
     ("form", "precision"),
     [("F32", "float32"), ("Q8_0", "int8"), ("Q5_1", "int8"), ("Q4_0", "int4"), ("Q4_1", "int4")],
 )
-def test_files_run_in_their_own_precision(tmp_path, form, precision):
+def test_quantised_files_run_in_the_matching_precision(tmp_path, form, precision):
     path = gguf_files.write(tmp_path / "m.gguf", "llama", form=form)
     loaded = uwaga.TextGenerator.load(path, device="cpu")
     assert loaded.decoder.precision == precision

@@ -43,7 +43,7 @@ def gguf(metadata=(), infos=(), data=256, **options):
 
 HUGE = 1 << 60
 CASES = {
-    "empty": (b"", "needs 4 bytes and 0 are left: the file is cut short"),
+    "empty": (b"", "needs 4 bytes, but 0 are left: the file is cut short"),
     "other": (b"PK\3\4" + bytes(99), "not a GGUF file"),
     "version 1": (gguf(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
     "big-endian": (gguf(version=3 << 24), "big-endian"),
@@ -139,7 +139,7 @@ def test_invalid_header_is_rejected_without_allocation(tmp_path, name):
         assert peak < MAX_MEMORY
 
 
-def test_metadata_types_and_versions(tmp_path):
+def test_metadata_of_all_types_and_versions_is_read(tmp_path):
     numbers = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 10: "<Q", 11: "<q", 12: "<d"}
     metadata = [entry(f"k{kind}", kind, struct.pack(form, 77)) for kind, form in numbers.items()]
     metadata += [
@@ -166,7 +166,7 @@ def test_metadata_types_and_versions(tmp_path):
 
 
 @given(blocks=st.integers(1, 64), words=st.lists(st.text(max_size=9), max_size=30))
-def test_strings_across_blocks(tmp_path_factory, blocks, words):
+def test_strings_across_block_boundaries_are_decoded(tmp_path_factory, blocks, words):
     path = tmp_path_factory.mktemp("blocks") / "m.gguf"
     content = struct.pack("<IQ", 8, len(words)) + b"".join(map(text, words))
     path.write_bytes(gguf([entry("words", 9, content), entry("end", 8, text("end"))]))

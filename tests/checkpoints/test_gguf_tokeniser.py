@@ -112,7 +112,7 @@ def sentencepieces(request, tmp_path_factory):
 
 
 @given(text=ANY)
-def test_sentencepiece_ids_equal_original_model(sentencepieces, text):
+def test_sentencepiece_ids_match_original_model(sentencepieces, text):
     tokeniser, model = sentencepieces
     text = re.sub(r"</?s>|<unk>", "", text).replace("\0", "")
     assert tokeniser.encode(text) == model.encode(text)
@@ -189,14 +189,14 @@ def byte_levels(request, tmp_path_factory):
 
 
 @given(text=ANY)
-def test_byte_level_bpe_ids_equal_original_model(byte_levels, text):
+def test_byte_level_bpe_ids_match_original_model(byte_levels, text):
     tokeniser, model = byte_levels
     expected = model.encode(text, add_special_tokens=False).ids
     assert tokeniser.encode(text) == expected
     assert tokeniser.decode(expected) == model.decode(expected)
 
 
-def test_special_and_added_tokens_of_byte_level_bpe(byte_levels):
+def test_byte_level_bpe_encodes_special_and_added_tokens_whole(byte_levels):
     tokeniser, model = byte_levels
     think = model.token_to_id("<think>")
     assert tokeniser.encode("a<|end|><think>b") == [*model.encode("a").ids, 0, think, *model.encode("b").ids]
@@ -216,7 +216,7 @@ def test_pre_tokenisation_is_lossless(tmp_path, name):
     assert tokeniser.add_special_tokens([9]) == ([1, 9] if has_bos else [9])
 
 
-def test_metadata_states_special_tokens(tmp_path):
+def test_metadata_determines_special_tokens(tmp_path):
     _, metadata = byte_level("smollm")
     keys = {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True}
     assert read(tmp_path / "m.gguf", **metadata, **keys).add_special_tokens([9]) == [1, 9, 0]
@@ -248,8 +248,8 @@ PIECES_FAULTS = [
         {"token_type": [1] * 276, "unknown_token_id": None},
         "unknown_token_id' is missing, and no token has its",
     ),
-    ({"token_type": [2, 2, *[1] * 274]}, "tokens 0 and 1 are both for unknown characters"),
-    ({"token_type": [2, 6, *[1] * 274]}, "1 tokens are for single bytes, not 256"),
+    ({"token_type": [2, 2, *[1] * 274]}, "tokens 0 and 1 both stand for unknown characters"),
+    ({"token_type": [2, 6, *[1] * 274]}, "1 tokens stand for single bytes, not 256"),
     ({"tokens": ["<unk>", *["a"] * 275]}, "entry 1 of 'tokenizer.ggml.tokens' is 'a', which occurs twice"),
     ({"tokens": ["<unk>", "", *map(str, range(274))]}, "entry 1 of 'tokenizer.ggml.tokens' is empty"),
     ({"precompiled_charsmap": "x"}, "precompiled_charsmap' .* is not supported"),
@@ -271,7 +271,7 @@ def test_invalid_tokeniser_metadata_is_rejected(tmp_path, tokens, changes, words
     assert str(tmp_path / "m.gguf") in str(caught.value)
 
 
-def test_vocabulary_of_other_weights_is_rejected(tmp_path):
+def test_vocabulary_that_does_not_fit_the_weights_is_rejected(tmp_path):
     tensors = {name: np.zeros((2000, 64), np.float32) for name in ("token_embd.weight", "output.weight")}
     with pytest.raises(ModelError, match=r"tokens' has 276 tokens, but the weights are for 2000"):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))

@@ -65,7 +65,7 @@ def test_unsupported_compression_is_rejected(method, tmp_path):
     )
 
 
-def test_decompressed_size_limit(tmp_path):
+def test_decompressed_size_is_limited(tmp_path):
     zeros = npy(np.zeros(20_000_000, dtype=np.float32))
     path = write_zip(tmp_path / "m.npz", [("special:model.yml.npy", zeros)], zipfile.ZIP_DEFLATED)
     assert_rejected(path, [read_npz, describe], "would unpack")
@@ -79,7 +79,7 @@ def test_decompressed_size_limit(tmp_path):
     assert_rejected(path, [read_npz, describe], "damaged|bytes|YAML|whole")
 
 
-def test_archive_member_limit(tmp_path):
+def test_number_of_archive_members_is_limited(tmp_path):
     archive = write_zip(
         tmp_path / "many.npz", [(f"{n}.npy", b"") for n in range(MODEL_FILES.max_members + 1)]
     )
@@ -221,7 +221,7 @@ def test_pipe_or_device_instead_of_a_file_does_not_block(name, kind, tmp_path):
             assert name.startswith(("config", "source"))
 
 
-def test_infinities_and_lone_surrogates_in_other_formats(tmp_path):
+def test_infinities_and_lone_surrogates_in_json_files_are_rejected(tmp_path):
     from uwaga.checkpoints.formats.ctranslate2.vocabulary import read_side
     from uwaga.conversion.quantise import quantise
 
@@ -290,7 +290,7 @@ def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
     values = json.loads(path.read_text())
     values["model"]["encoder_layers"] = 10**6
     path.write_text(json.dumps(values))
-    assert_rejected(tmp_path / "int8", [uwaga.load], "cut short or of another model")
+    assert_rejected(tmp_path / "int8", [uwaga.load], "cut short or belongs to another model")
     tracemalloc.start()
     assert describe(tmp_path / "int8").problems
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
@@ -390,7 +390,7 @@ def test_bit_flips_in_a_float_folder_are_detected(tmp_path):
     )  # a folder from before checksums
 
 
-def test_config_states_checksum(tmp_path):
+def test_config_contains_checksum_of_weights(tmp_path):
     import hashlib
 
     import tiny_models as tiny

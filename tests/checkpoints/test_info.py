@@ -40,7 +40,7 @@ def show(*arguments):
     return " ".join(result.output.split())
 
 
-def test_uwaga_folder(tmp_path):
+def test_uwaga_folder_is_described(tmp_path):
     source, target = tiny.tokeniser("source"), tiny.tokeniser("target")
     model = tiny.transformer(tiny.TINY, source, target)
     card = "# en to de\n\n| | |\n|---|---|\n| licence of the data | CC BY 2.0 |\n"
@@ -79,7 +79,7 @@ def test_uwaga_folder(tmp_path):
     assert document["weights"]["parameters"] == description.weights.parameters
 
 
-def test_the_bundled_model_is_the_default():
+def test_bundled_model_is_described_by_default():
     document = json.loads(show("--json"))
     assert (document["place"], document["licence"]) == (str(BUNDLED), "several-listed-in-card")
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
@@ -106,7 +106,7 @@ def marian(tmp_path):
     return folder, model
 
 
-def test_hugging_face_marian(marian):
+def test_hugging_face_marian_folder_is_described(marian):
     folder, model = marian
     description = describe(folder)
     assert (description.format, description.family, description.licence, description.problems) == (
@@ -132,7 +132,7 @@ def test_hugging_face_marian(marian):
     assert "deu fra" in text and "apache-2.0" in text and "13" in text
 
 
-def test_languages_of_multilingual_family_and_card(tmp_path):
+def test_languages_come_from_multilingual_family_or_card(tmp_path):
     model_folder(tmp_path / "m", "mbart50")
     description = describe(tmp_path / "m")
     assert len(description.languages[0]) == 52 and "sl_SI" in description.languages[1]
@@ -145,7 +145,7 @@ def test_languages_of_multilingual_family_and_card(tmp_path):
     assert (description.languages, description.licence) == ((("en", "fr"), ("en", "fr")), None)
 
 
-def test_weight_file_faults_are_notes_and_others_errors(marian):
+def test_weight_file_faults_become_notes_and_other_faults_errors(marian):
     folder, _ = marian
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-70])
@@ -162,7 +162,7 @@ def test_weight_file_faults_are_notes_and_others_errors(marian):
         describe(folder)
 
 
-def test_sharded_weights(tmp_path):
+def test_sharded_weights_are_summarised(tmp_path):
     for number in (1, 2):
         save_file({f"w{number}": torch.zeros(number, 3).half()}, tmp_path / f"model-{number}.safetensors")
     write_json(
@@ -189,14 +189,14 @@ def test_sharded_weights(tmp_path):
         ("", (None, ())),
     ],
 )
-def test_cards(tmp_path, text, expected):
+def test_licence_and_languages_are_read_from_cards(tmp_path, text, expected):
     (tmp_path / "README.md").write_text(text, newline="")
     card = read_card(tmp_path)
     assert (card.licence, card.languages) == expected
     assert read_card(tmp_path / "nowhere") == Card()
 
 
-def test_argos_and_ctranslate2(tmp_path):
+def test_argos_and_ctranslate2_folders_are_described(tmp_path):
     pytest.importorskip("ctranslate2")
     from test_ctranslate2 import spec
 
@@ -224,7 +224,7 @@ def test_argos_and_ctranslate2(tmp_path):
     )
 
 
-def test_marian_npz(tmp_path):
+def test_marian_npz_files_are_described_or_rejected(tmp_path):
     pytest.importorskip("transformers")
     from test_marian_npz import write_models
 
@@ -267,7 +267,7 @@ def test_describe_does_not_import_torch():
     assert {field.name for field in dataclasses.fields(Description)} == set(json.loads(first))
 
 
-def test_int8_folder(tmp_path):
+def test_int8_description_states_original_parameters(tmp_path):
     """The description states the parameters of the original model."""
     result = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
     assert result.exit_code == 0, result.output

@@ -35,7 +35,7 @@ def direction_of(tokenisers, source=None, target=None, first=None, config=None):
     return languages.direction(source, target)
 
 
-def test_multilingual_directions():
+def test_multilingual_directions_are_resolved_or_rejected():
     case = older_format("m2m100")
     plain = read_m2m100_tokeniser(case.folder, case.ids)
     direction = direction_of(plain, "en", "fr")
@@ -46,7 +46,7 @@ def test_multilingual_directions():
     assert (forced.languages, forced.first) == (("en", "de"), plain.source.languages["de"])
     changed = direction_of(plain, "en", "fr", first=plain.source.languages["de"])
     assert changed.first == changed.target.languages["fr"]
-    with pytest.raises(SettingsError, match=r"several languages without a source; choose .* af am ar"):
+    with pytest.raises(SettingsError, match=r"multilingual model without a source; choose .* af am ar"):
         direction_of(plain, None, "fr")
     with pytest.raises(SettingsError, match="without a target; choose"):
         direction_of(plain, "en", None)
@@ -62,7 +62,7 @@ def test_mbart_starts_from_the_target_language():
     assert direction.first is None  # a language forced besides would stand there twice
 
 
-def test_tasks_of_t5():
+def test_languages_select_the_task_prefix_of_t5():
     tokenisers = older_format("t5").sides
     direction = direction_of(tokenisers, "en", "fr", config=TASKS)
     assert direction.source.encode("the dog") == tokenisers.source.encode(
@@ -78,13 +78,13 @@ def test_tasks_of_t5():
     assert plain.source.encode("the dog") == tokenisers.source.encode("the dog")
 
 
-def test_single_pair_model():
+def test_single_pair_model_accepts_only_its_languages():
     assert resolve_languages(("en", "de"), None, None, "here") == ("en", "de")
     assert resolve_languages(("en", "de"), "en_GB", "de", "here") == ("en", "de")
     assert resolve_languages(("src", "tgt"), "en", None, "here") == ("en", "tgt")
-    with pytest.raises(SettingsError, match="here: translates en to de only, to 'fr' it cannot"):
+    with pytest.raises(SettingsError, match="here: translates only en to de, not to 'fr'"):
         resolve_languages(("en", "de"), "en", "fr", "here")
-    with pytest.raises(SettingsError, match="translates en to de only, from 'de'"):
+    with pytest.raises(SettingsError, match="translates only en to de, not from 'de'"):
         uwaga.load("bundled", device="cpu", source="de", target="en")
     assert uwaga.load(device="cpu", source="en").languages == ("en", "de")
 
@@ -145,7 +145,7 @@ def test_cached_opus_model_needs_no_network(marian, tmp_path, monkeypatch):
     assert document["weights"]["parameters"] > 1000
 
 
-def test_copies_keep_the_language():
+def test_tokeniser_copies_keep_the_language():
     tokeniser = older_format("m2m100").uwaga
     assert dataclasses.replace(tokeniser, clean=True).language == "de"
     assert tokeniser.with_language("fr").with_language("de") == tokeniser

@@ -48,13 +48,13 @@ def check_logits(student, folder):
 @pytest.mark.numerical
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_logits_equal_the_equations(tmp_path, kind, shared):
+def test_logits_match_the_equations(tmp_path, kind, shared):
     check_logits(write_student(tmp_path, kind, shared=shared), tmp_path)
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("gate", [True, False])
-def test_average_attention_of_npz_equals_the_equations(tmp_path, gate):
+def test_average_attention_of_npz_matches_the_equations(tmp_path, gate):
     """M35 in Marian's format."""
     student = write_student(tmp_path, "float32", common=None)
     student.make_average(gate)
@@ -69,7 +69,7 @@ def test_average_attention_of_npz_equals_the_equations(tmp_path, gate):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", KINDS)
-def test_engine_equals_torch(tmp_path, kind):
+def test_engine_matches_torch(tmp_path, kind):
     write_student(tmp_path, kind, common=None)
     options = SearchOptions(beam=4, max_length=12, max_ratio=9.0)
     torch_translator = uwaga.load(tmp_path, engine="torch", device="cpu")
@@ -84,7 +84,7 @@ def test_engine_equals_torch(tmp_path, kind):
     assert len({actual.tokens for (actual,) in native_results}) > 1
 
 
-def test_greedy_search_equals_the_equations_within_the_shortlist(tmp_path):
+def test_greedy_search_matches_the_equations_within_the_shortlist(tmp_path):
     """float32 with the file's shortlist: candidates in the order of token ids, without the unknown token."""
     student = write_student(tmp_path, "float32", common=20)
     translator = uwaga.load(tmp_path, engine="native")
@@ -109,7 +109,7 @@ def test_greedy_search_equals_the_equations_within_the_shortlist(tmp_path):
 
 
 @pytest.mark.parametrize("shortlist", [None, "none"])
-def test_int8_is_bitwise_independent_of_the_batch(tmp_path, shortlist):
+def test_int8_results_are_bitwise_independent_of_the_batch(tmp_path, shortlist):
     write_student(tmp_path)
     translator = uwaga.load(tmp_path, shortlist=shortlist, threads=2)
     assert "int8" in repr(translator)
@@ -134,7 +134,7 @@ def test_int8_weights_equal_stored_integers(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_load_info_and_convert(tmp_path, kind):
+def test_student_is_loaded_described_and_converted(tmp_path, kind):
     folder = tmp_path / "student"
     write_student(folder)
     name = folder if kind == "folder" else folder / "model.ende.intgemm.alphas.bin"
@@ -297,7 +297,7 @@ def test_missing_multiplier_is_rejected(tmp_path):
         read_binary(tmp_path / "m.bin")
 
 
-def test_minus_128_is_rejected(tmp_path):
+def test_int8_weight_of_minus_128_is_rejected(tmp_path):
     write_student(tmp_path)
     path = tmp_path / "model.ende.intgemm.alphas.bin"
     content = path.read_bytes()
@@ -335,7 +335,7 @@ def test_damaged_shortlist_is_rejected(tmp_path, content, message):
 @given(
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
-def test_list_is_the_union_filled_with_lowest_tokens(source, multiple, copies, common):
+def test_shortlist_is_the_union_filled_with_lowest_tokens(source, multiple, copies, common):
     """The lists of Marian's code for a single sentence."""
     rng = np.random.default_rng(5)
     lists = [sorted(rng.choice(60, 4, replace=False).tolist()) for _ in range(60)]

@@ -147,7 +147,7 @@ def write_models(tmp_path, shared=True, tied=True, source_tied=False, options=No
 
 @pytest.mark.numerical
 @pytest.mark.parametrize(("shared", "tied"), [(True, True), (False, True), (False, False)])
-def test_logits_and_tokens_equal_transformers(tmp_path, shared, tied):
+def test_logits_and_tokens_match_transformers(tmp_path, shared, tied):
     peer, folder = write_models(tmp_path, shared, tied)
     loaded = load_torch(folder)
     pad = loaded.model.symbols.pad
@@ -174,7 +174,7 @@ def test_logits_and_tokens_equal_transformers(tmp_path, shared, tied):
 
 
 @pytest.mark.numerical
-def test_pre_norm_blocks_and_learned_positions(tmp_path):
+def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
     """Pegasus has Marian's pre-norm layout; Marian does not scale embeddings with learned positions."""
     torch.manual_seed(4)
     tokeniser = tiny.tokeniser(size=340)
@@ -210,7 +210,7 @@ def test_pre_norm_blocks_and_learned_positions(tmp_path):
     assert loaded.source.decode(loaded.source.encode("the cat")) == "the cat"
 
 
-def test_command_line_and_decoder_settings(tmp_path):
+def test_decoder_settings_apply_and_command_line_translates(tmp_path):
     _, folder = write_models(tmp_path)
     decoder_settings = {
         "models": ["model.npz"],
@@ -355,7 +355,7 @@ def test_invalid_files_are_rejected(folder, tmp_path, message):
         load_torch(tmp_path / "m", read=read_marian)
 
 
-def test_objects_are_rejected_without_execution(folder, tmp_path):
+def test_pickled_objects_are_rejected_without_execution(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     proof = tmp_path / "executed"
     arrays = read_npz(folder / "model.npz")
@@ -372,7 +372,7 @@ def test_objects_are_rejected_without_execution(folder, tmp_path):
     assert not proof.exists()
 
 
-def test_npz_of_other_arrays_is_rejected(folder, tmp_path):
+def test_npz_without_marian_settings_is_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     np.savez(tmp_path / "m/model.npz", x=np.zeros(3))
     with pytest.raises(ModelError, match=r"has no 'special:model\.yml'"):

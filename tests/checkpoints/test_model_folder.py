@@ -83,7 +83,7 @@ def assert_rejected(folder, *words):
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_save_and_load(tmp_path, changes):
+def test_loaded_model_equals_the_saved_model(tmp_path, changes):
     joint = changes.get("tie") not in ("decoder", "none")
     model = save_folder(tmp_path / "m", joint, card="# Käse\n", **changes)
     loaded = load_model(tmp_path / "m")
@@ -104,7 +104,7 @@ def test_save_and_load(tmp_path, changes):
     assert torch.equal(model(source, source), loaded.model(source, source))
 
 
-def test_version_of_decoders_without_self_attention(tmp_path):
+def test_decoders_without_self_attention_are_written_as_version_3(tmp_path):
     """Folders that readers of version 2 can read do not contain settings that these readers lack."""
     for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
         save_folder(tmp_path / kind, self_attention=kind)
@@ -125,7 +125,7 @@ def test_tied_weights_are_stored_once(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_sixteen_bit_weights(tmp_path, dtype):
+def test_sixteen_bit_weights_are_stored_and_loaded(tmp_path, dtype):
     model = save_folder(tmp_path / "full")
     save_folder(tmp_path / "half", dtype=dtype)
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("full", "half")]
@@ -139,7 +139,7 @@ def test_sixteen_bit_weights(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_int8_weights_equal_engine_rounding(tmp_path, changes):
+def test_int8_weights_equal_those_rounded_by_the_engine(tmp_path, changes):
     model, *arguments = parts(changes.get("tie") not in ("decoder", "none"), **changes)
     with torch.no_grad():
         next(model.parameters())[0] = 0.0  # a row of zeros
@@ -206,7 +206,7 @@ def test_loading_keeps_random_state_and_disables_gradients(folder):
 
 
 @pytest.mark.slow
-def test_loading_does_not_import_torchs_compiler(folder):
+def test_loading_does_not_import_the_compiler_of_torch(folder):
     code = (
         "import sys; from pathlib import Path; from uwaga.checkpoints.registry import read; "
         "from uwaga.checkpoints.to_torch import to_torch; to_torch(read(Path(sys.argv[1]))); "
@@ -240,7 +240,7 @@ def test_truncated_weight_file_is_rejected(folder, size):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
-def test_file_of_noise_is_rejected(folder, name):
+def test_weight_file_of_random_bytes_is_rejected(folder, name):
     (folder / name).write_bytes(bytes(range(256)) * 40)
     assert_rejected(folder, str(folder / name))
 
@@ -291,7 +291,7 @@ def test_non_finite_weights_are_rejected(folder):
     assert_rejected(folder, name, "finite")
 
 
-def test_vocabulary_of_other_weights_is_rejected(folder):
+def test_vocabulary_that_does_not_fit_the_weights_is_rejected(folder):
     name = "output_weight"
     rewrite_weights(folder, lambda tensors: tensors.update({name: tensors[name][:-5].clone()}))
     assert_rejected(folder, name, "(335, 16)", "(340, 16)")
@@ -354,7 +354,7 @@ def test_invalid_setting_is_rejected(folder, keys, value, words):
 @pytest.mark.parametrize(
     "content", ["", "[]", "3", "{", "[" * 100_000, '{"a": ' * 50_000, "\ufeff{}", " " * (1 << 21)]
 )
-def test_config_that_is_no_mapping_is_rejected(folder, content):
+def test_config_that_is_not_a_mapping_is_rejected(folder, content):
     (folder / "config.json").write_text(content, encoding="utf-8")
     assert_rejected(folder, "config.json")
 
@@ -401,7 +401,7 @@ def test_saving_replaces_older_model(folder):
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", ".git", "pytorch_model.bin"])
-def test_folder_with_foreign_files_is_not_overwritten(folder, name):
+def test_folder_with_other_files_is_not_overwritten(folder, name):
     (folder / name).write_text("mine")
     before = sorted(folder.iterdir())
     with pytest.raises(ModelError, match="not overwritten"):
@@ -409,17 +409,17 @@ def test_folder_with_foreign_files_is_not_overwritten(folder, name):
     assert sorted(folder.iterdir()) == before
 
 
-def test_foreign_config_is_not_overwritten(tmp_path):
+def test_config_of_another_program_is_not_overwritten(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m/config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(ModelError, match="not overwritten"):
         save_folder(tmp_path / "m")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ModelError, match="a file of this name"):
+    with pytest.raises(ModelError, match="is a file; give another folder"):
         save_folder(tmp_path / "file")
 
 
-def test_empty_folder_and_missing_parents(tmp_path):
+def test_model_is_saved_into_empty_or_missing_folders(tmp_path):
     (tmp_path / "empty").mkdir()
     save_folder(tmp_path / "empty")
     save_folder(tmp_path / "a/b/c")

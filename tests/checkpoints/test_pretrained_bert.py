@@ -61,7 +61,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
-def test_M17_outputs_equal_transformers(tmp_path, version):
+def test_M17_outputs_match_transformers(tmp_path, version):
     peer = make(tmp_path / "m", version)
     model = load_torch(tmp_path / "m").model
     longest = max(map(len, TEXTS))
@@ -96,7 +96,7 @@ def test_M17_states_are_independent_of_the_batch(folder):
     assert model.encode([]) == []
 
 
-def test_M17_every_state_sees_the_whole_text(folder):
+def test_M17_every_state_depends_on_the_whole_text(folder):
     """M8: no look-ahead mask."""
     model = load_torch(folder).model
     first, second = model.encode([[2, 9, 10, 11, 3], [2, 9, 10, 12, 3]])
@@ -110,7 +110,7 @@ def test_text_longer_than_the_positions_is_rejected(folder):
         model.encode([[5], [5] * 21])
 
 
-def test_names_of_first_checkpoints(folder, tmp_path):
+def test_weight_names_of_early_checkpoints_are_read(folder, tmp_path):
     """Norms with gamma and beta, tied copies of the output, position indices, and the next-sentence head."""
     shutil.copytree(folder, tmp_path / "old")
     values = load_file(folder / "model.safetensors")
@@ -173,6 +173,6 @@ def test_unknown_head_and_missing_weight_are_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_translator_names_the_class_to_use(folder):
+def test_translator_error_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="an encoder-only model, which uwaga"):
         uwaga.Translator.load(folder, device="cpu")

@@ -56,7 +56,7 @@ def folders(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_continuations_equal_transformers(folders, name):
+def test_continuations_match_transformers(folders, name):
     model = transformers.AutoModelForCausalLM.from_pretrained(folders[name], attn_implementation="eager")
     peer = transformers.AutoTokenizer.from_pretrained(folders[name])
     generator = uwaga.load(folders[name], device="cpu")

@@ -45,7 +45,7 @@ def numbers(monkeypatch):
 
 @pytest.mark.numerical
 @EACH_VERSION
-def test_M37_M41_outputs_equal_transformers(tmp_path, version):
+def test_M37_M41_outputs_match_transformers(tmp_path, version):
     peer = make(tmp_path / "m", version)
     loaded, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
     text = torch.randint(3, VOCABULARY_SIZE, (3, 50), generator=torch.manual_seed(0))
@@ -88,7 +88,7 @@ def same_settings(path, family, folders):
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma3_text", "hunyuan_v1_dense"])
-def test_configuration_of_transformers_4(tmp_path, folders, family):
+def test_configuration_of_transformers_4_is_read(tmp_path, folders, family):
     """Version 4 has ``rope_theta`` and ``rope_scaling``, and no list of layer types."""
     folder = tmp_path / "m"
     shutil.copytree(folders / family, folder)
@@ -106,7 +106,7 @@ def test_configuration_of_transformers_4(tmp_path, folders, family):
     same_settings(folder, family, folders)
 
 
-def test_language_model_of_multimodal_gemma3(tmp_path, folders):
+def test_language_model_of_multimodal_gemma3_is_read(tmp_path, folders):
     text = json.loads((folders / "gemma3_text/config.json").read_text())
     vision = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.Gemma3Config(
@@ -131,7 +131,7 @@ def test_language_model_of_multimodal_gemma3(tmp_path, folders):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_sharded_16_bit_weights(tmp_path, folders, dtype):
+def test_sharded_16_bit_weights_are_read(tmp_path, folders, dtype):
     model = transformers.AutoModelForCausalLM.from_pretrained(folders / "gemma2", dtype=dtype)
     model.save_pretrained(tmp_path / "m", max_shard_size="10KB")
     assert len(list((tmp_path / "m").glob("model-*.safetensors"))) > 3
@@ -155,7 +155,7 @@ def test_repetition_penalty_is_ignored_and_described(folders, tmp_path):
     assert "repetition penalty" not in describe(folders / "qwen2").sizes
 
 
-def test_several_end_tokens_equal_transformers(monkeypatch, folders, tmp_path):
+def test_several_end_tokens_stop_as_in_transformers(monkeypatch, folders, tmp_path):
     def tokeniser(folder, ids, ends, declared):
         number_tokeniser = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
         return replace(
@@ -185,7 +185,7 @@ def test_several_end_tokens_equal_transformers(monkeypatch, folders, tmp_path):
     assert any(endings)
 
 
-def test_description_without_weights(folders, tmp_path):
+def test_model_is_described_without_reading_weights(folders, tmp_path):
     description = describe(folders / "gemma3_text")
     assert description.family == "gemma3_text"
     assert (
@@ -254,7 +254,7 @@ POSITIONS = {
     r"'mrope_section' is unknown to uwaga": {"rope_type": "default", "mrope_section": [1, 2, 1]},
     r"'partial_rotary_factor' = 0.5 is not supported": {"rope_type": "default", "partial_rotary_factor": 0.5},
     r"'truncate' = False is not supported": {**YARN, "truncate": False},
-    r"'alpha' of rotary positions is known of hunyuan_v1_dense only": {"rope_type": "dynamic", "alpha": 3.0},
+    r"'alpha' of rotary positions is only for hunyuan_v1_dense": {"rope_type": "dynamic", "alpha": 3.0},
     r"'factor' must be a number above 0": {"rope_type": "linear"},
     r"'low_freq_factor' must be a number above 0": {**LLAMA3, "low_freq_factor": None},
     r"low_frequency_factor 5.0 must be less than": {**LLAMA3, "low_freq_factor": 5.0},
@@ -276,7 +276,7 @@ def test_invalid_config_is_rejected(folders, tmp_path, message):
         load_torch(tmp_path / "bad")
 
 
-def test_huge_alpha_is_rejected(folders, tmp_path):
+def test_huge_alpha_of_rotary_positions_is_rejected(folders, tmp_path):
     shutil.copytree(folders / "hunyuan_v1_dense", tmp_path / "bad")
     edit_config(tmp_path / "bad", rope_parameters={**HUNYUAN, "alpha": 1e300})
     with pytest.raises(ModelError, match=r"'alpha' = .* is too large"):

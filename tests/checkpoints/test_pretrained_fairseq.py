@@ -33,7 +33,7 @@ def framed(end):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_states_and_logits_equal_transformers(tmp_path, name):
+def test_states_and_logits_match_transformers(tmp_path, name):
     peer, model = make(tmp_path / "m", name), load_torch(tmp_path / "m").model
     ids, mask = padded(framed(model.symbols.end), model.symbols.pad)
     target = torch.randint(4, SIZE, (len(ids), 9), generator=torch.manual_seed(1))
@@ -53,7 +53,7 @@ def test_states_and_logits_equal_transformers(tmp_path, name):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_generated_tokens_equal_transformers(tmp_path, name):
+def test_generated_tokens_match_transformers(tmp_path, name):
     peer, loaded = make(tmp_path / "m", name), load_torch(tmp_path / "m")
     symbols, default_beam = loaded.model.symbols, PUBLISHED[name].generation.get("num_beams", 1)
     assert loaded.options.beam == default_beam

@@ -45,7 +45,7 @@ def padded(rows, left):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VARIANTS)
-def test_M18_outputs_equal_transformers(tmp_path, version):
+def test_M18_outputs_match_transformers(tmp_path, version):
     peer = make(tmp_path / "m", **VARIANTS[version])
     loaded = load_torch(tmp_path / "m")
     text = torch.randint(0, 37, (3, 40), generator=torch.manual_seed(0))
@@ -66,7 +66,7 @@ def test_M18_outputs_equal_transformers(tmp_path, version):
 
 
 @pytest.mark.numerical
-def test_M18_M20_steps_equal_teacher_forcing(folder):
+def test_M18_M20_steps_match_teacher_forcing(folder):
     model = load_torch(folder).model.double()
     beams, length = 2, 6
     targets = torch.randint(0, 36, (len(PROMPTS), length), generator=torch.manual_seed(3))
@@ -100,7 +100,7 @@ def test_M21_results_are_independent_of_the_batch(folder):
 
 
 @pytest.mark.numerical
-def test_M21_reorder_and_select(folder):
+def test_M21_reordered_and_selected_rows_continue_unchanged(folder):
     model = load_torch(folder).model
     state = model.start(model.encode(PROMPTS), 2)
     state = model.step(np.zeros(10, dtype=np.int64), state, Choice(1)).state
@@ -135,7 +135,7 @@ def test_positions_limit_the_length(folder):
         loaded.model.encode([[1] * 41])
 
 
-def test_names_of_older_checkpoints(folder, tmp_path):
+def test_weight_names_of_older_checkpoints_are_read(folder, tmp_path):
     """The names of the original GPT-2 and of DistilGPT2."""
     expected = load_torch(folder).model.state_dict()
     mask = torch.ones(40, 40).tril()[None, None]
@@ -155,7 +155,7 @@ def test_names_of_older_checkpoints(folder, tmp_path):
         assert all(torch.equal(state[name], weight) for name, weight in expected.items())
 
 
-def test_length_limits_of_the_folder_or_the_default(folder, tmp_path):
+def test_length_limits_come_from_the_folder_or_the_default(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     assert load_torch(folder).options.max_length == 11
     for generation, expected in (
@@ -193,6 +193,6 @@ def test_fused_projection_of_invalid_shape_is_rejected(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_mask_filler_names_the_class_to_use(folder):
+def test_mask_filler_error_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
         uwaga.MaskFiller.load(folder, device="cpu")

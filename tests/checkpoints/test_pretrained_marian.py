@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
     ("shared", "safe", "seed", "end", "changes"),
     [(True, True, 3, 6.0, {}), (False, False, 2, 4.5, {"activation_function": "relu"})],
 )
-def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
+def test_outputs_match_transformers(tmp_path, shared, safe, seed, end, changes):
     peer_model = make(tmp_path / "m", shared, seed, safe, end, **changes)
     peer, loaded = peer_tokeniser(tmp_path / "m", shared), load_torch(tmp_path / "m")
     for text in [*TEXTS, *UNUSUAL_TEXTS, ">>fra<< the car", *tiny.ENGLISH]:
@@ -88,7 +88,7 @@ def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
     assert len(lengths) > 1
 
 
-def test_folder_defaults(folder):
+def test_folder_determines_default_options(folder):
     translator = uwaga.load(folder, device="cpu")
     options = translator.options()
     assert (options.beam, options.max_length, options.force_end) == (4, 13, True)

@@ -71,7 +71,7 @@ def padded():
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.usefixtures("numbers")
-def test_M29_logits_equal_transformers(tmp_path, version):
+def test_M29_logits_match_transformers(tmp_path, version):
     """The peer runs step by step: for several positions it uses the distance biases of other positions.
 
     (5.23 permutes them to (rows, target, streams, heads) and reads (rows, streams, heads, target).)
@@ -105,7 +105,7 @@ def test_M29_logits_equal_transformers(tmp_path, version):
 
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
-def test_M29_generated_tokens_equal_transformers(tmp_path):
+def test_M29_generated_tokens_match_transformers(tmp_path):
     # The peer's cache has as many layers as the encoder.
     peer, loaded = make(tmp_path / "m", num_encoder_layers=3), load_torch(tmp_path / "m")
     ids, mask = padded()
@@ -125,7 +125,7 @@ def test_M29_generated_tokens_equal_transformers(tmp_path):
 
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
-def test_M29_steps_equal_teacher_forcing(tmp_path):
+def test_M29_steps_match_teacher_forcing(tmp_path):
     make(tmp_path / "m", "three")
     model = load_torch(tmp_path / "m").model.double()
     ids, _ = padded()
@@ -143,7 +143,7 @@ def test_M29_steps_equal_teacher_forcing(tmp_path):
 
 
 @pytest.mark.usefixtures("numbers")
-def test_M29_each_stream_sees_one_token_less(tmp_path):
+def test_M29_each_stream_sees_one_token_fewer(tmp_path):
     make(tmp_path / "m", "three")
     model = load_torch(tmp_path / "m").model
     ids, position = torch.tensor([SOURCES[0]]), 4
@@ -182,7 +182,7 @@ def test_M29_recorded_attention_equals_that_of_the_steps(tmp_path):
 
 
 @pytest.mark.parametrize("folded", [False, True])
-def test_texts_equal_transformers(tmp_path, folded):
+def test_texts_match_transformers(tmp_path, folded):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[X_SEP]", "[MASK]", "a", "man", "is", "rid", "##ing", "."]
     path = tmp_path / "m"
     make(path, vocab_size=len(words), decoder_start_token_id=3, bos_token_id=3, eos_token_id=3)

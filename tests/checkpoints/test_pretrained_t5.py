@@ -90,7 +90,7 @@ def pad_rows(rows):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
-def test_M19_outputs_equal_transformers(tmp_path, version):
+def test_M19_outputs_match_transformers(tmp_path, version):
     make(tmp_path / "m", version)
     peer = CLASSES[VERSIONS[version][0]][1].from_pretrained(tmp_path / "m").eval()
     assert (peer.lm_head.weight is not peer.shared.weight) == VERSIONS[version][2]
@@ -144,7 +144,7 @@ def test_M19_source_length_is_unlimited(tmp_path):
 
 
 @pytest.mark.numerical
-def test_M19_buckets_of_distances_by_hand():
+def test_M19_distance_buckets_match_hand_calculation():
     # 32 buckets to distance 128, bidirectional: 16 per side, 8 of them exact, then 8 + 8 ln(d/8) / ln(16)
     bidirectional = RelativePositions(1, 32, 128, bidirectional=True)
     distances = torch.tensor([0, 1, 7, 8, 11, 12, 16, 32, 64, 90, 91, 127, 128, 5000])
@@ -165,7 +165,7 @@ INVALID_CONFIGS = {
     r"'num_layers' must be a whole number": {"num_layers": "2"},
     r"'layer_norm_epsilon' must be a number above 0": {"layer_norm_epsilon": 0},
     r"'is_encoder_decoder' = False is not supported": {"is_encoder_decoder": False},
-    r"SelfAttention\.q\.weight' has shape \(15, 18\), config\.json asks for \(18, 18\)": {"d_kv": 6},
+    r"SelfAttention\.q\.weight' has shape \(15, 18\), but config\.json asks for \(18, 18\)": {"d_kv": 6},
     r"encoder\.block\.2.*missing": {"num_layers": 3},
     r"decoder\.block\.1.*unknown": {"num_decoder_layers": 1},
     r"wi_0\.weight'.*missing": {"feed_forward_proj": "gated-relu"},
@@ -191,7 +191,7 @@ def test_invalid_config_is_rejected(folder, tmp_path, message):
         load_torch(tmp_path / "bad")
 
 
-def test_extra_weights_of_first_checkpoints(folder, tmp_path):
+def test_extra_weights_of_early_checkpoints_are_ignored(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "old")
     edit_config(tmp_path / "old", n_positions=512, task_specific_params={"summarization": {"num_beams": 4}})
     weights = transformers.T5ForConditionalGeneration.from_pretrained(folder).state_dict()

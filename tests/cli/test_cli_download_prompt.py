@@ -80,7 +80,7 @@ def test_missing_models_are_downloaded_on_agreement(server, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", ""])
-def test_refusal_names_download_command(server, monkeypatch, typed):
+def test_refused_download_error_names_the_command(server, monkeypatch, typed):
     type_on_terminal(monkeypatch, typed)
     with pytest.raises(NotInstalledError, match="`uwaga models download qaa-en`") as error:
         loading.load_for_texts(["qaa-en"], LoadOptions(), None)
@@ -88,12 +88,12 @@ def test_refusal_names_download_command(server, monkeypatch, typed):
     assert server.requests == [] and not models_home().exists()
 
 
-def test_no_prompt_without_terminal(server):
+def test_prompt_is_not_shown_without_terminal(server):
     result = CliRunner().invoke(app, ["translate", "--from", "qaa", "--to", "en", "Hi"], input="y\ny\n")
     assert result.exit_code == 1 and "`uwaga models download qaa-en`" in result.stderr
     assert server.requests == [] and "[y/N]" not in result.stderr
 
 
-def test_installed_name_precedes_language_pair(server, tmp_path):
+def test_installed_name_takes_precedence_over_language_pair(server, tmp_path):
     write_student(models_home() / "qaa-en", seed=5)
     assert uwaga.load("qaa-en").languages == ("en", "de")  # as its files state

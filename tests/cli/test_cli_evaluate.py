@@ -56,7 +56,7 @@ def fails(message: str, *arguments: str, stdin: bytes | None = None) -> None:
     assert message in result.stderr
 
 
-def test_prints_scores_with_signatures(folder):
+def test_evaluate_prints_scores_with_signatures(folder):
     result = run("evaluate", "output.de", "--reference", "test.de")
     report = evaluate(HYPOTHESES, [(line,) for line in REFERENCES])
     assert result.exit_code == 0
@@ -65,13 +65,13 @@ def test_prints_scores_with_signatures(folder):
         assert f"{label:<7}{score.value:6.2f}  {score.signature}\n" in result.stdout
 
 
-def test_json_equals_python_report(folder):
+def test_json_output_equals_python_report(folder):
     report = evaluate(HYPOTHESES, [(line,) for line in REFERENCES], ["chrf++", "bleu"], tokenize="char")
     values = scores("output.de", "-r", "test.de", "--metric", "chrf++,bleu", "--tokenize", "char")
     assert values == {score.metric: score.value for score in report.scores}
 
 
-def test_references_in_files_or_columns(folder):
+def test_references_are_read_from_files_or_columns(folder):
     write("other.de", ["Ich will ein Auto kaufen.", "Das ist ein rotes Haus."])
     expected = scores("output.de", "-r", "test.de", "-r", "other.de")
     sources = ["I want to buy a car.", "The house is red."]
@@ -83,14 +83,14 @@ def test_references_in_files_or_columns(folder):
     assert expected["bleu"] == pytest.approx(100)
 
 
-def test_tsv_rows_with_different_reference_counts(folder):
+def test_tsv_rows_may_have_different_reference_counts(folder):
     write("test.tsv", ["I\teins\t\tzwei", "you\tdrei", "they\tvier\tfünf\tsechs"])
     assert read_references([Path("test.tsv")]) == [("eins", "zwei"), ("drei",), ("vier", "fünf", "sechs")]
     assert read_references([Path("test.tsv")], "1,2") == [("I", "eins"), ("you", "drei"), ("they", "vier")]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
-def test_compressed_files(folder, suffix):
+def test_compressed_files_are_read_or_rejected(folder, suffix):
     import zstandard
 
     pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}[suffix]
@@ -100,19 +100,19 @@ def test_compressed_files(folder, suffix):
     fails(f"cut.de{suffix}: the compressed file is trunc", "evaluate", "output.de", "-r", "cut.de" + suffix)
 
 
-def test_reads_standard_input(folder):
+def test_evaluate_reads_standard_input(folder):
     piped = Path("output.de").read_bytes()
     assert scores("-", "-r", "test.de", stdin=piped) == scores("output.de", "-r", "test.de")
 
 
-def test_only_newline_ends_line(folder):
+def test_only_a_newline_ends_a_line(folder):
     odd = ["eine\u2028Zeile\x0bmit\x85Zeichen", "zwei\r"]
     write("odd.de", odd)
     assert scores("odd.de", "-r", "odd.de")["chrf"] == pytest.approx(100)
     assert len(read_references([Path("odd.de")])) == 2
 
 
-def test_against_compares_systems(folder):
+def test_against_option_compares_systems(folder):
     write("old.de", ["Ich Auto.", "Haus ist."])
     result = run("evaluate", "output.de", "-r", "test.de", "--against", "old.de", "--samples", "50")
     assert result.exit_code == 0
@@ -127,7 +127,7 @@ def test_against_compares_systems(folder):
     assert [row["value"] for row in document["comparison"]] == [row["value"] for row in document["scores"]]
 
 
-def test_unusable_files_are_named(folder):
+def test_unusable_files_are_named_in_errors(folder):
     write("short.de", REFERENCES[:1])
     write("empty.de", [])
     Path("binary").write_bytes(bytes(range(256)))
@@ -197,7 +197,7 @@ UNWRITABLE_OUTPUT = "standard output cannot be written"
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_error_message_and_exit_status(error, status, stderr, capsys):
+def test_errors_print_a_message_and_set_the_exit_status(error, status, stderr, capsys):
     with pytest.raises(typer.Exit) as caught:
         stop_with(error)()
     assert caught.value.exit_code == status
@@ -211,7 +211,7 @@ def test_unexpected_errors_keep_traceback():
         stop_with(OSError(22, "strange"))()
 
 
-def test_closed_pipe_is_silent(folder):
+def test_closed_pipe_causes_no_error_message(folder):
     read, closed = os.pipe()
     os.close(read)
     result = subprocess.run(

@@ -75,12 +75,12 @@ def test_attend_compares_models(folders, tmp_path):
         (["-m", "{cho}"], "cho: the model has no attention to look at"),
         (["-m", "{cho}", "--target", "Hund"], "cho: the model has no attention to look at"),
         (["-m", "{luong}", "-o", "x.gif"], "must end in one of .png, .svg, .pdf"),
-        (["-m", "{luong}", "-m", "{luong}"], "two are named 'luong'"),
+        (["-m", "{luong}", "-m", "{luong}"], "two paths are named 'luong'"),
         (["-m", "A="], "expected NAME=PATH"),
         (["-m", "nowhere/model"], "nowhere"),
     ],
 )
-def test_attend_errors(folders, tmp_path, monkeypatch, arguments, words):
+def test_attend_reports_invalid_arguments(folders, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
     paths = {name: str(folders / name / "model") for name in ("cho", "luong")}
     result = call("attend", TEXT, *(argument.format(**paths) for argument in arguments), code=1)
@@ -103,7 +103,7 @@ def lengths(files, *arguments, code=0):
     return call("lengths", "-s", files / "test.en", "-r", files / "test.de", *arguments, code=code)
 
 
-def test_lengths_prints_table_and_figure(files):
+def test_lengths_command_prints_table_and_figure(files):
     tables, picture = [files / "out.tsv", files / "out.json"], files / "out.svg"
     systems = ["--system", f"Good={files / 'test.de'}", "--system", files / "bad.de"]
     common = [*systems, "--tokenize", "none", "--edges", "2,4", "--samples", "20"]
@@ -122,7 +122,7 @@ def test_lengths_prints_table_and_figure(files):
     assert picture.read_bytes().startswith(b"<?xml")
 
 
-def test_lengths_with_models(folders, files):
+def test_lengths_command_translates_with_models(folders, files):
     model_folder = folders / "luong" / "model"
     lengths(files, "-m", model_folder, "--beam", 2, "--samples", 0, "--table", files / "one.json")
     sources = (files / "test.en").read_text().splitlines()
@@ -132,7 +132,7 @@ def test_lengths_with_models(folders, files):
     assert (files / "one.json").read_text() == expected.json() + "\n"
 
 
-def test_lengths_merges_earlier_table(files):
+def test_lengths_command_merges_an_earlier_table(files):
     good, bad = f"Good={files / 'test.de'}", f"bad={files / 'bad.de'}"
     common = ["--tokenize", "none", "--edges", "2,4"]
     earlier, joined, expected = (files / f"{name}.json" for name in ("earlier", "joined", "whole"))
@@ -155,7 +155,7 @@ def test_lengths_merges_earlier_table(files):
         (lambda table: table.clear(), "buckets: Field required"),
     ],
 )
-def test_lengths_refuses_incompatible_table(files, change, words):
+def test_lengths_command_refuses_an_incompatible_table(files, change, words):
     good, table = ["--system", files / "test.de", "--edges", "2,4"], files / "table.json"
     lengths(files, *good, "--table", table)
     changed = json.loads(table.read_text())
@@ -181,7 +181,7 @@ def test_lengths_refuses_incompatible_table(files, change, words):
         (["--system", "nowhere"], "nowhere"),
     ],
 )
-def test_lengths_errors(files, monkeypatch, arguments, words):
+def test_lengths_command_reports_invalid_arguments(files, monkeypatch, arguments, words):
     (files / "short.de").write_text("a\n")
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
@@ -192,7 +192,7 @@ def test_lengths_errors(files, monkeypatch, arguments, words):
     assert sorted(files.iterdir()) == before
 
 
-def test_labelled_names_and_paths(tmp_path):
+def test_paths_are_labelled_by_name(tmp_path):
     odd = tmp_path / "a=b"
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
@@ -202,7 +202,7 @@ def test_labelled_names_and_paths(tmp_path):
         "cho": "out/cho.tok.de",
         "a=b": str(odd),
     }
-    with pytest.raises(SettingsError, match="two are named 'model'"):
+    with pytest.raises(SettingsError, match="two paths are named 'model'"):
         labelled(["model", "./model"], "--x")
 
 
@@ -255,7 +255,7 @@ def test_attend_refuses_missing_matrices(arguments, words):
     assert words in result.stderr and "Traceback" not in result.stderr
 
 
-def test_heat_map_in_the_c_locale():
+def test_heat_map_is_printed_in_the_c_locale():
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "uwaga", "attend", "The doors are open."]
     finished = subprocess.run(command, env=environment, capture_output=True, check=True)

@@ -65,7 +65,7 @@ def test_table_lists_models_and_problems(machine):
     assert "owner/begun: no file of it was fetched" in table
 
 
-def test_given_folders_are_searched(machine):
+def test_models_are_listed_from_additional_folders(machine):
     shutil.copytree(NUMBERS, machine / "runs/one/model")
     names = [model.name for model in installed_models([machine / "runs"]) if model.kind == "folder"]
     assert names == [str(machine / "runs/one/model")]
@@ -73,7 +73,7 @@ def test_given_folders_are_searched(machine):
         list(installed_models([machine / "nowhere"]))
 
 
-def test_hub_cache_from_environment():
+def test_hub_cache_folder_follows_the_environment():
     assert hub_cache({"HF_HUB_CACHE": "/a", "HF_HOME": "/b"}) == Path("/a")
     assert hub_cache({"HF_HOME": "/b"}) == Path("/b/hub")
     assert hub_cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")

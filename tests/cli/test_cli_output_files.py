@@ -48,7 +48,7 @@ def test_missing_zstandard_fails_early(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_planted_links_are_not_followed(tmp_path, monkeypatch):
+def test_planted_symbolic_links_are_not_followed(tmp_path, monkeypatch):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     output = tmp_path / "out"

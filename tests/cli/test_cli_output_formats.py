@@ -34,7 +34,7 @@ def files(tmp_path):
     return SimpleNamespace(out=str(tmp_path / "out"), ref=str(tmp_path / "ref"), src=str(tmp_path / "src"))
 
 
-def test_sentence_scores_equal_sacrebleu(files):
+def test_sentence_scores_match_sacrebleu(files):
     sacrebleu = pytest.importorskip("sacrebleu")
     header, *rows = (
         line.split("\t") for line in run("evaluate", files.out, "-r", files.ref, "--sentences").splitlines()
@@ -79,7 +79,7 @@ def comet(monkeypatch):
     monkeypatch.setitem(sys.modules, "comet", package)
 
 
-def test_comet_scores(files, comet):
+def test_evaluate_prints_comet_scores(files, comet):
     output = run("evaluate", files.out, "-r", files.ref, "-m", "comet", "--source", files.src)
     assert output.split() == ["COMET", "0.3333", "Unbabel/wmt22-comet-da"]
     rows = run("evaluate", files.out, "-r", files.ref, "-m", "chrf,comet", "-s", files.src, "--sentences")
@@ -93,13 +93,13 @@ def test_comet_scores(files, comet):
         score(["a", "b"], ["b"], [["c"]])
 
 
-def test_comet_without_package(files, monkeypatch):
+def test_missing_comet_error_names_the_package(files, monkeypatch):
     monkeypatch.setitem(sys.modules, "comet", None)
     output = run("evaluate", files.out, "-r", files.ref, "-m", "comet", "-s", files.src, code=1)
     assert "pip install unbabel-comet" in output
 
 
-def test_moses_nbest_format(tmp_path):
+def test_moses_format_lists_numbered_hypotheses(tmp_path):
     (tmp_path / "in").write_text("one\n\nforty-two\n", encoding="utf-8")
     out = run(
         *("translate", "-m", NUMBERS, "-i", str(tmp_path / "in"), "--beam", "4", "--nbest", "3"),
@@ -125,7 +125,7 @@ def test_moses_format_escapes_bars():
     assert moses_lines(Translation("a ||| b\nc", -1.0, (), ()), 3).count(" ||| ") == 3
 
 
-def test_attend_json():
+def test_attend_prints_weights_as_json():
     document = json.loads(run("attend", "-m", NUMBERS, "--json", "--threads", "1", "forty-two"))
     insight = uwaga.load(NUMBERS, threads=1).attend("forty-two")
     assert len(document["source"]) == len(document["weights"][0]) == len(insight.source_tokens) + 1

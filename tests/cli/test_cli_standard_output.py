@@ -54,7 +54,7 @@ def call(folder, arguments, redirection):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", sorted(VERBS))
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
-def test_unwritable_output_is_one_line(workspace, verb, redirection):
+def test_unwritable_output_gives_a_one_line_error(workspace, verb, redirection):
     for name in ("int8", "marian"):
         shutil.rmtree(workspace / name, ignore_errors=True)
     result = call(workspace, VERBS[verb], redirection)
@@ -68,7 +68,7 @@ def test_unwritable_output_is_one_line(workspace, verb, redirection):
 
 
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
-def test_unused_output_may_be_unwritable(workspace, redirection):
+def test_unused_standard_output_may_be_unwritable(workspace, redirection):
     result = call(workspace, ["translate", "Hi.", "-o", "out"], redirection)
     assert (result.returncode, result.stderr) == (0, b"")
     assert (workspace / "out").read_text().strip()

@@ -33,7 +33,7 @@ def test_init_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert path.read_text() == before
 
 
-def test_train_and_translate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trained_model_translates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=2)))
@@ -84,7 +84,7 @@ def test_average_equals_final_model_of_training(
         ("data.train=[nowhere.tsv]", "nowhere.tsv"),
     ],
 )
-def test_settings_errors_are_one_line(
+def test_settings_errors_fit_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
 ) -> None:
     write_reversal_corpus(tmp_path)
@@ -136,7 +136,7 @@ def test_init_imports_no_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("preset", "sizes"), [("tiny", ("width",)), ("luong-small", ("hidden", "embedding"))]
 )
-def test_init_with_preset_and_estimate(
+def test_init_estimates_the_training_time_of_a_preset(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -180,7 +180,7 @@ def test_estimate_leaves_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_set_changes_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_set_option_changes_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1) | {"model": "luong-small"}))
@@ -190,7 +190,7 @@ def test_set_changes_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("option", [["--init"], ["--estimate"], ["--sweep", "sweep.yaml"]])
-def test_single_process_options_under_torchrun(
+def test_single_process_options_are_rejected_under_torchrun(
     tmp_path: Path, option: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")

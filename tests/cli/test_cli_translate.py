@@ -72,7 +72,7 @@ def test_texts_are_translated(run, translator):
     )
 
 
-def test_draft_model_changes_nothing(run, folder):
+def test_draft_model_does_not_change_translations(run, folder):
     plain = run("translate", "--beam", 1, *LINES[::2])
     drafted = run("translate", "--draft", folder, *LINES[::2])
     assert drafted.stdout == plain.stdout
@@ -102,7 +102,7 @@ def test_byte_order_mark_is_removed(run):
     assert out(run("translate", stdin="\ufeffHi\n")) == out(run("translate", stdin="Hi\n"))
 
 
-def test_input_and_output_files(run, translator, tmp_path):
+def test_input_and_output_files_are_read_and_written(run, translator, tmp_path):
     (tmp_path / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     with gzip.open(tmp_path / "in.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(LINES))
@@ -128,7 +128,7 @@ def test_chunks_keep_order(run, translator, tmp_path, monkeypatch):
     assert out(run("translate", stdin="\n".join(sources))) == texts(translator, sources)
 
 
-def test_json_fields(run, translator):
+def test_json_output_has_the_fields_of_the_translation(run, translator):
     result = run("translate", "--json", "--nbest", 2, "--attention", stdin="\n".join(LINES))
     documents = [json.loads(line) for line in out(result)]
     for document, translation in zip(
@@ -149,7 +149,7 @@ def test_json_fields(run, translator):
             assert "attention" not in document
 
 
-def test_nbest_is_one_line(run, translator):
+def test_nbest_list_is_printed_on_one_line(run, translator):
     result = run("translate", "--nbest", 3, stdin="\n".join(LINES))
     for line, translation in zip(out(result), translator.translate(LINES, nbest=3), strict=True):
         expected = [translation.text, *(alternative.text for alternative in translation.alternatives)]
@@ -163,7 +163,7 @@ def test_streamed_output_equals_translation(run, translator):
     assert sampled == texts(translator, [LINES[0]], sample=True, seed=3)
 
 
-def test_search_options(run, translator):
+def test_search_options_are_passed_to_the_translator(run, translator):
     result = run(
         "translate", "--sample", "--seed", 7, "--temperature", 1.3, "--top-k", 20, "--top-p", 0.9, *LINES
     )
@@ -216,7 +216,7 @@ def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatc
         (["--split", "never", "house " * 60], "text 1: the sentence"),
     ],
 )
-def test_errors_are_one_line(run, arguments, words):
+def test_errors_fit_on_one_line(run, arguments, words):
     result = run("translate", *arguments, code=1)
     assert "Traceback" not in result.output
     errors = [line for line in result.stderr.splitlines() if "error:" in line]
@@ -224,7 +224,7 @@ def test_errors_are_one_line(run, arguments, words):
     assert words in errors[0]
 
 
-def test_unknown_number_format_is_usage_error(run):
+def test_unknown_number_format_is_a_usage_error(run):
     assert "'int3' is not one of 'auto', 'float32'" in run("translate", "a", "--dtype", "int3", code=2).stderr
 
 
@@ -246,7 +246,7 @@ def test_lines_before_invalid_line_are_written(run, tmp_path, translator, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_too_long_line_is_numbered(run):
+def test_too_long_line_is_reported_with_its_number(run):
     assert (
         "line 2: the sentence"
         in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
@@ -290,7 +290,7 @@ def test_devices_and_pipes_are_not_replaced(run, tmp_path):
 # --- pipes
 
 
-def test_standard_input_chunks():
+def test_standard_input_is_read_in_chunks():
     """Each slow line is a chunk; waiting lines are combined, up to the maximum size."""
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as reading, os.fdopen(write_end, "wb", buffering=0) as writing:
@@ -343,13 +343,13 @@ def test_lines_are_answered_while_pipe_is_open(folder):
     assert "Traceback" not in error
 
 
-def test_closed_standard_input(monkeypatch):
+def test_closed_standard_input_is_reported(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match="standard input is closed"):
         lines.standard_input_chunks()
 
 
-def test_progress_bar_needs_terminal(monkeypatch, tmp_path):
+def test_progress_bar_is_shown_only_on_a_terminal(monkeypatch, tmp_path):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -368,7 +368,7 @@ def test_progress_bar_needs_terminal(monkeypatch, tmp_path):
 # --- score
 
 
-def test_score_pairs(run, translator, tmp_path):
+def test_score_command_prints_scores_of_pairs(run, translator, tmp_path):
     pairs = [("I want", "Ich will"), ("", ""), ("Hi", "Du"), ("Hi", "")]
     scores = translator.score(pairs)
     expected = [(pair_score.log_prob, pair_score.mean) for pair_score in scores]
@@ -399,7 +399,7 @@ def test_score_pairs(run, translator, tmp_path):
     assert len((tmp_path / "out").read_text().splitlines()) == 4
 
 
-def test_score_errors(run, tmp_path):
+def test_score_command_reports_invalid_input(run, tmp_path):
     assert "line 2 has no tab" in run("score", stdin="a\tb\nc\n", code=1).stderr
     (tmp_path / "s").write_text("a\nb\nc\n")
     (tmp_path / "t").write_text("a\n")
@@ -422,7 +422,7 @@ def test_help_has_examples(verb):
     assert result.output.count(f"uwaga {verb}") >= 4
 
 
-def test_mbr_options(run, translator):
+def test_mbr_options_are_applied_or_refused(run, translator):
     output = out(run("translate", "--mbr", 6, "--seed", 2, "--utility", "bleu", *LINES[::2]))
     assert output == texts(translator, LINES[::2], mbr=6, seed=2, utility="bleu")
     result = run("translate", "--mbr", 4, "--stream", LINES[0], code=1)

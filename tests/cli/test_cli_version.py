@@ -19,17 +19,17 @@ def report() -> list[str]:
     return result.stdout.splitlines()
 
 
-def test_first_line_is_version():
+def test_first_line_is_the_version():
     assert report()[0] == f"uwaga {uwaga.__version__}"
 
 
-def test_other_lines():
+def test_other_lines_describe_build_and_processor():
     names = [re.split(r"  +", line)[0] for line in report()[1:]]
     assert names == ["commit", "processor", "instruction set", "build", "python"]
 
 
 @pytest.mark.parametrize("isa", cpu.available_isas())
-def test_selected_instruction_set(isa, monkeypatch):
+def test_selected_instruction_set_is_shown(isa, monkeypatch):
     monkeypatch.setenv(cpu.ISA_VARIABLE, isa)
     assert f"instruction set  {isa} of portable" in report()[3]
 
@@ -38,12 +38,12 @@ def test_usable_instruction_sets_are_compiled():
     assert set(cpu.available_isas()) <= {"portable", *_core.COMPILED_ISAS.split()}
 
 
-def test_unknown_instruction_set_is_named(monkeypatch):
+def test_unknown_instruction_set_is_reported(monkeypatch):
     monkeypatch.setenv(cpu.ISA_VARIABLE, "mmx")
     assert "'mmx' is not one of" in report()[3]
 
 
-def test_build_commit():
+def test_build_commit_is_a_hash_and_flags_contain_no_paths():
     assert re.fullmatch(r"[0-9a-f]{4,40}(-dirty)?|unknown", _core.COMMIT)
     assert "/" not in _core.FLAGS, "paths of the machine that built it"
 
@@ -53,7 +53,7 @@ def test_installed_package_has_no_checkout_commit(tmp_path, monkeypatch):
     assert checkout_commit() is None
 
 
-def test_checkout_commit(tmp_path, monkeypatch):
+def test_checkout_commit_is_read_from_git(tmp_path, monkeypatch):
     (tmp_path / "src/uwaga").mkdir(parents=True)
     monkeypatch.setattr(uwaga, "__file__", str(tmp_path / "src/uwaga/__init__.py"))
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]

@@ -59,7 +59,7 @@ def test_failed_lines_are_skipped_or_copied(folder, on_error, stream, tmp_path):
     assert errors[2:] == ["error: 2 lines could not be translated"]
 
 
-def test_split_sentence_is_a_warning(folder):
+def test_split_sentence_is_reported_as_a_warning(folder):
     result = run("-m", folder, stdin="\n".join(TEXTS))
     assert "warning: line 2: the sentence 'house house" in result.stderr
     assert result.stdout.count("\n") == 3
@@ -67,7 +67,7 @@ def test_split_sentence_is_a_warning(folder):
     assert "parts" in document["warnings"][0]
 
 
-def test_warnings_name_three_lines(folder):
+def test_warnings_are_printed_for_at_most_three_lines(folder):
     result = run("-m", folder, stdin="Привет\n" * 7)
     assert result.stderr.count("letters of Cyrillic") == 3
     assert "warning: and 4 more such lines" in result.stderr
@@ -76,7 +76,7 @@ def test_warnings_name_three_lines(folder):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--model", "bundled"], ["--stream"]])
-def test_bundled_model_note_for_unusual_texts(arguments):
+def test_bundled_model_note_appears_only_for_unusual_texts(arguments):
     unusual = "Привет мир\n" * 5
     assert run(*arguments, stdin=unusual).stderr.count(DEMONSTRATION) == 1
     assert run(*arguments, stdin="I want to buy a car.\nWhere is Tom?\n").stderr == ""

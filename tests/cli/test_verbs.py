@@ -38,13 +38,13 @@ def test_help_pages_are_short_and_complete(name: str, monkeypatch: pytest.Monkey
     assert name != "translate" or panels > {"search", "text", "sampling"}
 
 
-def test_unknown_panel_lists_panels():
+def test_unknown_help_panel_error_lists_panels():
     result = CliRunner().invoke(app, ["translate", "--help", "serch"])
     assert result.exit_code == 2
     assert "search" in result.output
 
 
-def test_help_shows_brackets():
+def test_help_shows_square_brackets():
     assert "[MASK]" in CliRunner().invoke(app, ["fill", "--help"]).output
 
 
@@ -69,7 +69,7 @@ def test_help_lists_all_verbs():
     assert all(name in output for name in VERBS)
 
 
-def test_unknown_verb_suggests_similar():
+def test_unknown_verb_error_suggests_similar_verbs():
     assert "invent" not in Commands()
     result = CliRunner().invoke(app, ["trian"])
     assert result.exit_code == 2

@@ -577,7 +577,7 @@ TRANSLATION_CALLS = [
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("options", TRANSLATION_CALLS, ids=str)
-def test_translations_equal_ctranslate2(options, folder, translators):
+def test_translations_match_ctranslate2(options, folder, translators):
     uwaga_model, peer_model = translators
     batches = [[CAR, HELLO, STATION], [HELLO, [], ["▁qwxyz", "</s>"]]]
     if "return_attention" in options:  # in a batch, CTranslate2 may return that of another text
@@ -603,7 +603,7 @@ def translators(folder):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("options", [{}, {"offset": 2}, {"max_input_length": 3}, {"max_input_length": 0}])
-def test_scores_equal_ctranslate2(options, translators):
+def test_scores_match_ctranslate2(options, translators):
     sources, targets = [*SOURCES, STATION, []], [*TARGETS, ["▁no-such-token"], ["▁Ein"]]
     scores, expected = (model.score_batch(sources, targets, **options) for model in translators)
     for score, other in zip(scores, expected, strict=True):
@@ -612,7 +612,7 @@ def test_scores_equal_ctranslate2(options, translators):
 
 
 @pytest.mark.numerical
-def test_generated_tokens_equal_ctranslate2(translators):
+def test_generated_tokens_match_ctranslate2(translators):
     for prefix in (None, ["▁Wir", "▁wollen"]):
         steps = []
         for model in translators:
@@ -635,7 +635,7 @@ def test_callback_stops_like_ctranslate2(translators):
 
 
 @pytest.mark.parametrize("quantisation", ["int8", "float16"])
-def test_default_compute_type_equals_ctranslate2(folder, tmp_path, quantisation):
+def test_default_compute_type_matches_ctranslate2(folder, tmp_path, quantisation):
     model_folder = convert(Path(folder).parent / "pegasus", tmp_path / "model", quantisation)
     uwaga_model, peer_model = (
         library.Translator(model_folder) for library in (uwaga_ctranslate2, peer_ctranslate2)
@@ -648,7 +648,7 @@ def test_default_compute_type_equals_ctranslate2(folder, tmp_path, quantisation)
 
 
 @pytest.mark.numerical
-def test_vocabulary_map(folder, tmp_path):
+def test_vocabulary_map_restricts_targets_as_in_ctranslate2(folder, tmp_path):
     copy = tmp_path / "listed"
     shutil.copytree(folder, copy)
     common, car = "\t▁Ich ▁möchte .\n", "▁car\t▁ein ▁Auto\n▁buy\t▁kaufen\n"
@@ -687,7 +687,7 @@ GENERATION_CALLS = [
 @pytest.mark.numerical
 @pytest.mark.parametrize("options", GENERATION_CALLS, ids=str)
 @pytest.mark.parametrize("included", [True, False])
-def test_continuations_equal_ctranslate2(options, included, decoder):
+def test_continuations_match_ctranslate2(options, included, decoder):
     """One prompt at a time: without the prompt, results of CTranslate2 depend on the batch.
 
     The lengths of its alternatives then include the prompt, unlike in uwaga.
@@ -711,7 +711,7 @@ def test_continuations_equal_ctranslate2(options, included, decoder):
 
 
 @pytest.mark.numerical
-def test_generator_scores_and_tokens_equal_ctranslate2(decoder):
+def test_generator_scores_and_tokens_match_ctranslate2(decoder):
     uwaga_model, peer_model = (
         library.Generator(decoder, compute_type="float32")
         for library in (uwaga_ctranslate2, peer_ctranslate2)

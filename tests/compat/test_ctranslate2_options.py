@@ -24,7 +24,7 @@ def translator():
     return ct2.Translator("bundled", intra_threads=1)
 
 
-def test_bundled_model_equals_translator(translator):
+def test_bundled_model_translates_like_translator(translator):
     texts = ["I want to buy a car.", "Hello."]
     expected = uwaga.Translator.load().translate(texts, beam=2, split="never", max_ratio=100.0)
     results = translator.translate_batch([CAR, HELLO])
@@ -55,7 +55,7 @@ def test_batch_size_and_workers_do_not_change_results(translator):
     assert parallel.num_active_batches == parallel.num_queued_batches == 0
 
 
-def test_random_seed(translator):
+def test_random_seed_makes_samples_reproducible(translator):
     options = {"beam_size": 1, "sampling_topk": 10, "num_hypotheses": 4, "return_scores": True}
     results = []
     for seed in (1, 1, 2):
@@ -85,7 +85,7 @@ def test_callback_receives_tokens_of_result(translator):
     assert steps[-1].is_last and steps[-1].token == cut.hypotheses[0][-1]
 
 
-def test_option_names_and_defaults():
+def test_option_names_and_defaults_match_ctranslate2():
     """Compared with the signature in the installed library's docstrings."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     methods = {
@@ -112,7 +112,7 @@ def test_option_names_and_defaults():
         ({"num_hypotheses": 3}, "num_hypotheses 3 is greater than beam_size"),
         ({"sampling_topk": 5}, "sampling_topk=5 and beam_size=2: sampling in a beam"),
         ({"sampling_topp": 0}, "sampling_topp"),
-        ({"end_token": "."}, "end_token='.': a target ends with the model's own, '</s>'"),
+        ({"end_token": "."}, "end_token='.': a target ends with that of the model, '</s>'"),
         ({"suppress_sequences": [["▁ein", "▁Auto"]]}, "only single tokens can be suppressed"),
         ({"suppress_sequences": ["▁ein"]}, "only single tokens can be suppressed"),
         ({"callback": print}, "callback: tokens are reported with beam_size=1"),
@@ -173,7 +173,7 @@ def test_unloadable_models_are_refused(tmp_path):
     assert not issubclass(ct2.RunError, ModelError)
 
 
-def test_files_in_memory_and_compute_types(translator):
+def test_models_load_from_memory_and_in_each_compute_type(translator):
     files = {path.name: path.read_bytes() for path in BUNDLED.iterdir()}
     from_memory = ct2.Translator("memory", files=files)
     assert from_memory.compute_type == "float32"
@@ -196,7 +196,7 @@ def test_failed_file_is_not_written(translator, tmp_path):
     assert (stats.num_examples, len(out.read_text(encoding="utf-8").splitlines())) == (2, 4)
 
 
-def test_generate_tokens_streams(translator):
+def test_generate_tokens_yields_steps_one_by_one(translator):
     results = translator.generate_tokens([*CAR, *CAR])
     assert next(results).step == 0
     results.close()
@@ -206,7 +206,7 @@ def test_generate_tokens_streams(translator):
             next(translator.generate_tokens(CAR, **options))
 
 
-def test_generator_of_hugging_face_model(tmp_path):
+def test_generator_runs_a_hugging_face_model(tmp_path):
     pytest.importorskip("transformers")
     import gpt2_folders
     import pretrained_tokenisers
@@ -244,7 +244,7 @@ def test_generator_of_hugging_face_model(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "attends"), [("bahdanau", True), ("sutskever", False)])
-def test_attention_of_recurrent_models(tmp_path, name, attends):
+def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, attends):
     import tiny_models as tiny
     import torch
     from recurrent_variants import VARIANTS
@@ -274,7 +274,7 @@ def test_attention_of_recurrent_models(tmp_path, name, attends):
 @pytest.mark.parametrize(
     "statement", ["from uwaga.compat import ctranslate2", "import uwaga.compat.ctranslate2 as ctranslate2"]
 )
-def test_imports_of_scripts(statement):
+def test_imports_used_by_scripts_work(statement):
     code = (
         f"{statement}\n"
         "device = 'cuda' if ctranslate2.get_cuda_device_count() else 'cpu'\n"
@@ -286,7 +286,7 @@ def test_imports_of_scripts(statement):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_names_of_the_module_are_those_of_ctranslate2():
+def test_module_has_the_names_of_ctranslate2():
     peer = pytest.importorskip("ctranslate2")
     names = {name for name in dir(peer) if not name.startswith("_")}
     submodules = {"extensions", "logging", "sys", "version"}
@@ -299,7 +299,7 @@ def test_names_of_the_module_are_those_of_ctranslate2():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int16", "int32"])
-def test_storage_view(dtype):
+def test_storage_view_behaves_like_that_of_ctranslate2(dtype):
     peer = pytest.importorskip("ctranslate2")
     array = np.arange(6, dtype=dtype).reshape(2, 3)
     for library in (peer, ct2):
@@ -318,7 +318,7 @@ def test_storage_view(dtype):
                 library.StorageView.from_array(wrong)
 
 
-def test_imports_neither_ctranslate2_nor_torch():
+def test_module_imports_neither_ctranslate2_nor_torch():
     code = (
         "import sys, uwaga_compat.ctranslate2 as ct2\n"
         "assert ct2.Translator('bundled').translate_batch([['▁Hello', '.']])[0].hypotheses\n"

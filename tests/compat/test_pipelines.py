@@ -99,7 +99,7 @@ def texts(value):
 
 
 @pytest.mark.release
-def test_results_equal_transformers_4(models, tmp_path):
+def test_results_match_transformers_4(models, tmp_path):
     """The same structures, texts and token ids; scores of `fill-mask` to float32."""
     folder = tmp_path / "peer"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, *VERSIONS]
@@ -124,7 +124,7 @@ def test_results_equal_transformers_4(models, tmp_path):
     assert differing == []
 
 
-def test_result_structures(models):
+def test_results_have_the_structure_of_transformers(models):
     pipe = uwaga.pipeline("translation", model=models["marian"], device=-1)
     result = pipe(TEXTS[0])
     assert list(result[0]) == ["translation_text"] and len(result) == 1
@@ -140,7 +140,7 @@ def test_result_structures(models):
     assert list(filled) == ["score", "token", "token_str", "sequence"]
 
 
-def test_pipeline_arguments_are_defaults(models):
+def test_pipeline_arguments_serve_as_defaults(models):
     pipe = uwaga.pipeline("translation", model=models["marian"], num_beams=1, max_new_tokens=4)
     plain = uwaga.pipeline("translation", model=models["marian"])
     assert pipe(TEXTS) == plain(TEXTS, num_beams=1, max_new_tokens=4)
@@ -151,7 +151,7 @@ def test_bundled_model_is_default():
     assert uwaga.pipeline("translation_en_to_de")("Hello.") == [{"translation_text": "Hallo."}]
 
 
-def test_task_specific_params_are_defaults(models, tmp_path):
+def test_task_specific_params_serve_as_defaults(models, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     for path in Path(models["marian"]).iterdir():
@@ -214,7 +214,7 @@ def test_invalid_inputs_are_refused_by_number(models):
         generator("the dog sees the cat", max_length=2)
 
 
-def test_search_lengths():
+def test_length_limits_are_reduced_by_the_counted_tokens():
     assert search_options({"max_length": 9, "min_length": 3}, counted=1) == {"max_length": 8, "min_length": 2}
     assert search_options({"max_new_tokens": 9, "max_length": 3}, counted=1) == {"max_length": 9}
     assert search_options({"min_length": 2}, counted=5) == {"min_length": 0}

@@ -99,7 +99,7 @@ def to_ctranslate2(folder, out, *options):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
-def test_tokens_equal_transformers(tmp_path, case):
+def test_tokens_match_transformers(tmp_path, case):
     changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}
     model, source, target = write_model(tmp_path / "m", case, **changes)
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
@@ -136,7 +136,7 @@ def test_tokens_equal_transformers(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", ["interleaved", "halves", "learned", "no biases", "pegasus"])
-def test_greedy_tokens_equal_ctranslate2(tmp_path, case):
+def test_greedy_tokens_match_ctranslate2(tmp_path, case):
     model, source, _ = write_model(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
     peer = to_ctranslate2(tmp_path / "m", tmp_path / "c")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
@@ -155,7 +155,7 @@ def test_greedy_tokens_equal_ctranslate2(tmp_path, case):
         assert tuple(tokeniser.convert_tokens_to_ids(peer_result.hypotheses[0])) == hypothesis.tokens
 
 
-def test_trained_model_round_trip(tmp_path):
+def test_trained_model_survives_conversion_round_trip(tmp_path):
     result = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
     assert result.exit_code == 0, result.output
     assert "note: uwaga ends a target at 3 times" in result.output
@@ -263,7 +263,7 @@ def test_command_line_prints_differences_and_errors(tmp_path):
 
 
 @pytest.mark.slow
-def test_convert_imports_no_peer(tmp_path):
+def test_convert_imports_neither_transformers_nor_ctranslate2(tmp_path):
     code = (
         "import sys; from uwaga.cli.main import main\n"
         "try: main(sys.argv[1:])\n"
@@ -293,7 +293,7 @@ OPTIONS = st.builds(
 
 
 @given(OPTIONS)
-def test_generation_config_round_trip(options):
+def test_generation_config_survives_round_trip(options):
     values = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 64)
     assert from_generation_config(json.loads(json.dumps(values))) == options
     limited = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 4, (0, 2))

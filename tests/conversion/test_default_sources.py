@@ -39,7 +39,7 @@ def test_sentences_are_in_the_script_of_their_language():
             assert unicodedata.is_normalized("NFC", line) and line == line.strip()
 
 
-def test_language_codes_of_other_styles():
+def test_language_codes_of_other_styles_are_recognised():
     assert bundled_languages(["en_XX", "zho_Hans", "eng_Latn", "xx", "pt-BR"]) == ["en", "zh", "pt"]
 
 
@@ -64,7 +64,7 @@ def test_agreement_is_measured_on_the_source_language(tmp_path):
     )
 
 
-def test_agreement_without_sentences_of_the_language():
+def test_default_sources_exist_without_sentences_of_the_language():
     checkpoint = read(NUMBERS)
     exact = to_engine(checkpoint, "float32", threads=1)
     sources, description = default_sources(checkpoint, exact)

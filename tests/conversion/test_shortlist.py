@@ -109,7 +109,7 @@ def test_held_out_numbers_are_translated(translator, learned):
     assert trial.shortlisted.translations == short.translate([source for source, _ in HELD_OUT], beam=1)
 
 
-def test_prefix_outside_the_list_is_kept(translator, learned):
+def test_prefix_outside_the_shortlist_is_kept(translator, learned):
     short = with_shortlist(translator, learned.shortlist)
     source = english(7)
     allowed = set(short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")])[0].source).tolist())
@@ -122,7 +122,7 @@ def test_prefix_outside_the_list_is_kept(translator, learned):
     assert np.isfinite(score.log_prob)
 
 
-def test_file_round_trip(translator, learned, path):
+def test_shortlist_survives_file_round_trip(translator, learned, path):
     loaded = uwaga.load(MODEL, shortlist=path)
     read_again = loaded.decoder.shortlist
     for name in ("common", "first", "targets"):
@@ -248,7 +248,7 @@ def test_torch_rejects_shortlist(translator, path):
     with pytest.raises(SettingsError, match="native engine"):
         uwaga.load(MODEL, dtype="float16", shortlist=path)
     torch = uwaga.load(MODEL, engine="torch", device="cpu")
-    with pytest.raises(SettingsError, match="native engine's alone"):
+    with pytest.raises(SettingsError, match="shortlists need the native engine"):
         learn_shortlist(torch, PAIRS)
     with pytest.raises(SettingsError, match="1 or more"):
         learn_shortlist(translator, PAIRS, frequent=0)
@@ -293,7 +293,7 @@ def test_command_creates_evaluates_and_uses_a_shortlist(corpus):
     assert re.search(r"of 20 translations equal", held_out_text)
 
 
-def test_held_out_pairs_are_not_learned_from(corpus):
+def test_held_out_pairs_are_not_used_for_learning(corpus):
     train, dev = (corpus / "train.en", corpus / "train.de"), (corpus / "dev.en", corpus / "dev.de")
     for limit, sentences in ((20, 100), (1, 1000), (1000, 1000)):
         corpus_read = read_corpus(*train, sentences, limit)
@@ -327,7 +327,7 @@ def test_errors_leave_no_files(corpus):
     assert "torch takes no shortlist" in " ".join(result.stderr.split())
 
 
-def test_lists_of_a_sentence(learned):
+def test_allowed_tokens_are_the_union_over_source_tokens(learned):
     short = Shortlist(
         np.array([1, 5], dtype=np.int32),
         np.array([0, 2, 2, 3], dtype=np.int32),

@@ -115,7 +115,7 @@ def test_result_is_independent_of_block_size(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_two_files_and_moses_prefix(tmp_path, ending):
+def test_two_files_and_moses_prefix_are_cleaned(tmp_path, ending):
     source = write(tmp_path / f"c.en{ending}", ["a tree", "b\tin", "same", ""])
     target = write(tmp_path / f"c.de{ending}", ["ein Baum", "b In die", "same", "x"])
     settings = CleaningSettings.from_rules(["identical"], ("en", "de"))
@@ -142,7 +142,7 @@ def test_further_columns_are_kept(tmp_path):
     assert kept == "a\tb\tc\td\n"
 
 
-def test_bad_utf8_and_long_lines_are_faults(tmp_path):
+def test_bad_utf8_and_long_lines_are_counted_as_faults(tmp_path):
     path = tmp_path / "in.tsv"
     path.write_bytes(b"\xef\xbb\xbfa\tb\r\n\xff\tb\nx\t" + b"y" * (1 << 20) + b"\nc\td")
     report = clean([path], [tmp_path / "o"], CleaningSettings.from_rules(["length"]))
@@ -216,7 +216,7 @@ def test_invalid_settings_are_rejected(values, match):
 
 
 @pytest.mark.parametrize("languages", [("", ""), ("en", "de")])
-def test_settings_template_round_trip(languages):
+def test_settings_template_survives_round_trip(languages):
     cleaning = CleaningSettings.from_rules(None, languages)
     parsed = CleaningSettings.read(load_yaml(settings_template(cleaning)), "x")
     assert parsed.to_dict() == cleaning.to_dict()
@@ -243,7 +243,7 @@ def languages():
     return ("en", "de")
 
 
-def test_other_languages_are_rejected(tmp_path, languages):
+def test_pairs_in_other_languages_are_removed(tmp_path, languages):
     lines = [
         "This is a sentence in English.\tDies ist ein Satz auf Deutsch.",
         "Ceci est une phrase en français, bien sûr.\tDies ist ein Satz auf Deutsch.",
@@ -257,7 +257,7 @@ def test_other_languages_are_rejected(tmp_path, languages):
         clean([path], [tmp_path / "p"], CleaningSettings.from_rules(["language"], ("en", "qq")))
 
 
-def test_missing_library_names_its_extra(tmp_path, monkeypatch):
+def test_missing_library_error_names_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     path = write(tmp_path / "in.tsv", ["a\tb"])
     with pytest.raises(MissingExtraError, match=r"uwaga\[detect\]"):
@@ -270,7 +270,7 @@ def score_settings(**values) -> CleaningSettings:
     )
 
 
-def test_dual_cross_entropy_limits(tmp_path):
+def test_dual_cross_entropy_keeps_pairs_within_the_limit(tmp_path):
     import uwaga
 
     lines = ["forty-two\tzweiundvierzig", "zwei\tforty-two", "seven\tsieben", "one\teins"]
@@ -311,7 +311,7 @@ def run_command(*arguments: str, code: int = 0):
     return result
 
 
-def test_clean_command(tmp_path):
+def test_clean_command_writes_pairs_and_reports(tmp_path):
     path = write(tmp_path / "in.tsv", corpus(500))
     out, report, page = (str(tmp_path / name) for name in ("o.tsv.gz", "r.json", "r.html"))
     result = run_command(str(path), "-o", out, "--report", report, "--report", page, "--jobs", "1")

@@ -16,7 +16,7 @@ GUIDE = Path(__file__).parents[2] / "docs/guides/plugins.md"
 
 
 @pytest.mark.parametrize("in_settings", [False, True])
-def test_cleaning_rule_of_a_plugin(
+def test_cleaning_rule_of_a_plugin_is_applied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_settings: bool
 ) -> None:
     forget_plugins(monkeypatch, RULES)

@@ -70,7 +70,7 @@ def test_guide_lists_all_rules():
 
 
 @given(st.lists(TEXT | WORDS, max_size=6))
-def test_side_counts_equal_python(texts):
+def test_side_counts_match_python(texts):
     side = Side.from_texts(texts)
     assert side.strings == texts
     assert [side.text(index) for index in range(len(texts))] == texts
@@ -82,7 +82,7 @@ def test_side_counts_equal_python(texts):
 
 
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
-def test_folds_as_equals_complete_folding(texts):
+def test_folds_as_agrees_with_complete_folding(texts):
     left, right = Side.from_texts(texts[:-1]), Side.from_texts(texts[1:])
     assert left.folds_as(right).tolist() == left.folded.equals(right.folded).tolist()
 
@@ -94,26 +94,26 @@ def test_keys_are_equal_only_for_equal_texts(texts):
     assert len(set(keys)) == len(set(texts))
 
 
-def test_length():
+def test_length_rule_limits_words_and_characters():
     assert rejected("length", ("a", "b"), ("a " * 151, "b"), ("a", ""), max_words=150) == [False, True, True]
     assert rejected("length", ("abc", "abcd"), ("ab", "abc"), min_characters=3) == [False, True]
     assert rejected("length", ("abcd", "a"), max_characters=3) == [True]
 
 
-def test_ratio():
+def test_ratio_rule_rejects_unequal_lengths():
     assert rejected("ratio", ("a b c", "d"), ("a b", "d"), max_characters=0) == [True, False]
     assert rejected("ratio", ("aaaaaa", "bb"), ("aaaaa", "bb")) == [True, False]
     assert not rejects("ratio", "aaaaaa", "b", free_words=1)
 
 
-def test_long_words():
+def test_long_words_rule_rejects_long_words_in_spaced_scripts():
     long = "x" * 40
     assert rejects("long_words", long, "y") and not rejects("long_words", long[1:], "y")
     chinese = make_rule("long_words", languages=("en", "zh"))
     assert not chinese.rejects(PairBlock.from_pairs([("short", "字" * 50)], ("en", "zh")))[0]
 
 
-def test_characters():
+def test_characters_rule_rejects_control_and_private_characters():
     assert rejected("characters", ("a\x01", "b"), ("a\tb", "c"), ("a", "\ufffd"), ("a", "\ue000")) == [
         True,
         False,
@@ -123,14 +123,14 @@ def test_characters():
     assert not rejects("characters", "a\x01", "b", max_bad=1)
 
 
-def test_letters_and_scripts():
+def test_letters_and_script_rules_reject_unexpected_characters():
     assert rejects("letters", "12345 67890 a", "a word") and not rejects("letters", "I'm 19.", "Ich bin 19.")
     assert rejects("script", "Привет мир", "Hallo Welt") and not rejects("script", "10 %", "10 %")
     assert not rejects("script", "Hello", "Schön, über alles: ¡é\u0301!")
     assert rejects("script", "Hello", "Hallo мир")
 
 
-def test_identical():
+def test_identical_rule_rejects_equal_sides():
     assert rejects("identical", "The “Same”", "the same!") and not rejects(
         "identical", "the same", "das Gleiche"
     )
@@ -139,7 +139,7 @@ def test_identical():
     assert not rejects("identical", "Berlin", "Berlin", free_words=1)
 
 
-def test_punctuation_equals_its_equation():
+def test_punctuation_rule_matches_its_equation():
     assert not rejects("punctuation", "a. b. c.", "a.")  # -log(1 + 2 + 2) = -1.61
     assert rejects("punctuation", "a. b. c. d. e.", "a.")  # -log(1 + 4 + 4) = -2.20
     assert rejects("punctuation", "a. b.", "a.", min_score=-1.0)  # -log(1 + 1 + 1) = -1.10
@@ -147,7 +147,7 @@ def test_punctuation_equals_its_equation():
 
 @given(WORDS, WORDS, st.floats(0, 1))
 @settings(deadline=None)
-def test_numbers_equal_difflib(source, target, min_similarity):
+def test_numbers_rule_matches_difflib(source, target, min_similarity):
     digits = [
         "".join(character for character in text if character in "123456789") for text in (source, target)
     ]
@@ -156,12 +156,12 @@ def test_numbers_equal_difflib(source, target, min_similarity):
     )
 
 
-def test_numbers():
+def test_numbers_rule_rejects_differing_numbers():
     assert rejects("numbers", "in 1987", "in 2456") and not rejects("numbers", "10,000", "10 thousand")
     assert not rejects("numbers", "3 cats", "٣ قطط")
 
 
-def test_addresses():
+def test_addresses_rule_rejects_differing_addresses():
     assert rejects("addresses", "See www.example.com.", "Siehe www.beispiel.de.")
     assert not rejects("addresses", "See http://a.org/b, a@b.co", "a@b.co, siehe http://a.org/b.")
     assert rejects("addresses", "Mail A@b.co", "Schreib mir")
@@ -172,7 +172,7 @@ def test_addresses():
     "text", ["Grüße aus Köln – „bald“!", "Привет, как дела?", "今日は😀", "Η γλώσσα", "€ 5"]
 )
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
-def test_mojibake(text, encoding):
+def test_mojibake_rule_rejects_garbled_text(text, encoding):
     assert not rejects("mojibake", text, "x")
     try:
         garbled = text.encode("utf-8").decode(encoding)
@@ -184,18 +184,18 @@ def test_mojibake(text, encoding):
 @pytest.mark.parametrize(
     "text", ["»CAFÉ«", "São Paulo às 8", "Ärger „Ä“ über", "25 °C", "L’été à Nîmes…", "ÎLE"]
 )
-def test_text_similar_to_mojibake_is_accepted(text):
+def test_mojibake_rule_accepts_similar_text(text):
     assert not rejects("mojibake", text, text)
 
 
-def test_markup():
+def test_markup_rule_rejects_tags_and_entities():
     assert rejects("markup", "a <b>bold</b> word", "ein Wort") and rejects("markup", "a &amp; b", "a")
     assert not rejects("markup", "1 < 2 & 3 > 2", "R&D")
     assert not rejects("markup", "<b>a</b>", "<i>b</i>", allow_equal=True)
     assert "markup" not in CleaningSettings.from_rules(None, LANGUAGES).rules
 
 
-def test_duplicates():
+def test_duplicates_rule_rejects_repeated_pairs():
     pairs = [("a", "b"), ("a", "c"), ("A!", "b"), ("a", "b"), ("d", "b")]
     assert rejected("duplicates", *pairs) == [False, False, False, True, False]
     assert rejected("duplicates", *pairs, by="source") == [False, True, False, True, False]
@@ -206,7 +206,7 @@ def test_duplicates():
 
 @given(st.lists(st.lists(st.integers(0, 60)), max_size=12), st.integers(1, 20))
 @settings(deadline=None)
-def test_key_set_on_disk(blocks, memory):
+def test_key_set_on_disk_recognises_known_keys(blocks, memory):
     keys, known_numbers = KeySet(memory), set()
     for block in blocks:
         is_new = keys.add(mix(np.array(block, np.uint64)))
@@ -216,20 +216,20 @@ def test_key_set_on_disk(blocks, memory):
     assert len(keys) == len(known_numbers)
 
 
-def test_key_set_grows():
+def test_key_set_grows_beyond_its_initial_size():
     keys = KeySet()
     numbers = mix(np.arange(50_000, dtype=np.uint64))
     assert keys.add(numbers).all() and not keys.add(numbers[::-1].copy()).any()
     assert len(keys) == 50_000
 
 
-def test_dual_cross_entropy():
+def test_dual_cross_entropy_adds_difference_and_mean():
     scores = dual_cross_entropy(np.array([1.0, 2.0, 1.0]), np.array([1.0, 2.0, 5.0]))
     assert scores.tolist() == [1.0, 2.0, 7.0]
 
 
 @given(st.lists(st.floats(0, 100, width=32), min_size=1, max_size=50), st.data())
-def test_smallest_threshold(values, data):
+def test_smallest_threshold_keeps_the_requested_number(values, data):
     scores = np.array(values, np.float32)
     count = data.draw(st.integers(1, len(values)))
     limit, equals = smallest_threshold(scores, count)

@@ -101,7 +101,7 @@ def test_distil_reads_corpus_of_two_files(workspace, folders, corpus):
     assert rows(workspace / "one") == rows(workspace / "other")
 
 
-def test_distil_without_references(workspace, folders):
+def test_distil_chooses_without_references(workspace, folders):
     run("distil", folders[0], "c.en", "-o", "best", "--choose", "model")
     run("distil", folders[0], "c.en", "-o", "risk", "--choose", "mbr", "-n", 4)
     run("distil", folders[0], "c.en", "-o", "drawn", "--choose", "mbr", "-n", 6, "--sample", "--seed", 4)
@@ -133,7 +133,7 @@ def test_distil_refuses_overwriting_and_non_finite_options(workspace, folders):
     assert not (workspace / "out").exists()
 
 
-def test_distil_with_ensemble_or_pool(workspace, folders):
+def test_distil_translates_with_ensemble_or_pool(workspace, folders):
     run("distil", *folders[:2], "c.en", "-o", "both", "--choose", "model")
     ensemble = uwaga.load(folders[:2], device="cpu")
     assert [target for _, target in rows(workspace / "both")] == [
@@ -155,7 +155,7 @@ def test_distil_with_ensemble_or_pool(workspace, folders):
     assert list((workspace / "no").glob("*")) == []
 
 
-def test_backtranslate_tag(workspace, folders):
+def test_backtranslate_adds_the_tag_to_sources(workspace, folders):
     run("backtranslate", folders[0], "c.de", "-o", "plain")
     run("backtranslate", folders[0], "c.de", "-o", "tagged", "--tag", "<BT>", "--join", "all.tsv")
     sources = [translation.text for translation in uwaga.load(folders[0], device="cpu").translate(REFERENCES)]
@@ -177,7 +177,7 @@ def test_samples_depend_only_on_seed_and_text(workspace, folders):
     assert rows(workspace / "a") == rows(workspace / "b") != rows(workspace / "c")
 
 
-def test_backtranslate_column(workspace, folders):
+def test_backtranslate_reads_the_chosen_column(workspace, folders):
     run("backtranslate", folders[0], "pairs.tsv", "-o", "second", "--column", 2)
     run("backtranslate", folders[0], "c.de", "-o", "plain")
     assert rows(workspace / "second") == rows(workspace / "plain")
@@ -282,7 +282,7 @@ def test_killed_job_resumes_to_same_bytes(workspace, folders):
     assert resumed == expected
 
 
-def test_distil_without_torch(workspace, folders):
+def test_distil_runs_without_torch(workspace, folders):
     code = (
         "import sys; from uwaga.cli.main import main\n"
         "try: main(sys.argv[1:])\n"
@@ -310,7 +310,7 @@ def test_distil_without_torch(workspace, folders):
 
 
 @pytest.mark.parametrize("precision", ["int8", "float32"])
-def test_hugging_face_teacher_on_native_engine(workspace, tmp_path_factory, precision):
+def test_hugging_face_teacher_runs_on_native_engine(workspace, tmp_path_factory, precision):
     from marian_folders import make
 
     teacher = tmp_path_factory.mktemp("foreign") / "opus-mt-en-de"

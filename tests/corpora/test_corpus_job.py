@@ -155,11 +155,11 @@ def test_finished_job_starts_no_worker(tmp_path, text):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"settings": {"nbest": 5}}, r"started with settings\.nbest = 1, and is now asked for with 5"),
-        ({"kind": "backtranslate"}, "kind = 'distil', and is now asked for with 'backtranslate'"),
-        ({"models": (StoredModel(name="bundled", sha256="1"),)}, r"models\.0 = '.*asked for with '1'"),
+        ({"settings": {"nbest": 5}}, r"started with settings\.nbest = 1, but is now requested with 5"),
+        ({"kind": "backtranslate"}, "kind = 'distil', but is now requested with 'backtranslate'"),
+        ({"models": (StoredModel(name="bundled", sha256="1"),)}, r"models\.0 = '.*requested with '1'"),
         ({"part_rows": 3}, "part_rows = 2, .* 3; use the same"),
-        ({"uwaga": "2"}, "uwaga = '.*asked for with '2'"),
+        ({"uwaga": "2"}, "uwaga = '.*requested with '2'"),
     ],
 )
 def test_different_job_is_rejected(tmp_path, text, changes, message):
@@ -219,7 +219,7 @@ def test_locked_folder_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_join_parts(tmp_path, text):
+def test_joined_parts_equal_the_written_lines(tmp_path, text):
     manifest = run(job(tmp_path / "out", text))
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv")
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv.gz")
@@ -265,7 +265,7 @@ def test_pipe_as_part_is_rejected(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_lone_surrogate_is_a_fault(tmp_path):
+def test_lone_surrogate_is_counted_as_a_fault(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
     lines = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
     assert [(line.text, line.fault) for line in lines] == [("", "bad UTF-8"), ("c", None)]
@@ -286,7 +286,7 @@ def test_invalid_tag_is_rejected(tag):
     assert len(str(e.value)) < 200 and str(e.value).isprintable()
 
 
-def test_corpus_formats(tmp_path):
+def test_corpus_formats_give_texts_and_references(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\tein\ntwo\n\tdrei\nfour\t \n", encoding="utf-8")
     assert [
         (line.text, line.references) for line in corpus_input(tmp_path / "a.tsv", None, ("en", "de")).read()

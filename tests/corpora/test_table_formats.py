@@ -33,7 +33,7 @@ def blocks(sizes: list[int], rows: int, size: int) -> list[list[int]]:
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.integers(1, 120))
-def test_blocks_end_at_first_row_that_fills_them(sizes: list[int], rows: int, size: int) -> None:
+def test_blocks_end_at_the_first_row_that_fills_them(sizes: list[int], rows: int, size: int) -> None:
     block_sizes = blocks(sizes, rows, size)
     assert [row_size for block in block_sizes for row_size in block] == sizes
     for block in block_sizes:
@@ -43,7 +43,7 @@ def test_blocks_end_at_first_row_that_fills_them(sizes: list[int], rows: int, si
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.integers(1, 120), st.data())
-def test_blocks_are_the_same_from_any_block(sizes: list[int], rows: int, size: int, data) -> None:
+def test_blocks_do_not_depend_on_the_starting_block(sizes: list[int], rows: int, size: int, data) -> None:
     block_sizes = blocks(sizes, rows, size)
     start = data.draw(st.integers(0, len(block_sizes)))
     assert (
@@ -121,7 +121,9 @@ def test_parquet_reads_only_pages_of_the_block(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(1, 60), max_size=40), st.integers(1, 7), st.integers(1, 100))
-def test_windows_respect_limits_unless_single_text(sizes: list[int], limit: int, characters: int) -> None:
+def test_windows_respect_limits_unless_they_hold_a_single_text(
+    sizes: list[int], limit: int, characters: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translation, "WINDOW_CHARACTERS", characters)
         windows = list(translation.windows(sizes, sizes, limit))
@@ -151,7 +153,7 @@ def test_json_lines_keep_original_text(tmp_path: Path) -> None:
     assert lines_out[3].startswith('{"text":null ,"deep":{"a":[1,2]}, "de": null')
 
 
-def test_long_json_row_memory(tmp_path: Path) -> None:
+def test_memory_for_a_long_json_row_is_limited(tmp_path: Path) -> None:
     path, size = tmp_path / "rows", 4_000_000
     path.write_text(json.dumps({"more": "x" * size, "text": "a"}) + "\n")
     file = SourceFile("rows", path.stat().st_size, lambda: path.open("rb"))

@@ -58,7 +58,7 @@ def test_text_files_translate_line_by_line(texts: list[str], expected: list[str]
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[0] == "manifest.json"
 
 
-def test_json_lines_with_scores_and_alignment(texts: list[str], expected: list[str], tmp_path: Path) -> None:
+def test_json_lines_get_scores_and_alignment(texts: list[str], expected: list[str], tmp_path: Path) -> None:
     rows = [{"id": row_id, "text": text, "title": None} for row_id, text in enumerate(texts)]
     rows[3] = {"id": 3, "text": 17, "title": "A dog."}
     rows[4] = {"id": 4}
@@ -99,7 +99,7 @@ def test_parquet_keeps_its_columns(texts: list[str], expected: list[str], tmp_pa
     assert after["text_translated_error"].null_count == len(texts)
 
 
-def test_text_of_a_megabyte(tmp_path: Path) -> None:
+def test_text_of_a_megabyte_is_translated(tmp_path: Path) -> None:
     texts = [f"A dog.{' ' * 1_100_000}Two men.", "A dog."]
     (tmp_path / "in.txt").write_text("\n".join(texts), encoding="utf-8")
     manifest = run(tmp_path / "in.txt", tmp_path / "out")
@@ -196,7 +196,7 @@ def test_block_that_loses_every_worker_is_reported() -> None:
 @pytest.mark.parametrize(
     ("change", "message"), [("uwaga", "has uwaga 0.0.9"), ("models", "has a different model")]
 )
-def test_different_worker_is_rejected(change: str, message: str) -> None:
+def test_worker_with_different_model_or_version_is_rejected(change: str, message: str) -> None:
     fingerprint = worker_fingerprint(GREEDY)
     other = fingerprint._replace(location="node b", **{change: "0.0.9" if change == "uwaga" else ("f" * 64,)})
 
@@ -266,7 +266,7 @@ def test_folder_of_another_job_is_rejected(tmp_path: Path) -> None:
     before = part_bytes(tmp_path / "out")
     words = ("--beam", 1, "--part-rows", 10)
     message = error_of(source, tmp_path / "out", "--beam", 2)
-    assert "started with settings.beam = 1, and is now asked for with 2" in message
+    assert "started with settings.beam = 1, but is now requested with 2" in message
     source.write_text("Two dogs.\n", encoding="utf-8")
     assert f"{tmp_path / 'out'}: was started with input" in error_of(source, tmp_path / "out", *words)
     (tmp_path / "out/manifest.json").write_text('{"kind": "distil"}', encoding="utf-8")

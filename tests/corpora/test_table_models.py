@@ -108,7 +108,7 @@ def test_adapter_is_merged_into_its_model(source: Path, machine: Path) -> None:
     assert "settings.adapter" in invoke("batch", source, machine / "out", *words, fails=True)
 
 
-def test_different_glossary_is_reported() -> None:
+def test_worker_with_different_glossary_is_rejected() -> None:
     fingerprint = worker_fingerprint(TranslationSpec())
     other = fingerprint._replace(files={**fingerprint.files, "glossary": "f" * 64}, location="node b")
     with pytest.raises(ModelError, match="node b has a different glossary"):

@@ -78,7 +78,7 @@ def upload(url: str, files: dict[str, bytes]) -> None:
         system.pipe_file(f"{url}/{name}", content)
 
 
-def test_faulty_slow_store_gives_same_rows(faulty_store, tmp_path: Path, monkeypatch) -> None:
+def test_slow_and_faulty_store_gives_the_same_rows(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     lines = [f"{line}\n" for line in sentences(120)]
     files = {"a.txt": "".join(lines[:50]).encode(), "b/c.txt": "".join(lines[50:]).encode()}
@@ -110,7 +110,7 @@ def test_faulty_slow_store_gives_same_rows(faulty_store, tmp_path: Path, monkeyp
     assert manifest.finished
 
 
-def test_parquet_in_object_store(faulty_store, tmp_path: Path) -> None:
+def test_parquet_is_read_from_an_object_store(faulty_store, tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 

@@ -58,7 +58,7 @@ def matrix(translator, text, target, heads, entry):
     return cross[-1].mean(axis=0)
 
 
-def test_all_models_compute_as_in_python(comparison_page, site, monkeypatch):
+def test_all_models_compute_the_same_as_in_python(comparison_page, site, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     bundled = uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
     translators = [uwaga.load(MODELS / entry["name"], device="cpu", threads=1) for entry in MODEL_ENTRIES]
@@ -83,7 +83,7 @@ def test_all_models_compute_as_in_python(comparison_page, site, monkeypatch):
 
 
 @pytest.mark.slow
-def test_sentence_length_buttons_and_python_program(comparison_page, monkeypatch):
+def test_length_buttons_change_text_and_python_program_agrees(comparison_page, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
     comparison_page.get_by_role("button", name="Longer sentence").click()
@@ -175,7 +175,7 @@ def test_frames_by_keyboard_show_recorded_weights(browser, training):
     page.close()
 
 
-def test_frames_with_reduced_motion(browser, training):
+def test_frames_advance_with_reduced_motion(browser, training):
     page = open_page(browser, f"{training}/copy.html", reduced_motion="reduce")
     frames = page.locator("uwaga-frames")
     frames.get_by_role("button", name="Next frame").click()
@@ -185,7 +185,7 @@ def test_frames_with_reduced_motion(browser, training):
 
 
 @pytest.mark.slow
-def test_toy_learns_in_page(browser, training):
+def test_toy_task_is_learned_in_the_page(browser, training):
     """Train one of the tasks; page/tests/training.test.ts has all."""
     page = open_page(browser, f"{training}/sort.html")
     toy = page.locator("uwaga-train")
@@ -199,7 +199,7 @@ def test_toy_learns_in_page(browser, training):
 
 
 @pytest.mark.release
-def test_toy_without_positions_does_not_learn_order(browser, training):
+def test_toy_model_without_positions_does_not_learn_order(browser, training):
     page = open_page(browser, f"{training}/reverse.html")
     toy = page.locator("uwaga-train")
     toy.get_by_label("positions").uncheck()
@@ -217,7 +217,7 @@ def test_toy_without_positions_does_not_learn_order(browser, training):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility_and_width_on_telephone(browser, site, training, scheme):
+def test_comparison_is_accessible_and_fits_a_phone(browser, site, training, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     settings = {"color_scheme": scheme, "viewport": {"width": 320, "height": 700}}

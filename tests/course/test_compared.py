@@ -33,7 +33,7 @@ def tables():
     return parsed
 
 
-def test_tables_are_complete():
+def test_comparison_tables_are_complete():
     *comparisons, _ = tables()
     points = [point for head, _ in comparisons for point in head]
     assert len(points) == len(set(points)) == 14

@@ -154,7 +154,7 @@ def test_all_figure_labels_are_translated(languages, language):
         assert re.sub(text, "", svg) == re.sub(text, "", english)
 
 
-def test_missing_label_translation(languages, monkeypatch, tmp_path):
+def test_missing_label_translation_is_reported(languages, monkeypatch, tmp_path):
     labels = languages.Labels(labels={"weight & sum": "peso y suma"}, same=["Katze"])
     svg = (
         '<title>weight &amp; sum</title><text x="1">Katze</text><text class="code small">dot</text>'
@@ -187,7 +187,7 @@ def test_missing_label_translation(languages, monkeypatch, tmp_path):
         ({"hints": "a"}, r"03\.yaml: 3\.1: unknown setting 'hints'; did you mean 'hint'"),
     ],
 )
-def test_texts_that_do_not_match_english(tmp_path, changes, complaint):
+def test_texts_that_do_not_match_english_are_rejected(tmp_path, changes, complaint):
     english = all_exercises()["3.1"]
     texts = {
         "question": "q",
@@ -203,14 +203,14 @@ def test_texts_that_do_not_match_english(tmp_path, changes, complaint):
         translate(english, read_texts(path))
 
 
-def test_missing_exercise(tmp_path):
+def test_missing_exercise_is_reported(tmp_path):
     path = tmp_path / "03.yaml"
     path.write_text("{}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"03\.yaml: 3\.1 is missing"):
         translate(all_exercises()["3.1"], read_texts(path))
 
 
-def test_languages_are_complete():
+def test_languages_have_all_pages_exercises_and_figures():
     missing = [
         f"{language}/{part}"
         for language in LANGUAGES

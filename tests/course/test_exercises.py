@@ -115,7 +115,7 @@ def test_course_has_enough_exercises():
     assert len(ALL) >= 60 and mistakes >= 180
 
 
-def test_command_line():
+def test_learn_command_checks_and_shows_exercises():
     def run(*arguments):
         result = CliRunner().invoke(app, ["learn", *arguments])
         return result.exit_code, result.output
@@ -145,7 +145,7 @@ console.log(JSON.stringify(verdicts));
 """
 
 
-def test_page_gives_same_verdicts(tmp_path):
+def test_page_gives_the_same_verdicts_as_python(tmp_path):
     esbuild = ROOT / "page/node_modules/.bin/esbuild"
     if shutil.which("node") is None or not esbuild.exists():
         pytest.skip("node or esbuild is missing: npm --prefix page ci")

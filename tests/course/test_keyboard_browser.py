@@ -114,14 +114,14 @@ def tab_to(page, name: str, key: str = "Tab") -> None:
     raise AssertionError(f"{name} is not reached: {names[-12:]}")
 
 
-def test_focus_after_laboratory_starts(page):
+def test_text_field_has_focus_after_laboratory_starts(page):
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "textarea English"
 
 
 @pytest.mark.parametrize(
     "view", ["Attention", "Step by step", "Every number", "Change", "Choose words", "Compare"]
 )
-def test_tab_reaches_all_controls(page, view):
+def test_tab_key_reaches_all_controls(page, view):
     tab_to(page, "^button Attention$")
     arrow_to(page, view)
     stops = tab_through(page)
@@ -129,7 +129,7 @@ def test_tab_reaches_all_controls(page, view):
     assert [stop["name"] for stop in stops if not (stop["seen"] and stop["inside"])] == []
 
 
-def test_views_by_keyboard(page):
+def test_views_are_operated_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^button Attention$")
     keys.press("End")
@@ -178,7 +178,7 @@ def test_views_by_keyboard(page):
     page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
 
 
-def test_attention_view_by_keyboard(page):
+def test_attention_view_is_operated_by_keyboard(page):
     keys = page.keyboard
     tab_to(page, "^input ?.*(cross|encoder)")
     keys.press("ArrowRight")
@@ -196,7 +196,7 @@ def test_attention_view_by_keyboard(page):
     page.wait_for_function(f"/looks most at/.test({output}.textContent)")
 
 
-def test_calculators_by_keyboard(page):
+def test_calculators_are_operated_by_keyboard(page):
     keys, toys = page.keyboard, page.locator("uwaga-toy")
     tab_to(page, "^select score")
     before = toys.nth(0).inner_text()
@@ -224,7 +224,7 @@ def test_calculators_by_keyboard(page):
         assert toys.nth(index).inner_text() != before, name
 
 
-def test_exercises_by_keyboard(page):
+def test_exercises_are_answered_by_keyboard(page):
     keys = page.keyboard
     for number in EXERCISE_NUMBERS:
         section = page.locator(f"section.exercise[id='exercise-{number}']")
@@ -255,7 +255,7 @@ def test_exercises_by_keyboard(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility_on_narrow_screen(page, scheme):
+def test_page_is_accessible_on_narrow_screen(page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.set_viewport_size({"width": 320, "height": 700})

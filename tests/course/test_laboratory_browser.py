@@ -149,7 +149,7 @@ def test_numbers_equal_those_of_python(browser, site, translator, count):
 
 
 @pytest.mark.slow
-def test_views(browser, site, translator):
+def test_views_show_steps_hypotheses_and_samples(browser, site, translator):
     page = start_laboratory(browser, site[1])
     expected = translator.translate("A dog runs.", beam=3, nbest=3)
     page.get_by_label("Beam", exact=True).select_option("3")
@@ -181,7 +181,7 @@ def test_views(browser, site, translator):
 
 
 @pytest.mark.slow
-def test_state_in_address_and_python_program(browser, site, translator):
+def test_address_restores_state_and_python_program_agrees(browser, site, translator):
     page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}
@@ -280,7 +280,7 @@ def test_remark_shows_emphasis(browser, site):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility_and_width_on_telephone(browser, site, scheme):
+def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page = start_laboratory(browser, site[1], color_scheme=scheme, viewport={"width": 320, "height": 700})

@@ -60,7 +60,7 @@ def test_site_is_small_and_self_contained(site):
         assert "$$" not in text
 
 
-def test_opened_pages_work_offline(site_url):
+def test_visited_pages_work_offline(site_url):
     with chromium() as browser:
         context = browser.new_context()
         allowed = (site_url, "data:", "blob:")
@@ -80,7 +80,7 @@ def test_opened_pages_work_offline(site_url):
         context.close()
 
 
-def test_chapter_without_javascript(site_url):
+def test_chapter_is_readable_without_javascript(site_url):
     with chromium() as browser:
         context = browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 700})
         page = context.new_page()
@@ -116,7 +116,7 @@ def test_pages_declare_and_link_languages(site):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility(site_url, site, scheme):
+def test_pages_are_accessible_and_fit_a_phone(site_url, site, scheme):
     """Check all English pages, and a chapter of each language; none is wider than a small telephone."""
     axe = ROOT / "page/node_modules/axe-core/axe.min.js"
     if not axe.exists():

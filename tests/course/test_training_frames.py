@@ -37,7 +37,7 @@ def since_update(words, word):
     return min(update for update in words if update > max(updates))
 
 
-def test_rows_form_in_the_order_of_the_chapter(film):
+def test_attention_rows_form_in_the_order_of_the_chapter(film):
     def largest(name):
         return largest_by_update(film, "transformer", "mean", name)
 
@@ -53,7 +53,7 @@ def test_rows_form_in_the_order_of_the_chapter(film):
     assert {largest_by_update(film, "luong", "head", row)[100] for row in rows} == {"I"}
 
 
-def test_table_and_losses_equal_frames(film):
+def test_table_and_losses_of_chapter_equal_those_of_frames(film):
     rows = re.findall(r"^\| (Cho|Luong|Bahdanau|Transformer) \| (.*) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 4
     for name, cells in rows:

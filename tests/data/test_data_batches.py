@@ -139,7 +139,7 @@ def test_batch_depends_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str
         first.epoch(0)[first.count(0)]
 
 
-def test_form_shares(corpus: PreparedCorpus) -> None:
+def test_surface_forms_have_their_shares(corpus: PreparedCorpus) -> None:
     batches = corpus.batches("forms")
     epoch_texts = []
     for epoch in range(6):
@@ -162,7 +162,7 @@ def test_form_shares(corpus: PreparedCorpus) -> None:
 
 
 @given(st.data())
-def test_arrange_respects_budget(data: st.DataObject) -> None:
+def test_arranged_batches_respect_the_budget(data: st.DataObject) -> None:
     budget = data.draw(st.integers(5, 200))
     count = data.draw(st.integers(1, 120))
     generator = np.random.default_rng(data.draw(st.integers(0, 999)))
@@ -234,7 +234,7 @@ def test_sampled_pools_fit_budget(corpus: PreparedCorpus, growth: float, monkeyp
     assert sorted(batch_pairs) == list(range(len(PAIRS)))
 
 
-def test_padding_and_planning_time() -> None:
+def test_padding_and_planning_time_are_limited() -> None:
     generator = np.random.default_rng(3)
     target = np.clip(generator.gamma(4, 3, 160_000), 1, 200).astype(np.int64)
     source = np.clip(target * generator.normal(1, 0.15, len(target)) + 1, 1, 250).astype(np.int64)
@@ -277,7 +277,7 @@ def test_invalid_settings_are_rejected(corpus: PreparedCorpus, tmp_path: Path) -
         Batches(Mixture([bare]), sides, plain.model_copy(update={"subword_sampling": 0.1}), 1, BUDGET)
 
 
-def test_prefetched_batches_are_the_same(corpus: PreparedCorpus) -> None:
+def test_prefetching_does_not_change_batches(corpus: PreparedCorpus) -> None:
     batches = corpus.batches("drawn")
     prefetched = list(prefetch(batches.batch(0, index) for index in range(batches.count(0))))
     assert len(prefetched) == batches.count(0)

@@ -53,7 +53,7 @@ def write(path: Path, raw: bytes | str) -> Path:
 
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
-def test_formats_with_compression(tmp_path: Path, ending: str) -> None:
+def test_all_formats_are_read_with_compression(tmp_path: Path, ending: str) -> None:
     tsv = write(tmp_path / f"c.tsv{ending}", "a b\tA\tB\t\nc\tC\r\n\u2028d\x85\tD")
     expected = [Pair("a b", ("A", "B"), 1), Pair("c", ("C",), 2), Pair("\u2028d\x85", ("D",), 3)]
     assert read([tsv]) == (expected, CorpusReport(str(tsv), read=3, kept=3))
@@ -65,7 +65,7 @@ def test_formats_with_compression(tmp_path: Path, ending: str) -> None:
     assert read([tmp_path / "c"], languages=("de", "en"))[0][1] == Pair("C", ("c",), 2)
 
 
-def test_moses_prefix_with_dots(tmp_path: Path) -> None:
+def test_moses_prefix_may_contain_dots(tmp_path: Path) -> None:
     write(tmp_path / "train.lc.norm.en", "a\n")
     write(tmp_path / "train.lc.norm.de.gz", "b\n")
     assert read([tmp_path / "train.lc.norm"], languages=("en", "de"))[0] == [Pair("a", ("b",), 1)]
@@ -117,14 +117,14 @@ def test_bad_lines_are_counted(tmp_path: Path) -> None:
         (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
     ],
 )
-def test_stop_names_file_and_line(tmp_path: Path, line: bytes, fault: str) -> None:
+def test_bad_line_error_names_file_and_line(tmp_path: Path, line: bytes, fault: str) -> None:
     path = write(tmp_path / "bad.tsv", b"a\tb\n" * 300 + line + b"\na\tb\n")
     with pytest.raises(DataError, match=rf"bad\.tsv, line 301: {fault}"):
         read([path], bad_lines="stop")
 
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
-def test_misaligned_files(tmp_path: Path, ending: str) -> None:
+def test_misaligned_files_are_rejected(tmp_path: Path, ending: str) -> None:
     long = write(tmp_path / f"long{ending}", "a\n" * 9_000)
     short = write(tmp_path / f"short{ending}", "a\n" * 8_998)
     for paths, counts in (([long, short], (9_000, 8_998)), ([short, long], (8_998, 9_000))):
@@ -132,7 +132,7 @@ def test_misaligned_files(tmp_path: Path, ending: str) -> None:
             read(paths)
 
 
-def test_missing_files_and_prefixes(tmp_path: Path) -> None:
+def test_missing_files_and_prefixes_are_rejected(tmp_path: Path) -> None:
     existing = write(tmp_path / "there", "a\n")
     missing = tmp_path / "gone"
     for paths in ([missing, existing], [existing, missing]):
@@ -148,7 +148,7 @@ def test_missing_files_and_prefixes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
-def test_empty_corpora(tmp_path: Path, ending: str) -> None:
+def test_empty_corpora_are_rejected(tmp_path: Path, ending: str) -> None:
     for number, raw in enumerate((b"", b"\n\n", b"only one column\n")):
         with pytest.raises(DataError, match="no usable sentence pair"):
             read([write(tmp_path / f"{number}{ending}", raw)])
@@ -157,7 +157,7 @@ def test_empty_corpora(tmp_path: Path, ending: str) -> None:
         read([empty, empty])
 
 
-def test_binary_files(tmp_path: Path) -> None:
+def test_binary_files_are_rejected(tmp_path: Path) -> None:
     import numpy as np
 
     noise = np.random.default_rng(1).bytes(5000)
@@ -169,7 +169,7 @@ def test_binary_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
-def test_truncated_and_damaged_files(tmp_path: Path, ending: str) -> None:
+def test_truncated_and_damaged_files_are_rejected(tmp_path: Path, ending: str) -> None:
     content = COMPRESSORS[ending]("".join(f"line {i * i}\tZeile {i**3}\n" for i in range(9000)).encode())
     path = tmp_path / f"cut{ending}"
     for cut in (20, len(content) // 2, len(content) - 1):
@@ -182,7 +182,7 @@ def test_truncated_and_damaged_files(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
-def test_concatenated_compressed_streams(tmp_path: Path, ending: str) -> None:
+def test_concatenated_compressed_streams_are_read(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"two{ending}"
     path.write_bytes(COMPRESSORS[ending](b"a\tb\nc") + COMPRESSORS[ending](b"\td\n"))
     assert read([path])[0] == [Pair("a", ("b",), 1), Pair("c", ("d",), 2)]
@@ -193,7 +193,9 @@ def test_concatenated_compressed_streams(tmp_path: Path, ending: str) -> None:
 )
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("sized", [False, True])
-def test_zstd_frames(tmp_path: Path, content: bytes, checksum: bool, sized: bool) -> None:
+def test_zstd_frames_are_read_or_rejected(
+    tmp_path: Path, content: bytes, checksum: bool, sized: bool
+) -> None:
     frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=sized).compress(content)
     skippable = b"\x5f\x2a\x4d\x18" + (200_000).to_bytes(4, "little") + bytes(200_000)
     path = tmp_path / "frames.zst"
@@ -219,7 +221,7 @@ def test_zstd_bomb_is_decompressed_in_blocks(tmp_path: Path) -> None:
     assert peak < 1 << 28
 
 
-def test_memory_while_reading(tmp_path: Path) -> None:
+def test_memory_is_limited_while_reading(tmp_path: Path) -> None:
     path = write(tmp_path / "large.tsv", ("some source sentence " * 30 + "\tein Zielsatz\n") * 10_000)  # 6 MB
     tracemalloc.start()
     try:
@@ -235,7 +237,9 @@ LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=[
 
 
 @given(st.lists(LINE, max_size=12), st.sampled_from(list(COMPRESSORS)), st.booleans())
-def test_read_lines_round_trip(tmp_path_factory: pytest.TempPathFactory, lines, ending, final) -> None:
+def test_read_lines_returns_the_written_lines(
+    tmp_path_factory: pytest.TempPathFactory, lines, ending, final
+) -> None:
     padding = ["text " * 400]  # so that no example looks like a binary file
     lines = padding + lines
     path = tmp_path_factory.mktemp("lines") / f"x{ending}"
@@ -258,7 +262,7 @@ def test_pipes_are_read_unless_compressed(tmp_path: Path) -> None:
         writer.join(timeout=10)
 
 
-def test_missing_zstandard_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_zstandard_error_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "corpus.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(b"a\n"))
     monkeypatch.setitem(sys.modules, "zstandard", None)

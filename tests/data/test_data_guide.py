@@ -29,7 +29,7 @@ LINKS = ["0-0 1-1 2-2 3-3", "0-0 2-2 6-6", "0-0 1-1 2-2 3-3", "0-0 1-1 1-2"]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.data())
-def test_piece_belongs_to_words_of_its_letters(words, data) -> None:
+def test_piece_belongs_to_the_words_of_its_letters(words, data) -> None:
     total = sum(words)
     cuts = sorted(data.draw(st.sets(st.integers(1, total - 1), max_size=total - 1))) if total > 1 else []
     edges = [0, *cuts, total]
@@ -140,7 +140,7 @@ def test_mismatched_links_are_reported(tmp_path: Path, links: list[str], message
         list(read_corpus(corpus_settings, links=file))
 
 
-def test_skipped_pairs_have_link_lines(tmp_path: Path) -> None:
+def test_link_lines_of_skipped_pairs_are_skipped(tmp_path: Path) -> None:
     corpus_settings, file = corpus(tmp_path)
     path = tmp_path / "c.tsv"
     path.write_text("\tempty\n" + path.read_text(encoding="utf-8"), encoding="utf-8")

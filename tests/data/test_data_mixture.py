@@ -62,7 +62,7 @@ def store(tokeniser: Tokeniser, path: Path, folder: Path, keep_text: bool = Fals
 
 
 @given(st.integers(1, 5000), st.integers(0, 2**64 - 1), st.integers(0, 9))
-def test_permutation_is_complete_and_random_access(size: int, seed: int, salt: int) -> None:
+def test_permutation_is_complete_and_allows_random_access(size: int, seed: int, salt: int) -> None:
     permutation = permute(np.arange(size), size, make_key(seed, salt))
     assert sorted(permutation.tolist()) == list(range(size))
     positions = np.random.default_rng(salt).integers(0, size, 20)
@@ -113,7 +113,7 @@ def test_draw_counts_differ_by_at_most_one(corpora, epochs: int, data) -> None:
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6), st.floats(0.3, 100))
-def test_temperature_draws(sizes: list[int], temperature: float) -> None:
+def test_temperature_draws_approximate_the_exact_shares(sizes: list[int], temperature: float) -> None:
     draws = temperature_draws(sizes, temperature)
     assert min(draws) >= 1
     assert 0 <= sum(draws) - sum(sizes) < len(sizes)  # above only by what makes each at least 1
@@ -166,7 +166,7 @@ def test_mixed_batches_contain_all_corpora_with_tags(
         assert all(np.array_equal(vars(batch_)[key], vars(new_batch)[key]) for key in vars(batch_))
 
 
-def test_tags_are_pieces_only_at_start(tokeniser: Tokeniser) -> None:
+def test_tags_are_single_pieces_only_at_the_start(tokeniser: Tokeniser) -> None:
     plain = tokeniser.encode("dog cat")
     tags = tokeniser.tags
     assert list(tags) == sorted(TAGS) and min(tags.values()) >= 4
@@ -203,7 +203,7 @@ def test_tags_are_pieces_only_at_start(tokeniser: Tokeniser) -> None:
         tokeniser.with_target("pl")
 
 
-def test_tag_missing_from_vocabulary(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_tag_missing_from_vocabulary_is_rejected(tokeniser: Tokeniser, tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", lines(5, 1))
     with pytest.raises(
         SettingsError, match=r"the tag >>pol<< is not a piece of the vocabulary .*joint\.spm \(310 pieces"
@@ -236,7 +236,7 @@ def test_filters_apply_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
         )
 
 
-def test_rebuilt_store_logs_reason(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_rebuilding_a_store_logs_the_reason(tokeniser: Tokeniser, tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
     messages: list[str] = []
 
@@ -258,7 +258,7 @@ def test_rebuilt_store_logs_reason(tokeniser: Tokeniser, tmp_path: Path) -> None
     assert "a.tsv has changed" in messages[-1] and "bytes before" in messages[-1]
 
 
-def test_file_changed_while_reading(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
+def test_file_changed_while_reading_is_rejected(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
     write_chunk = store_writer._Writer.write
 
@@ -284,7 +284,7 @@ def test_full_disk_leaves_no_files(tokeniser: Tokeniser, tmp_path: Path, monkeyp
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 
 
-def test_split_digits(tmp_path: Path) -> None:
+def test_split_digits_setting_separates_digits(tmp_path: Path) -> None:
     texts = [f"in {year} and {word}" for year in range(1900, 2000) for word in ("peace", "war", "later on")]
     for split in (False, True):
         text = TextSettings(kind="bpe", size=60, byte_fallback=False, split_digits=split)

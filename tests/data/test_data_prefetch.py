@@ -21,7 +21,7 @@ def test_prefetch_keeps_order(depth: int) -> None:
     assert count_threads() == 0
 
 
-def test_error_is_raised_after_earlier_items() -> None:
+def test_error_is_raised_after_the_items_before_it() -> None:
     def items():
         yield 1
         yield 2
@@ -34,7 +34,7 @@ def test_error_is_raised_after_earlier_items() -> None:
     assert count_threads() == 0
 
 
-def test_depth_limits_items_ahead() -> None:
+def test_depth_limits_the_number_of_prefetched_items() -> None:
     produced: list[int] = []
 
     def items():
@@ -53,7 +53,7 @@ def test_depth_limits_items_ahead() -> None:
     prefetched.close()
 
 
-def test_close_stops_thread_and_source() -> None:
+def test_closing_stops_thread_and_source() -> None:
     closed = threading.Event()
 
     def items():

@@ -101,7 +101,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
 @pytest.mark.parametrize("kind", list(WRITERS))
-def test_formats_and_compressions_from_disk_and_url(tmp_path, memory, kind: str, ending: str) -> None:
+def test_formats_and_compressions_are_read_from_disk_and_url(
+    tmp_path, memory, kind: str, ending: str
+) -> None:
     content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
     path = tmp_path / f"c{kind}{ending}"
     path.write_bytes(content)
@@ -112,7 +114,7 @@ def test_formats_and_compressions_from_disk_and_url(tmp_path, memory, kind: str,
         assert [pair.line for pair in pairs] == list(range(1, len(PAIRS) + 1))
 
 
-def test_parquet_columns(tmp_path: Path, memory) -> None:
+def test_parquet_columns_are_selected_or_rejected(tmp_path: Path, memory) -> None:
     content = parquet(PAIRS)
     memory.pipe("/p.parquet", content)
     (tmp_path / "p.parquet").write_bytes(content)
@@ -138,7 +140,7 @@ def test_parquet_columns(tmp_path: Path, memory) -> None:
         read(tmp_path / "bent.parquet")
 
 
-def test_tsv_and_json_columns(tmp_path: Path) -> None:
+def test_tsv_and_json_columns_are_selected_or_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("id\tde\ten\n1\tHund\tdog\n2\tKatze\n\n3\tBaum\ttree\n")
     assert read(path, columns=["en", "de"]) == [Pair("dog", ("Hund",), 2), Pair("tree", ("Baum",), 5)]
@@ -173,7 +175,7 @@ def test_several_files_form_one_corpus(tmp_path: Path) -> None:
         read(*(tmp_path / f"{number}.tsv" for number in range(3)), format="text")
 
 
-def test_text_and_moses_urls(memory) -> None:
+def test_text_and_moses_urls_are_read(memory) -> None:
     memory.pipe("/c.en", b"a\nb\n")
     memory.pipe("/c.de", b"A\nB\n")
     for pairs in (read("memory://c.en", "memory://c.de"), read("memory://c", format="moses")):
@@ -183,7 +185,7 @@ def test_text_and_moses_urls(memory) -> None:
         read("memory://c.en", "memory://c.de")
 
 
-def test_tmx_markup_variants_and_languages(tmp_path: Path) -> None:
+def test_tmx_markup_variants_and_languages_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(
         '<tmx version="1.4"><body>'
@@ -231,7 +233,7 @@ def test_invalid_tmx_is_rejected(
         read(tmp_path / "a.tmx")
 
 
-def test_memory_of_long_segment(tmp_path: Path) -> None:
+def test_memory_for_a_long_segment_is_limited(tmp_path: Path) -> None:
     import tracemalloc
 
     long_text = "x" * (1 << 23)
@@ -245,7 +247,7 @@ def test_memory_of_long_segment(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_memory_of_long_unit(tmp_path: Path) -> None:
+def test_memory_for_a_long_unit_is_limited(tmp_path: Path) -> None:
     import tracemalloc
 
     variant = b'<tuv xml:lang="en"><seg>' + b"x" * (1 << 19) + b"</seg></tuv>"
@@ -260,7 +262,7 @@ def test_memory_of_long_unit(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_lone_surrogates_are_faults(tmp_path: Path) -> None:
+def test_lone_surrogates_are_counted_as_faults(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     lone_surrogate = '{"en": "a", "de": "\\ud800"}\n'
     path.write_text(
@@ -273,7 +275,7 @@ def test_lone_surrogates_are_faults(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", list(COMPRESSORS)[1:])
 @pytest.mark.parametrize("kind", list(WRITERS))
-def test_truncated_files(tmp_path: Path, kind: str, ending: str) -> None:
+def test_truncated_files_are_rejected(tmp_path: Path, kind: str, ending: str) -> None:
     content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
     path = tmp_path / f"c{kind}{ending}"
     for cut in (20, len(content) // 2, len(content) - 1):
@@ -286,7 +288,7 @@ LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max
 
 
 @given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
-def test_formats_round_trip(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
+def test_written_formats_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
     folder = tmp_path_factory.mktemp("formats")
     for name, content in (("a.jsonl", jsonl(pairs)), ("a.parquet", parquet(pairs)), ("a.tmx", tmx(pairs))):
         (folder / name).write_bytes(content)
@@ -347,7 +349,7 @@ def test_interrupted_read_resumes(faulty_store, ending: str, fault) -> None:
     assert faulty_store.opened == 5
 
 
-def test_persistent_failure_reports_byte(faulty_store) -> None:
+def test_persistent_failure_is_reported_with_its_byte(faulty_store) -> None:
     faulty_store.content, faulty_store.fault, faulty_store.faults = (
         tsv(PAIRS),
         OSError("connection reset"),
@@ -362,7 +364,7 @@ def test_persistent_failure_reports_byte(faulty_store) -> None:
         read("shaky://c.tsv")
 
 
-def test_object_changed_while_reading(faulty_store, monkeypatch) -> None:
+def test_object_changed_while_reading_is_rejected(faulty_store, monkeypatch) -> None:
     faulty_store.content, faulty_store.fault, faulty_store.faults = tsv(PAIRS), OSError("reset"), [8192]
     reader = read_corpus(corpus("shaky://c.tsv"))
     next(reader)
@@ -371,7 +373,7 @@ def test_object_changed_while_reading(faulty_store, monkeypatch) -> None:
         list(reader)
 
 
-def test_missing_objects(memory, short_pauses: None, tmp_path: Path) -> None:
+def test_missing_objects_are_rejected(memory, short_pauses: None, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
         read("memory://nowhere.tsv")
     with pytest.raises(DataError, match="Protocol not known"):
@@ -381,7 +383,7 @@ def test_missing_objects(memory, short_pauses: None, tmp_path: Path) -> None:
         read("memory://d", format="tsv")
 
 
-def test_identify_objects(memory, tmp_path: Path) -> None:
+def test_object_identity_changes_with_its_content(memory, tmp_path: Path) -> None:
     memory.pipe("/a", b"one")
     before = identify("memory://a")
     assert before == identify("memory://a") and before["size"] == 3
@@ -442,7 +444,7 @@ def server(short_pauses: None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_server_that_closes_connections(server: str, ranges: bool) -> None:
+def test_reading_resumes_after_closed_connections(server: str, ranges: bool) -> None:
     FaultyHandler.ranges, FaultyHandler.hang_ups = ranges, 3
     assert texts(read(f"{server}/c.tsv")) == PAIRS
     assert FaultyHandler.hang_ups == 0
@@ -454,7 +456,7 @@ def test_server_that_closes_connections(server: str, ranges: bool) -> None:
         assert file.read() == FaultyHandler.content
 
 
-def test_unreachable_server(short_pauses: None) -> None:
+def test_unreachable_server_is_reported(short_pauses: None) -> None:
     with pytest.raises(DataError, match=r"http://127\.0\.0\.1:9/c\.tsv: (.* failed or|no such object)"):
         read("http://127.0.0.1:9/c.tsv")
 

@@ -44,7 +44,7 @@ FILE_NAMES = [
 @pytest.mark.parametrize("name", ["text", "html", "xml", "markdown"])
 @given(TEXTS)
 @example("a\r\n")
-def test_string_round_trip(name, text):
+def test_strings_of_all_formats_survive_round_trip(name, text):
     try:
         fragment = read_fragment(text, name)
     except UwagaError:

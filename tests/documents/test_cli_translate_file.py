@@ -10,7 +10,7 @@ def run(*arguments):
     return exit_info.value.code or 0
 
 
-def test_markdown_document(tmp_path, capsys):
+def test_markdown_document_keeps_its_markup(tmp_path, capsys):
     source, target = tmp_path / "a.md", tmp_path / "b.md"
     source.write_text("# A dog\n\nTwo **men** run with `x = 1` here.\n\n    code\n")
     assert run("translate-file", source, target) == 0, capsys.readouterr().err
@@ -27,7 +27,7 @@ def test_markdown_document(tmp_path, capsys):
     ]
 
 
-def test_force_replaces_output(tmp_path, capsys):
+def test_force_option_replaces_output(tmp_path, capsys):
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("A dog sleeps.\n")
     target.write_text("kept")
@@ -92,7 +92,7 @@ def test_doubtful_texts_are_reported(tmp_path, capsys):
     assert "2 of 4" in report and "'39'" in report and "text 3" not in report
 
 
-def test_report_has_all_doubts_with_their_places(tmp_path, capsys):
+def test_report_lists_doubtful_texts_with_their_positions(tmp_path, capsys):
     source, target, report = (tmp_path / name for name in ("a.txt", "b.txt", "doubts.tsv"))
     number = "A man wearing jersey number 39 is playing hockey."
     source.write_text("\n\n".join(["I want to buy a car.", *[number] * 7]) + "\n")
@@ -112,7 +112,7 @@ def test_report_has_all_doubts_with_their_places(tmp_path, capsys):
     assert run("translate-file", source, tmp_path / "c.txt", "--report", tmp_path) == 1
 
 
-def test_doubts_in_archives_have_the_member_or_slide_as_place(tmp_path):
+def test_doubtful_texts_in_archives_name_the_member_or_slide(tmp_path):
     number = "A man wearing jersey number 39 is playing hockey."
     source, target, report = (tmp_path / name for name in ("a.pptx", "b.pptx", "doubts.tsv"))
     source.write_bytes(pptx(f"<a:p><a:r><a:t>{number}</a:t></a:r></a:p>"))
@@ -121,7 +121,7 @@ def test_doubts_in_archives_have_the_member_or_slide_as_place(tmp_path):
     assert places == ["place", "slide 1"]
 
 
-def test_texts_that_are_left_are_reported(tmp_path, capsys):
+def test_untranslated_texts_are_reported(tmp_path, capsys):
     source = tmp_path / "a.html"
     source.write_text("<p>Two men run.</p><pre>code</pre><pre>more code</pre><p translate=no>Acme</p>")
     assert run("translate-file", source, tmp_path / "b.html") == 0

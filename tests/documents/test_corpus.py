@@ -99,7 +99,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_cases(tmp_path, case):
+def test_documents_of_each_case_are_translated_as_expected(tmp_path, case):
     name, content, expected = CASES[case]
     options = DocumentOptions(source="en", target="de")
     assert run(tmp_path, name, content.encode(), swap_case, options).decode() == expected
@@ -148,7 +148,7 @@ ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "content", "member", "parts"), ARCHIVES)
-def test_archive_cases(tmp_path, name, content, member, parts):
+def test_archives_of_each_case_are_translated_as_expected(tmp_path, name, content, member, parts):
     translated = run(tmp_path, name, content, swap_case, DocumentOptions(source="en", target="de"))
     text, position = read_zip(translated)[member].decode(), 0
     for part in parts:

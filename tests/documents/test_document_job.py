@@ -40,7 +40,7 @@ def document(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 7, 20, 59])
-def test_resume(document, limit):
+def test_interrupted_job_resumes_without_repeating_texts(document, limit):
     interrupted = InterruptedModel(limit)
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document), interrupted)
@@ -57,7 +57,7 @@ def test_resume(document, limit):
     assert sorted(path.name for path in document.iterdir()) == ["a.txt", "b.txt"]
 
 
-def test_truncated_journal_is_repeated(document):
+def test_texts_of_truncated_journal_are_translated_again(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document), InterruptedModel(21))
     path = journal_path(document / "b.txt")
@@ -73,7 +73,7 @@ def test_truncated_journal_is_repeated(document):
 def test_changed_input_or_settings_are_rejected(document):
     with pytest.raises(KeyboardInterrupt):
         run_document_job(job(document, model="one"), InterruptedModel(20))
-    with pytest.raises(SettingsError, match="model = 'one', and is now asked for with 'two'"):
+    with pytest.raises(SettingsError, match="model = 'one', but is now requested with 'two'"):
         run_document_job(job(document, model="two"), swap_case)
     (document / "a.txt").write_text(TEXT + "More.\n")
     with pytest.raises(SettingsError, match=r"b\.txt: was started with input = "):
@@ -101,7 +101,7 @@ def test_concurrent_run_is_rejected(document):
         run_document_job(job(document), swap_case)
 
 
-def test_progress_and_repeated_texts(document):
+def test_repeated_texts_are_translated_once_and_counted(document):
     translated, reports = [], []
     (document / "a.txt").write_text("Same.\n\nSame.\n\n12\n\nOther.\n")
 
@@ -136,7 +136,7 @@ def test_invalid_arguments_are_rejected_early(document):
         document_job(document / "a.csv", document / "b.csv")
 
 
-def test_find_format():
+def test_file_name_determines_the_format():
     assert find_format(Path("values/strings.xml")).name == "android"
     assert find_format(Path("a.STRINGS")).name == "strings" and find_format(Path("b.pot")).name == "po"
     with pytest.raises(SettingsError, match="unknown file type"):

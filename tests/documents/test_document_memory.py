@@ -96,7 +96,7 @@ MODULE_MEMORY = 8
 
 
 @pytest.mark.slow
-def test_memory_limit(tmp_path):
+def test_memory_for_long_texts_is_limited(tmp_path):
     paths = []
     for name, (suffix, template, repeated) in {"nothing": (".html", "{}", "a"), **TEXTS}.items():
         (folder := tmp_path / name).mkdir()
@@ -119,10 +119,10 @@ def test_memory_limit(tmp_path):
         (".odt", "<text:p>a<text:note>", "</text:note></text:p>"),
     ],
 )
-def test_nested_paragraphs_are_limited(tmp_path, suffix, before, after):
+def test_depth_of_nested_paragraphs_is_limited(tmp_path, suffix, before, after):
     assert read(write(tmp_path, suffix, before * 5 + after * 5)) == 5
     path = write(tmp_path, suffix, before * 60 + after * 60)
-    with pytest.raises(DataError, match="paragraphs are inside each other") as error:
+    with pytest.raises(DataError, match="nested paragraphs") as error:
         read(path)
     assert str(path) in str(error.value)
 
@@ -133,14 +133,14 @@ def test_high_compression_ratio_is_rejected(tmp_path):
         read(path)
 
 
-def test_member_size_limit(tmp_path):
+def test_size_of_archive_members_is_limited(tmp_path):
     path = write(tmp_path, ".docx", "<w:p><w:r><w:t>Some words</w:t></w:r></w:p>")
     job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=50))
     with pytest.raises(UwagaError, match=r"'word/document.xml' has \d+ bytes, more than 50; divide"):
         list(job_texts(job))
 
 
-def test_book_of_many_runs(tmp_path):
+def test_document_of_many_runs_is_translated(tmp_path):
     paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
     path = write(tmp_path, ".docx", paragraph * 500)
     job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=1 << 24))
@@ -148,12 +148,12 @@ def test_book_of_many_runs(tmp_path):
     assert report.texts == 500
 
 
-def test_paragraph_of_many_lines(tmp_path: Path):
+def test_paragraph_of_many_lines_is_read(tmp_path: Path):
     lines = "".join(f"Line {number}.<br>" for number in range(26_000))
     assert read(write(tmp_path, ".html", f"<p>{lines}</p>")) > 0
 
 
-def test_paragraph_of_many_text_boxes(tmp_path: Path):
+def test_paragraph_of_many_text_boxes_is_read(tmp_path: Path):
     run = "<w:r><w:rPr><w:b/><w:i/><w:sz w:val='20'/></w:rPr><w:t>word {} </w:t></w:r>"
 
     def anchor(number: int) -> str:

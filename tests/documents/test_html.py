@@ -45,12 +45,12 @@ BLOCK = st.one_of(
 
 
 @given(st.lists(BLOCK, max_size=6))
-def test_page_round_trip(blocks):
+def test_page_survives_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
 @given(st.lists(st.one_of(BLOCK, SOUP, INLINE), max_size=8))
-def test_malformed_html_round_trip(blocks):
+def test_malformed_html_survives_round_trip(blocks):
     page = "".join(blocks).replace("\0", "").encode()
     assert render("a.html", page, list) == page
     changed = render("a.html", page, swap_case)
@@ -67,7 +67,7 @@ over two lines.<p>Another <img alt="A cat" src=c.png> here
 <a title='it&#39;s'>Link</a></body></html>"""
 
 
-def test_translated_texts():
+def test_titles_texts_and_attributes_are_translated():
     page_texts = [
         "".join(part if isinstance(part, str) else "*" for part in text) for text in texts("a.html", PAGE)
     ]
@@ -81,7 +81,7 @@ def test_translated_texts():
     assert '<div class="notranslate">Left <b>alone</b></div>' in changed and 'var a = "text"' in changed
 
 
-def test_escaping():
+def test_translations_are_escaped():
     page = render(
         "a.html", b"<p title='a'>one</p>", lambda inlines: [("<b> & 'x'",) for _ in inlines]
     ).decode()

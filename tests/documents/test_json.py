@@ -32,7 +32,7 @@ def test_only_string_values_are_translated(tree, indent, ascii_only):
     assert json.loads(render("a.json", text, swap_case)) == swap_case_in_tree(tree)
 
 
-def test_selected_keys_and_metadata():
+def test_only_selected_keys_are_translated():
     text = b'{"menu": {"open": "Open {{name}}", "id": "x-id"}, "list": ["one", "two"], "n": 1}'
     options = DocumentOptions(keys=("open", "list.*"))
     assert texts("a.json", text, options) == [("Open {{name}}",), ("one",), ("two",)]
@@ -71,7 +71,7 @@ PLURALS = """{
         ("ar", ("zero", "one", "two", "few", "many", "other")),
     ],
 )
-def test_i18next_plurals(target, forms):
+def test_i18next_plurals_get_the_forms_of_the_target_language(target, forms):
     options = DocumentOptions(target=target)
     rendered = render("a.json", PLURALS.encode(), identity, options).decode()
     if len(forms) == 2:
@@ -117,7 +117,7 @@ CHROME = b"""{
 }"""
 
 
-def test_only_messages_of_chrome_are_translated():
+def test_only_messages_of_chrome_files_are_translated():
     rendered = render("messages.json", CHROME, swap_case)
     assert rendered == CHROME.replace(b"Hello $USER$, it costs", b"hELLO $USER$, IT COSTS").replace(
         b"Save", b"sAVE"
@@ -130,7 +130,7 @@ def test_only_messages_of_chrome_are_translated():
     assert texts("a.json", formatjs) == [("Open it",)]
 
 
-def test_placeholders_of_applications_are_tags():
+def test_application_placeholders_become_tags():
     text = b'{"a": "Welcome :name at @:menu.home, :smile:", "b": "At 10:30", "c": ":name", "d": "%B %d, %Y"}'
     first, second = texts("a.json", text)
     assert tag_texts([first]) == [":name", "@:menu.home", ":smile:"] and tag_texts([second]) == []
@@ -176,7 +176,7 @@ def test_branches_of_plurals_are_texts(message, branches):
         ("{n, plural, one {never closed}", "{N, PLURAL, ONE {NEVER CLOSED}"),
     ],
 )
-def test_branches_of_messages_are_texts(message, translated):
+def test_message_branches_are_translated_as_texts(message, translated):
     text = json.dumps({"a": message}).encode()
     assert render("a.json", text, identity) == text
     assert json.loads(render("a.json", text, swap_case)) == {"a": translated}

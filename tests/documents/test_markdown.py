@@ -49,7 +49,7 @@ DOCUMENT = st.lists(BLOCK, max_size=6).map(
 
 
 @given(DOCUMENT)
-def test_round_trip(text):
+def test_document_survives_round_trip(text):
     assert render("a.md", text.encode(), identity) == text.encode()
 
 
@@ -62,14 +62,14 @@ def normalised_words(inlines):
 
 
 @given(DOCUMENT)
-def test_written_text_is_parsed_again(text):
+def test_written_document_is_parsed_into_the_same_texts(text):
     changed = render("a.md", text.encode(), swap_case)
     assert normalised_words(texts("a.md", changed)) == normalised_words(
         swap_case(texts("a.md", text.encode()))
     )
 
 
-def test_structure_and_layout():
+def test_structure_and_layout_are_preserved():
     text = (
         "---\ntitle: The title # a comment\nlayout: page\n---\n\nSome *words* in a paragraph that is long\n"
         "enough for two lines.\n\n1. An item\n   going on\n2. Another\n\n> Quoted text\n> in two lines\n"
@@ -81,7 +81,7 @@ def test_structure_and_layout():
     )
 
 
-def test_escaping():
+def test_translations_are_escaped():
     for markup in (
         "# no heading",
         "1. no item",
@@ -101,7 +101,7 @@ def test_escaping():
         assert all(token.type in ("text", "text_special") for token in tokens[1].children)
 
 
-def test_escaped_bars_in_tables():
+def test_bars_in_table_cells_are_escaped():
     text = "| a \\| b | `c \\| d` |\n|---|---|\n| one \\| two | three |\n"
     assert render("a.md", text.encode(), identity).decode() == text
     assert texts("a.md", text.encode())[0] == ("a | b",)
@@ -115,7 +115,7 @@ def test_escaped_bars_in_tables():
     assert cells[0].replace("\\|", "|") == "x | y"
 
 
-def test_heading_ending_in_number_sign():
+def test_number_sign_that_ends_a_heading_stays_escaped():
     assert render("a.md", b"# X \\#\n", swap_case) == b"# x \\#\n"
 
 
@@ -127,7 +127,7 @@ def test_invalid_emphasis_becomes_html():
     assert rendered == "a<em>b.</em>c\n"
 
 
-def test_shortcut_reference_link_gets_label():
+def test_translated_shortcut_reference_link_gets_a_label():
     rendered = render("a.md", b"See [the docs] now.\n\n[the docs]: /x\n", swap_case)
     assert rendered == b"sEE [THE DOCS][the docs] NOW.\n\n[the docs]: /x\n"
     assert with_tag_kinds(texts("a.md", rendered))[0] == ("sEE ", ("open",), "THE DOCS", ("close",), " NOW.")
@@ -168,12 +168,12 @@ def model_texts(document):
         ('[a]\n\n[a]: http://b.c "Title"\n', '[A][a]\n\n[a]: http://b.c "tITLE"\n'),
     ],
 )  # fmt: skip
-def test_dialects(document, expected):
+def test_syntax_of_dialects_is_preserved(document, expected):
     assert render("a.md", document.encode(), swap_case).decode() == expected
     assert render("a.md", document.encode(), identity) == document.encode()
 
 
-def test_marks_of_dialects_are_not_shown_to_the_model():
+def test_model_receives_no_syntax_of_dialects():
     assert model_texts("> [!NOTE]\n> The car.\n\n# Step {#id}\n\n!!! note\n    - one\n") == [
         "The car.",
         "Step",
@@ -188,7 +188,7 @@ def test_translated_titles_stay_inside_their_quotes():
     assert '!!! note "&#34;x&#34; ' in rendered and rendered.splitlines()[4].count("]") == 1
 
 
-def test_copied_blocks_have_reasons():
+def test_copied_blocks_are_counted_by_reason():
     document = '```\ncode\n```\n\n{{< figure title="A man sleeps" >}}\n\n> <div>words</div>\n\n`ls -l`\n'
     assert reasons("a.md", document.encode()) == {
         "code and forms": 1,

@@ -38,7 +38,7 @@ ANDROID = r"""<?xml version="1.0" encoding="utf-8"?>
 """
 
 
-def test_android():
+def test_android_strings_are_translated():
     rendered = check_laws("strings.xml", ANDROID.encode()).decode()
     assert r"<string name=" + r'"a">iT\'S <b>BOLD</b> &amp; \"QUOTED\"\nNEXT</string>' in rendered
     assert 'translatable="false">Left<' in rendered and ">@string/other<" in rendered
@@ -65,7 +65,7 @@ QUOTING = r"""<resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
 </resources>"""
 
 
-def test_android_quoting():
+def test_android_quoting_is_preserved():
     rendered = check_laws("strings.xml", QUOTING.encode()).decode()
     assert r">\u0020AND THEN\u0020<" in rendered and r">\?<" in rendered
     assert r">hE SAID GOOD\u0020\u0020\u0020MORNING TO US.<" in rendered
@@ -80,7 +80,7 @@ def test_android_quoting():
     assert '<item quantity="one"><![CDATA[<b>a</b> FILE]]></item><item quantity="few">FILES</item>' in polish
 
 
-def test_android_arguments_are_numbered_if_they_change_places():
+def test_android_arguments_are_numbered_if_reordered():
     text = b'<resources><string name="a">Copy %s to %d</string></resources>'
     [[_, first, _, second]] = texts("strings.xml", text)
     rendered = render("strings.xml", text, lambda inlines: [(second, " from ", first)])
@@ -89,7 +89,7 @@ def test_android_arguments_are_numbered_if_they_change_places():
 
 
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
-def test_android_round_trip(values):
+def test_android_values_survive_round_trip(values):
     content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(values)).encode()
     remaining = iter(values)
     rendered = render("strings.xml", content, lambda inlines: [(f"x{next(remaining)}x",) for _ in inlines])
@@ -100,7 +100,7 @@ APPLE = '/* A "comment"; */\n"key one" = "It\\"s \\n here";\n// other\nbare.key 
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
-def test_apple_strings(encoding):
+def test_apple_strings_are_translated_or_rejected(encoding):
     rendered = check_laws("a.strings", APPLE.encode(encoding)).decode(encoding)
     assert rendered == APPLE.replace('It\\"s \\n here', 'iT\\"S \\n HERE').replace("Value %@", "vALUE %@")
     with pytest.raises(DataError, match="line 2"):
@@ -108,7 +108,7 @@ def test_apple_strings(encoding):
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_apple_property_list(mark):
+def test_apple_property_list_is_translated_or_rejected(mark):
     text = (
         b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" '
         b'"http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n<dict>\n\t<key>menu.open</key>\n'
@@ -122,7 +122,7 @@ def test_apple_property_list(mark):
         texts("a.strings", b"bplist00\xd1\x01")
 
 
-def test_apple_arrays_and_cdata():
+def test_apple_arrays_and_cdata_are_translated():
     text = (
         b'<?xml version="1.0"?><plist version="1.0"><dict><key>one</key><array><string>first of it</string>'
         b"<string>second of it</string><dict><key>id</key><string>left alone</string></dict>"
@@ -142,7 +142,7 @@ def test_apple_arrays_and_cdata():
     assert texts("a.stringsdict", split)[3:] == [("a ]]",), ("> b",)]
 
 
-def test_apple_plurals():
+def test_apple_plurals_are_translated():
     text = (
         b'<?xml version="1.0"?><plist version="1.0"><dict><key>files</key><dict>'
         b"<key>NSStringLocalizedFormatKey</key><string>%#@n@</string><key>n</key><dict>"
@@ -185,7 +185,7 @@ def test_invalid_tables_are_rejected():
         texts("a.csv", b'a,b\n1,"x\n2,3\n', DocumentOptions(columns=("b",)))
 
 
-def test_apple_variables_and_numbered_arguments():
+def test_apple_variables_are_kept_and_reordered_arguments_numbered():
     text = b'"a" = "You have %#@files@ in %@.";\n"b" = "%#@n@";\n"c" = "Copy %@ (%@)";\n'
     assert len(texts("a.strings", text)) == 2
 
@@ -212,7 +212,7 @@ SYNTAXES = {
 }
 
 
-def test_placeholders_come_through_the_model():
+def test_placeholders_survive_translation():
     translator = uwaga.load()
     translate = inline_translator(translator, translator.prepare(Request("")))
     for syntax, placeholders in SYNTAXES.items():

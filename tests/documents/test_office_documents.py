@@ -68,7 +68,7 @@ def check_archive(tmp_path, name, content):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PARAGRAPH, max_size=4))
-def test_word(tmp_path, body):
+def test_word_documents_keep_their_structure(tmp_path, body):
     content = docx("".join(body))
     changed = check_archive(tmp_path, "a.docx", content)
     document = "word/document.xml"
@@ -102,7 +102,7 @@ def test_runs_of_equal_format_are_joined(tmp_path):
     assert with_tag_kinds(texts(path)) == [("One sentence with ", ("open",), "bold", ("close",), " words.")]
 
 
-def test_slides(tmp_path):
+def test_runs_of_slides_are_joined_and_translated(tmp_path):
     write_run = '<a:r><a:rPr lang="en-US" {}/><a:t>{}</a:t></a:r>'.format
     content = pptx(
         "<a:p>"
@@ -118,7 +118,7 @@ def test_slides(tmp_path):
     assert b"<a:t>a TITLE IN PARTS</a:t>" in read_zip(changed)["ppt/slides/slide1.xml"]
 
 
-def test_table_names_are_unchanged(tmp_path):
+def test_names_of_table_columns_are_unchanged(tmp_path):
     content = xlsx(
         '<si><t>Name</t></si><si><t xml:space="preserve">Some text </t></si>'
         "<si><r><t>rich </t></r><r><rPr><b/></rPr><t>text</t></r></si><si><t>12</t></si>",
@@ -128,7 +128,7 @@ def test_table_names_are_unchanged(tmp_path):
     assert b"<t>Name</t>" in changed and b">sOME TEXT </t>" in changed and b"<rPr><b/></rPr>" in changed
 
 
-def test_open_document(tmp_path):
+def test_open_document_texts_and_notes_are_translated(tmp_path):
     content = odt(
         '<text:h>A head</text:h><text:p>Some <text:span text:style-name="T1">bold</text:span> text<text:note>'
         "<text:note-body><text:p>A note</text:p></text:note-body></text:note> here<text:s text:c='2'/></text:p>"
@@ -139,7 +139,7 @@ def test_open_document(tmp_path):
     assert b'sOME <text:span text:style-name="T1">BOLD</text:span> TEXT' in changed
 
 
-def test_books(tmp_path):
+def test_epub_books_are_translated(tmp_path):
     content = epub("<h1>One</h1><p>Some <em>text</em>.</p>")
     changed = read_zip(check_archive(tmp_path, "a.epub", content))
     assert b"<p>sOME <em>TEXT</em>.</p>" in changed["one.xhtml"] and b"tHE BOOK" in changed["book.opf"]
@@ -264,7 +264,7 @@ def copied_reasons(tmp_path, name, content):
     return reasons(tmp_path / name)
 
 
-def test_types_of_parts_and_namespaces_of_elements(tmp_path):
+def test_unusual_part_names_and_namespaces_are_read(tmp_path):
     sheet = f'<x:worksheet xmlns:x="{S}"><x:sheetData><x:c t="inlineStr"><x:is><x:t>A man</x:t></x:is></x:c></x:sheetData></x:worksheet>'
     strings = f'<x:sst xmlns:x="{S}"><x:si><x:r><x:rPr><x:b/></x:rPr><x:t>Unit</x:t></x:r><x:r><x:t> two</x:t></x:r></x:si></x:sst>'
     content = office(
@@ -330,7 +330,7 @@ def test_cells_that_formulas_compare_are_copied(tmp_path, sheet, copied):
     assert run(tmp_path, "a.xlsx", content, identity) == content
 
 
-def test_results_of_formulas_and_headers_are_counted(tmp_path):
+def test_formula_results_and_headers_are_counted_as_untranslated(tmp_path):
     sheet = '<c t="str"><f>A1</f><v>Hello</v></c><headerFooter><oddHeader>&amp;LReport &amp;P</oddHeader></headerFooter>'
     sheet += '<dataValidation prompt="Choose one" error="Wrong"><formula1>1</formula1></dataValidation>'
     content = workbook(sheet, ["One"])
@@ -351,7 +351,7 @@ CHART = (
 @pytest.mark.parametrize(
     ("name", "main"), [("a.docx", "word/document.xml"), ("a.pptx", "ppt/presentation.xml")]
 )
-def test_categories_and_series_of_charts(tmp_path, name, main):
+def test_categories_and_series_of_charts_are_translated(tmp_path, name, main):
     content = office(main, {f"{main.partition('/')[0]}/charts/chart1.xml": CHART})
     assert model_texts(tmp_path, name, content) == ["Sales", "Series one", "First quarter"]
     assert copied_reasons(tmp_path, name, content) == {"in the workbooks of charts": 1}
@@ -378,7 +378,7 @@ def test_content_controls_show_their_translation(tmp_path):
     assert b"<dc:title>mY TITLE</dc:title><dc:creator>Ann<" in changed["docProps/core.xml"]
 
 
-def test_alternative_texts_and_ruby_in_word(tmp_path):
+def test_alternative_texts_and_ruby_in_word_are_translated(tmp_path):
     picture = '<w:r><w:drawing><wp:docPr xmlns:wp="p" id="1" name="Picture 1" descr="A &quot;red&quot; car" title="Car"/></w:drawing></w:r>'
     ruby = "<w:r><w:ruby><w:rt><w:r><w:t>dry</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>driver</w:t></w:r></w:rubyBase></w:ruby></w:r>"
     body = f"<w:p>{picture}</w:p><w:p><w:r><w:t>The </w:t></w:r>{ruby}<w:r><w:t> is here</w:t></w:r>{picture}</w:p>"
@@ -396,7 +396,7 @@ def test_alternative_texts_and_ruby_in_word(tmp_path):
     assert run(tmp_path, "a.docx", content, identity) == content
 
 
-def test_subscripts_inside_words_of_word(tmp_path):
+def test_subscripts_inside_words_keep_their_place(tmp_path):
     raised = '<w:rPr><w:vertAlign w:val="subscript"/></w:rPr>'
     body = f"<w:p><w:r><w:t>It is H</w:t></w:r><w:r>{raised}<w:t>2</w:t></w:r><w:r><w:t>O</w:t></w:r></w:p>"
     (tmp_path / "a.docx").write_bytes(docx(body))
@@ -405,14 +405,14 @@ def test_subscripts_inside_words_of_word(tmp_path):
     assert [part if isinstance(part, str) else "|" for part in translated] == ["Es ist H", "|", "2", "|", "O"]
 
 
-def test_masters_of_slides(tmp_path):
+def test_only_fixed_texts_of_slide_masters_are_translated(tmp_path):
     shape = "<p:sp>{}<p:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:txBody></p:sp>"
     master = f'<p:sldMaster {A} xmlns:p="p">{shape.format("<p:ph/>", "Click here")}{shape.format("", "Confidential")}</p:sldMaster>'
     content = office("ppt/presentation.xml", {"ppt/slideMasters/slideMaster1.xml": master})
     assert model_texts(tmp_path, "a.pptx", content) == ["Confidential"]
 
 
-def test_cells_and_frames_of_open_document(tmp_path):
+def test_cells_and_frames_of_open_document_are_translated(tmp_path):
     cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
     body = (
         cell.format("", "Open")

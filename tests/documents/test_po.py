@@ -65,7 +65,7 @@ def test_missing_translations_are_added(entries):
     assert len(texts("a.po", complete, options)) >= len(texts("a.po", content))
 
 
-def test_target_plurals():
+def test_entries_get_the_plural_forms_of_the_target_language():
     content = HEADER.format("nplurals=INTEGER; plural=EXPRESSION;") + (
         'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     )
@@ -77,7 +77,7 @@ def test_target_plurals():
     assert parse_catalogue(rendered.encode()).num_plurals == 1
 
 
-def test_plural_expressions():
+def test_plural_expressions_select_every_form():
     for language in EXPRESSIONS:
         match = re.search(r"nplurals=(\d); plural=(.*);", plural_expression(language))
         index = gettext.c2py(match[2])
@@ -86,7 +86,7 @@ def test_plural_expressions():
     assert singular_forms(plural_expression("ja")) == (False,)
 
 
-def test_comments_obsolete_entries_and_encodings():
+def test_comments_obsolete_entries_and_encoding_are_kept():
     text = (
         HEADER.format("nplurals=2; plural=(n != 1);").replace("UTF-8", "ISO-8859-1")
         + '# Übersetzer\n#| msgid "old"\n#, fuzzy\nmsgid "new"\nmsgstr "alt"\n\n'
@@ -139,7 +139,7 @@ def test_stated_language_and_plural_forms_are_kept():
     assert header in rendered and rendered.count("msgstr[") == 3
 
 
-def test_catalogue_in_another_language():
+def test_catalogue_in_another_language_is_refused_or_retranslated():
     header = '"Language: de\\n"\n'
     german = PLURAL_ENTRY + '\nmsgid "Open"\nmsgstr "\u00d6ffnen"\n'
     with pytest.raises(DataError, match="Language: de"):
@@ -166,12 +166,12 @@ def test_catalogue_in_another_language():
         ("wrap", "!user x of @site and :url", ["!user", "@site", ":url"]),
     ],
 )
-def test_flags_name_the_syntax(flag, text, placeholders):
+def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
     [inline] = texts("a.po", f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'.encode())
     assert [part.text for part in inline if not isinstance(part, str)] == placeholders
 
 
-def test_arguments_that_change_places_are_numbered():
+def test_reordered_arguments_are_numbered():
     entry = '#, {}\nmsgid "Copy %s to %d"\nmsgstr ""\n'
 
     def reverse(inlines):

@@ -68,7 +68,7 @@ def read_pieces(name: str, text: str) -> list[str | Unit]:
 @pytest.mark.parametrize(
     ("name", "format", "texts"), [("a.html", "html", HTML), ("a.md", "markdown", MARKDOWN)]
 )
-def test_same_units(name, format, texts):
+def test_strings_and_documents_have_the_same_units(name, format, texts):
     assert name != "a.html" or len(set(texts)) >= 190
     for text in texts:
         fragment = read_fragment(text, format)
@@ -109,7 +109,7 @@ def test_line_break_ends_segment():
     assert written.index("<b>") < written.index("<br>") < written.index("</b>")
 
 
-def test_adjacent_links_are_segments():
+def test_adjacent_links_are_separate_segments():
     text = 'x <a href="1">y</a> <a href="2">z</a>'
     assert plain_texts(text, "html") == ["x y z"]
     assert plain_texts(text.removeprefix("x "), "html") == ["y", "z"]
@@ -120,7 +120,7 @@ def test_adjacent_links_are_segments():
     assert "></a>" not in translation.text
 
 
-def test_markdown_extensions():
+def test_markdown_extensions_are_recognised():
     text = (
         "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.\n\n[^1]: The text here\n\nTerm\n: Its definition\n"
     )
@@ -142,7 +142,7 @@ def test_markdown_extensions():
     )
 
 
-def test_translator():
+def test_translator_keeps_line_breaks_and_raw_elements():
     translated = (
         uwaga.Translator.load()
         .translate("<p>Good morning!<br>The house is old.</p><textarea>The house</textarea>", format="html")

@@ -48,7 +48,7 @@ def test_times_and_words_are_preserved(cues, vtt):
 
 
 @given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
-def test_line_endings(cues, vtt, end):
+def test_line_endings_are_preserved(cues, vtt, end):
     text = write_cues(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
     name = "a.vtt" if vtt else "a.srt"
     converted = text.replace("\n", end).encode()
@@ -74,7 +74,7 @@ of times.</i>
 """
 
 
-def test_sentence_across_cues():
+def test_sentence_across_cues_is_a_single_text():
     cue_texts = [
         "".join(part if isinstance(part, str) else "|" for part in inline)
         for inline in texts("a.srt", FILM.encode())
@@ -98,7 +98,7 @@ def test_long_translations_are_balanced():
     assert abs(len(lines[0]) - len(lines[1])) < 6
 
 
-def test_vtt_header_style_and_notes():
+def test_vtt_header_style_and_notes_are_unchanged():
     text = (
         "WEBVTT - A title\n\nSTYLE\n::cue { color: red }\n\nNOTE a remark\n\nid-1\n"
         "00:01.000 --> 00:02.000 align:start\n<v Roger>Salt &amp; <00:01.500>pepper\n\n"
@@ -107,7 +107,7 @@ def test_vtt_header_style_and_notes():
     assert rendered == text.replace("Salt &amp; <00:01.500>pepper", "sALT &amp; <00:01.500>PEPPER")
 
 
-def test_other_files_are_rejected():
+def test_files_without_cues_or_header_are_rejected():
     with pytest.raises(DataError, match="holds no time"):
         texts("a.srt", b"just text")
     with pytest.raises(DataError, match="begin with WEBVTT"):
@@ -129,7 +129,7 @@ def test_blank_lines_inside_cues_are_kept():
     assert render("a.srt", document, identity) == document
 
 
-def test_tags_closed_at_each_line_are_one_text():
+def test_lines_with_repeated_tags_are_a_single_text():
     document = (
         b"1\n00:00:01,000 --> 00:00:03,000\n<i>A man sleeps in the very big house</i>\n"
         b"<i>and two dogs run around it all day.</i>\n"
@@ -140,7 +140,7 @@ def test_tags_closed_at_each_line_are_one_text():
     assert rendered == document.swapcase().replace(b"I>", b"i>")
 
 
-def test_voices_stay_with_their_cues():
+def test_voice_tags_stay_with_their_cues():
     document = (
         b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Roger B>We are in New York,\n\n"
         b"00:02.500 --> 00:03.000\n<v Roger B>and it is nice\n\n"

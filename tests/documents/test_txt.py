@@ -15,14 +15,14 @@ TEXT = st.tuples(st.lists(LINE, max_size=12), st.sampled_from(["\n", "\r\n", "\r
 
 
 @given(TEXT)
-def test_round_trip(text):
+def test_text_survives_round_trip(text):
     assert render("a.txt", text.encode(), identity) == text.encode()
     # Lines may be laid anew, so the words are compared, not the lines.
     assert render("a.txt", text.encode(), swap_case).decode().split() == text.translate(SWAP_CASE).split()
 
 
 @given(TEXT, st.sampled_from(["utf-8-sig", "utf-16", "utf-32", "cp1252"]))
-def test_encoding_round_trip(text, encoding):
+def test_encoding_survives_round_trip(text, encoding):
     text = "a" + text.replace("漢", "x").replace("ж", "y")
     content, options = text.encode(encoding), DocumentOptions(encoding="cp1252")
     assert render("a.txt", content, identity, options) == content
@@ -31,7 +31,7 @@ def test_encoding_round_trip(text, encoding):
     assert changed[:2] == content[:2] or encoding == "cp1252"
 
 
-def test_soft_line_breaks(tmp_path):
+def test_softly_broken_lines_are_joined(tmp_path):
     text = (
         "The first paragraph of this text goes on in a second line\n"
         "and is translated as one text, of course.\n\n"

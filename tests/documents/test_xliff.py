@@ -92,7 +92,7 @@ def test_hostile_xml_is_rejected(text, message):
         texts("a.xlf", text.encode())
 
 
-def test_branches_with_inline_codes_are_texts():
+def test_branches_with_inline_codes_are_translated():
     document = (
         '<xliff version="1.2"><file source-language="en"><body><trans-unit id="1"><source>{V, plural, '
         '=1 {one <x id="1"/> car} other {<g id="2">many</g> cars of <x id="3"/>}} now</source></trans-unit>'
@@ -115,7 +115,7 @@ def file(*units):
     return (HEAD + "".join(units) + END).encode()
 
 
-def test_alternative_translations_are_no_targets():
+def test_alternative_translations_are_not_targets():
     unit = '<trans-unit id="1"><source>Up</source><note>n</note><alt-trans><source>U</source><target xml:lang="fr">H</target></alt-trans></trans-unit>'
     rendered = render("a.xlf", file(unit), swap_case, DocumentOptions(target="de")).decode()
     assert (
@@ -141,7 +141,7 @@ SEGMENTS = (
         ('<target state="new"><mrk mtype="seg" mid="1">Eins.</mrk></target>', "oNE."),
     ],
 )  # fmt: skip
-def test_segments_get_targets(target, first):
+def test_segments_of_each_target_form_get_targets(target, first):
     document = file(SEGMENTS.format(target))
     assert [plain_text(text) for text in texts("a.sdlxliff", document)] == (
         ["One."] if first == "oNE." else []
@@ -154,19 +154,19 @@ def test_segments_get_targets(target, first):
     assert rendered.count("<target") == 1
 
 
-def test_locked_segments_and_units_are_left():
+def test_locked_segments_and_units_are_not_translated():
     unit = SEGMENTS.format('<sdl:seg-defs><sdl:seg id="1" locked="true"/><sdl:seg id="2"/></sdl:seg-defs>')
     locked = '<trans-unit id="m" mq:locked="locked"><source>Off</source><target></target></trans-unit>'
     assert [plain_text(text) for text in texts("a.mqxliff", file(unit, locked))] == ["Two."]
     assert reasons("a.mqxliff", file(unit, locked)) == {"locked": 2}
 
 
-def test_units_that_are_left_have_reasons():
+def test_untranslated_units_are_counted_by_reason():
     assert reasons("a.xlf", VERSION_1.encode()) == {"marked as untranslated": 2, "already translated": 1}
     assert reasons("a.xlf", VERSION_2.encode()) == {"already translated": 1}
 
 
-def test_target_language_of_other_translations_is_refused():
+def test_target_language_that_contradicts_translations_is_refused():
     unit = '<trans-unit id="1"><source>Up</source><target>Haut</target></trans-unit>'
     document = file(unit).replace(b'target-language="en"', b'target-language="fr-FR"')
     with pytest.raises(DataError, match="'fr-FR' and has translations; name that language"):

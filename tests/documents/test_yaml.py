@@ -64,14 +64,14 @@ en:
 """
 
 
-def test_layout_and_comments():
+def test_layout_and_comments_are_preserved():
     changed = render("a.yml", YAML_FILE, swap_case).decode()
     assert "# a comment\nen:\n  title: a TITLE   # another\n  count: 12\n" in changed
     assert "  body: |\n    sEVERAL LINES\n    OF TEXT\n\n  folded: >-\n" in changed
     assert "    - 'IT''S TWO'\n" in changed
 
 
-def test_selected_keys():
+def test_only_selected_keys_are_translated():
     assert texts("a.yml", YAML_FILE, DocumentOptions(keys=("title", "en.list.*"))) == [
         ("A title",),
         ("one",),
@@ -105,7 +105,7 @@ RAILS = """en:
 """
 
 
-def test_rails_plurals():
+def test_rails_plurals_get_the_forms_of_the_target_language():
     for target in (None, "de"):
         options = DocumentOptions(target=target)
         assert render("a.yml", RAILS.encode(), identity, options).decode() == RAILS
@@ -127,12 +127,12 @@ def test_rails_plurals():
     assert yaml.safe_load(japanese)["en"]["flow"] == {"other": "SOME FILES"}
 
 
-def test_comment_between_plurals():
+def test_plurals_with_comments_between_them_are_unchanged():
     text = "a:\n  one: file # single\n  other: files\n"
     assert render("a.yml", text.encode(), identity, DocumentOptions(target="pl")).decode() == text
 
 
-def test_symbols_of_ruby_are_left():
+def test_ruby_symbols_are_not_translated():
     text = b"""en:
   order: [:year, :month, ":day", :a b]
   list:
@@ -148,6 +148,6 @@ def test_symbols_of_ruby_are_left():
     assert "yes: sURE" in rendered and '"no": nEVER' in rendered
 
 
-def test_root_that_is_no_text_is_quoted():
+def test_language_code_that_reads_as_boolean_is_quoted():
     rendered = render("a.yml", b"en:\n  a: It\n", identity, DocumentOptions(source="en", target="no"))
     assert list(yaml.safe_load(rendered)) == ["no"]

@@ -82,7 +82,7 @@ def folders(int8_folder, tmp_path_factory):
     "options",
     [{"beam": 1}, {"beam": 5, "nbest": 3}, {"length_formula": "gnmt", "max_ratio": 0.2, "max_extra": 1}],
 )
-def test_translations_equal_python(library, folders, dtype, options):
+def test_translations_match_python(library, folders, dtype, options):
     folder = folders[dtype]
     translator = uwaga.load(folder, device="cpu", threads=1)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -92,7 +92,7 @@ def test_translations_equal_python(library, folders, dtype, options):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_recurrent_translations_equal_python(library, name, tmp_path):
+def test_recurrent_translations_match_python(library, name, tmp_path):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
     save_model(
@@ -144,7 +144,7 @@ TRANSFORMERS = [
 
 @pytest.mark.parametrize("variant", TRANSFORMERS)
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "int8 folder"])
-def test_transformer_variants_equal_python(library, tmp_path, variant, stored):
+def test_transformer_variants_match_python(library, tmp_path, variant, stored):
     shape = tiny.TINY.model_copy(update=variant)
     shared = variant["tie"] == "embeddings"
     source = tiny.tokeniser("source")
@@ -201,7 +201,7 @@ def check_marian(library, folder, options, **load_options):
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "intgemm8", "intgemm16"])
 @pytest.mark.parametrize(("shared", "common"), [(True, 40), (True, None), (False, 40)])
-def test_firefox_models_equal_python(library, tmp_path, kind, shared, common):
+def test_firefox_models_match_python(library, tmp_path, kind, shared, common):
     write_student(tmp_path, kind, shared=shared, common=common)
     check_marian(library, tmp_path, {"beam": 1})
     check_marian(library, tmp_path, {"beam": 4, "nbest": 2}, dtype="float32")
@@ -220,7 +220,7 @@ MARIAN = [
 
 
 @pytest.mark.parametrize("options", MARIAN)
-def test_marian_variants_equal_python(library, tmp_path, options):
+def test_marian_variants_match_python(library, tmp_path, options):
     write_random(tmp_path, options)
     (tmp_path / "config.yml").write_text(
         "beam-size: 3\nnormalize: 0.6\nmax-length-factor: 2.5\nallow-unk: true\n"
@@ -232,14 +232,14 @@ def test_marian_variants_equal_python(library, tmp_path, options):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
-def test_options_of_newer_versions_are_named_and_ignored(library, folders, tmp_path, dtype):
+def test_options_of_newer_versions_are_listed_and_ignored(library, folders, tmp_path, dtype):
     unknown_options.add(folders[dtype], tmp_path / "newer")
     newer, model = library.open(tmp_path / "newer"), library.open(folders[dtype])
     assert newer.info == model.info | {"ignored_options": unknown_options.IGNORED}
     assert newer.translate(TEXTS) == model.translate(TEXTS)
 
 
-def test_target_language_of_multilingual_models(library, tmp_path):
+def test_target_language_is_selected_by_option_or_tag(library, tmp_path):
     marian_folders.make(tmp_path / "mul")
     quantise(tmp_path / "mul", tmp_path / "int8")
     check_marian(library, tmp_path / "int8", {"beam": 2})
@@ -325,7 +325,7 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
     assert error.value.args[0] in (FILE, DAMAGED)
 
 
-def test_streams_and_cancellation(library):
+def test_tokens_are_streamed_and_calls_are_cancelled(library):
     model = library.open(BUNDLED)
     events = []
     callback = ON_TOKEN(lambda _, *arguments: events.append(arguments) or 0)
@@ -347,7 +347,7 @@ def test_streams_and_cancellation(library):
     model.close()
 
 
-def test_error_codes_and_messages(library):
+def test_errors_have_codes_and_messages(library):
     def check_error(code, *fragments, call):
         with pytest.raises(CError) as error:
             call()
@@ -446,7 +446,7 @@ def test_too_large_requests_are_rejected(library):
     "compiler",
     ["gcc", "g++", *(pytest.param(name, marks=pytest.mark.release) for name in ("clang", "clang++"))],
 )
-def test_example_program(built, tmp_path, compiler):
+def test_example_program_translates(built, tmp_path, compiler):
     example = ROOT / "native" / "c" / "examples" / "translate.c"
     flags = ["-std=c99"] if "+" not in compiler else ["-std=c++11", "-x", "c++"]
     program = compile_program(compiler, built, example, tmp_path / "translate", *flags)
@@ -457,7 +457,7 @@ def test_example_program(built, tmp_path, compiler):
 
 
 @pytest.mark.release
-def test_windows_program(tmp_path):
+def test_windows_program_translates_in_wine(tmp_path):
     """Cross-compile and link the library and the example; run them in Wine."""
     tools = "x86_64-w64-mingw32"
     gcc, gxx = f"{tools}-gcc-posix", f"{tools}-g++-posix"

@@ -40,13 +40,13 @@ def max_difference(model, engine, sources, steps=5):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
-def test_log_probs_equal_torch(shape, seed):
+def test_log_probs_match_torch(shape, seed):
     model = random_model(shape, seed)
     max_error = 1e-4 if shape.width >= 8 else 1e-3  # a norm over two equal numbers amplifies rounding errors
     assert max_difference(model, native_model(model), sentences(3, seed)) < max_error
 
 
-def test_relative_positions_equal_torch():
+def test_relative_positions_match_torch():
     from uwaga.engine.layout import distances
 
     for both_ways, table in ((True, "source"), (False, "target")):
@@ -61,7 +61,7 @@ def test_relative_positions_equal_torch():
 
 
 @pytest.mark.parametrize("name", available_isas())
-def test_log_probs_of_all_instruction_sets_equal_torch(name):
+def test_log_probs_of_all_instruction_sets_match_torch(name):
     for shape in (BASE, T5.model_copy(update={"norm": "pre", "gated": True, "activation": "gelu_tanh"})):
         model = random_model(shape)
         assert max_difference(model, native_model(model, isa=name), sentences(5)) < 1e-4
@@ -76,7 +76,7 @@ def test_int8_log_probs_of_instruction_sets_agree():
             np.testing.assert_allclose(first_step.log_probs, second_step.log_probs, atol=0.05)
 
 
-def test_int8_and_bfloat16_are_near_float32():
+def test_int8_and_bfloat16_results_are_close_to_float32():
     shape = BASE.model_copy(update={"width": 64, "feed_forward": 128})
     model = random_model(shape)
     exact = native_model(model)
@@ -89,7 +89,7 @@ def test_int8_and_bfloat16_are_near_float32():
         assert 0 < np.mean(errors) < bound
 
 
-def test_kept_matrices_reduce_the_error():
+def test_matrices_kept_in_bfloat16_reduce_the_error():
     model = random_model(BASE.model_copy(update={"width": 64}))
     exact, sources = native_model(model), sentences(6)
 
@@ -121,7 +121,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_search_equals_torch(options):
+def test_search_matches_torch(options):
     options = SearchOptions(max_length=10, attention=True, **options)
     engine = native_model(MODEL)
     sources = sentences(12)
@@ -151,7 +151,7 @@ def test_search_equals_torch(options):
 
 
 @given(st.data())
-def test_choice_equals_reference(data):
+def test_choice_matches_reference(data):
     """The C++ twin of :func:`uwaga.search.choose`, on the log-probabilities of the complete vocabulary."""
     engine = ENGINE[data.draw(st.sampled_from(sorted(ENGINE)))]
     rows, vocabulary = 4, engine.vocabulary

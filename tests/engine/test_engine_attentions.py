@@ -56,7 +56,7 @@ def check_equal(actual: list[Attentions], expected: list[Attentions], bound: flo
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
-def test_M10_attentions_equal_torch(shape, seed):
+def test_M10_attentions_match_torch(shape, seed):
     model = random_model(shape, seed)
     sources, inputs = (
         sentences(3, seed),
@@ -71,7 +71,7 @@ def test_M10_attentions_equal_torch(shape, seed):
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(decoder_only_settings(), st.integers(0, 1000))
-def test_M10_M18_attentions_of_decoder_only_models_equal_torch(shape, seed):
+def test_M10_M18_attentions_of_decoder_only_models_match_torch(shape, seed):
     model = random_decoder(shape, seed)
     sources, inputs = prompts(3, seed), [[SYMBOLS.start, 5, 4], [SYMBOLS.start], [SYMBOLS.start, 7]]
     actual, expected = native_decoder(model).attentions(sources, inputs), model.attentions(sources, inputs)
@@ -125,7 +125,7 @@ def test_attentions_in_torch_do_not_depend_on_padding():
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_recording_model_encodes_once(precision):
+def test_recording_does_not_change_steps(precision):
     engine = native_model(MODEL, precision)
     recorder = engine.recording(True)
     memory, recorded_memory = engine.encode(SOURCES), recorder.encode(SOURCES)
@@ -166,7 +166,7 @@ def test_cross_attention_of_one_head_equals_that_of_all(shape, seed, precision, 
     assert all(map(np.array_equal, repeated, engine.cross_attention(sources, inputs, 0, 0)))
 
 
-def test_M10_cross_attention_of_one_head_in_torch():
+def test_M10_cross_attention_of_one_head_in_torch_equals_that_of_all():
     for model in (MODEL, SSRU, RELATIVE):
         all_attentions = [result.cross for result in model.attentions(SOURCES, INPUTS)]
         for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
@@ -185,7 +185,7 @@ def test_missing_heads_are_rejected():
         native_model(MODEL).cross_attention([[99]], [[2]], 0, 0)
 
 
-def test_cross_attention_of_decoder_only_models_is_to_the_prompt():
+def test_cross_attention_of_decoder_only_models_covers_the_prompt():
     shape = DecoderOnlySettings(layers=2, width=8, heads=2, feed_forward=8, max_length=12)
     model = native_decoder(random_decoder(shape))
     prompt, inputs = [3, 4, 5], [3, 6, 7]
@@ -221,7 +221,7 @@ def test_invalid_recordings_are_rejected():
 
 
 @pytest.mark.slow
-def test_M18_attentions_of_gpt2_size_equal_torch():
+def test_M18_attentions_of_gpt2_size_match_torch():
     shape = DecoderOnlySettings(
         layers=12, width=768, heads=12, feed_forward=3072, max_length=64, norm="pre", activation="gelu_tanh"
     )

@@ -72,7 +72,7 @@ def test_json_numbers_are_parsed_exactly():
 
 
 @pytest.mark.release
-def test_late_threads_do_not_race():
+def test_late_threads_cause_no_data_races():
     assert (
         run_program(f"BUILD={ROOT / 'build' / 'workers-tsan'}", "OPTIMISE=-O1", "SANITIZE=thread")
         >= EXPECTED_LINES
@@ -113,7 +113,7 @@ def test_results_do_not_change_on_busy_cores(busy_cores):
 
 
 @pytest.mark.slow
-def test_prompts_do_not_change_on_busy_cores(busy_cores):
+def test_results_of_prompts_do_not_change_on_busy_cores(busy_cores):
     model = random_decoder(DECODER_ONLY, spread=2.0, vocabulary=97)
     sources = prompts(12, seed=2, max_length=50, vocabulary=97)
     tokens = np.arange(12)

@@ -43,7 +43,9 @@ def test_usable_cores_respects_the_affinity_mask() -> None:
         ("no such form", {}, math.inf),
     ],
 )
-def test_cgroup_quota(tmp_path: Path, lines: str, files: dict[str, str], quota: float) -> None:
+def test_cgroup_quota_is_read_from_control_groups(
+    tmp_path: Path, lines: str, files: dict[str, str], quota: float
+) -> None:
     cgroup_root, membership = tmp_path / "groups", tmp_path / "cgroup"
     membership.write_text(lines)
     for name, text in files.items():
@@ -52,5 +54,5 @@ def test_cgroup_quota(tmp_path: Path, lines: str, files: dict[str, str], quota: 
     assert cgroup_quota(membership, cgroup_root) == quota
 
 
-def test_cgroup_quota_without_control_groups(tmp_path: Path) -> None:
+def test_cgroup_quota_is_infinite_without_control_groups(tmp_path: Path) -> None:
     assert cgroup_quota(tmp_path / "nothing", tmp_path) == math.inf

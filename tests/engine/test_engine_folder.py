@@ -175,15 +175,15 @@ def test_wrong_shapes_are_rejected(folder):
 
 
 def test_int8_folder_requires_the_engine(folder):
-    with pytest.raises(SettingsError, match="int4 are the native engine's"):
+    with pytest.raises(SettingsError, match="int4 need the native engine"):
         uwaga.load(folder, engine="torch")
-    with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
+    with pytest.raises(SettingsError, match="float32 needs the original model"):
         uwaga.load(folder, dtype="float32")
-    with pytest.raises(ModelError, match="quantised already"):
+    with pytest.raises(ModelError, match="already quantised"):
         quantise(folder, folder.parent / "again")
 
 
-def test_quantise_overwrites_quantised_models_only(original, tmp_path):
+def test_quantise_overwrites_only_quantised_models(original, tmp_path):
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
@@ -197,7 +197,7 @@ def test_quantise_overwrites_quantised_models_only(original, tmp_path):
     assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
-def test_quantise_marian_folder(tmp_path):
+def test_quantised_marian_folder_equals_loading_in_int8(tmp_path):
     make_marian(tmp_path / "marian")
     report = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
     assert report.sentences == len(tiny.ENGLISH)
@@ -207,7 +207,7 @@ def test_quantise_marian_folder(tmp_path):
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
-def test_quantise_folder_with_tokenizers_tokeniser(tmp_path):
+def test_folder_with_tokenizers_tokeniser_is_quantised(tmp_path):
     pytest.importorskip("transformers")
     from fairseq_folders import model_folder
 
@@ -217,7 +217,7 @@ def test_quantise_folder_with_tokenizers_tokeniser(tmp_path):
     assert isinstance(loaded, uwaga.Translator) and loaded.decoding == expected.decoding
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
     model_folder(tmp_path / "pegasus", "pegasus")
-    with pytest.raises(ModelError, match="of the tokenizers library where they know no languages"):
+    with pytest.raises(ModelError, match="without languages, of the tokenizers library"):
         quantise(tmp_path / "pegasus", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
@@ -240,7 +240,7 @@ def test_convert_reports_agreement(original, tmp_path, capsys):
     assert end.value.code == 1
 
 
-def test_translation_without_torch(folder, original, tmp_path):
+def test_models_translate_without_torch(folder, original, tmp_path):
     """Without torch, translate with a float folder, an int8 folder and the bundled model."""
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")

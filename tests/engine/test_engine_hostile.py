@@ -98,7 +98,7 @@ def test_overflowing_shortlist_offsets_are_rejected():
         )
 
 
-def test_int8_sums_and_levels_are_checked():
+def test_int8_sums_and_levels_are_validated():
     rng = np.random.default_rng(0)
     for outputs, inputs in ((1, 1), (33, 70), (40, 5000)):
         panels, scales, sums = _core.pack_int8(rng.normal(size=(outputs, inputs)).astype(np.float32), 127)

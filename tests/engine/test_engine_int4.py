@@ -86,7 +86,7 @@ def test_M43_decoder_only_search_equals_int8_with_the_same_weights():
     assert int4_results == int8_results
 
 
-def test_extra_tokens_equal_all_tokens_of_an_int8_output_layer():
+def test_log_probs_of_extra_tokens_equal_those_of_all_tokens():
     settings = DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40)
     _, model = int4_and_int8_engines(random_decoder(settings, vocabulary=97), keep=("output",))
     state = model.start(model.encode(sentences(4, seed=3, vocabulary=97)), 1)
@@ -126,7 +126,7 @@ def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
 
 
 @pytest.mark.numerical
-def test_M43_kept_int8_matrices_reduce_the_error():
+def test_M43_matrices_kept_in_int8_reduce_the_error():
     model = random_model(SHAPE.model_copy(update={"width": 64, "feed_forward": 128}))
     exact, sources = native_model(model), sentences(6)
 
@@ -166,7 +166,7 @@ def test_M43_errors_are_at_most_half_a_step(outputs, inputs):
 
 
 @pytest.mark.numerical
-def test_M43_grid_search_beats_rounding_to_the_range():
+def test_M43_grid_search_is_more_accurate_than_rounding_to_the_range():
     """For normal weights the error is less than with 16 even levels over the range of each group."""
     weight = np.random.default_rng(0).normal(size=(64, 512)).astype(np.float32)
     panels, scales, _ = _core.pack_int4(weight)
@@ -178,7 +178,7 @@ def test_M43_grid_search_beats_rounding_to_the_range():
 
 
 @pytest.mark.parametrize("change", ["step", "middle", "number", "sum"])
-def test_M43_grids_and_sums_are_checked(change):
+def test_M43_grids_and_sums_are_validated(change):
     panels, scales, sums = _core.pack_int4(np.random.default_rng(0).normal(size=(40, 100)).astype(np.float32))
     _core.Matrix.int4(40, 100, panels, scales, sums)
     group = panels[GROUP_BYTES:]
@@ -245,11 +245,11 @@ def test_M43_folder_keeps_matrices_in_int8(folder):
     formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
     assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
     assert set(formats.values()) == {"int4", "int8"}
-    with pytest.raises(SettingsError, match="int8 needs the model that it was made of"):
+    with pytest.raises(SettingsError, match="int8 needs the original model"):
         uwaga.load(folder, dtype="int8")
-    with pytest.raises(SettingsError, match="int4 are the native engine's"):
+    with pytest.raises(SettingsError, match="int4 need the native engine"):
         uwaga.load(folder, engine="torch")
-    with pytest.raises(ModelError, match="quantised already"):
+    with pytest.raises(ModelError, match="already quantised"):
         quantise(folder, folder.parent / "again", precision="int4")
 
 

@@ -92,14 +92,14 @@ def check_torch(shape: TransformerSettings, seed: int) -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_random_edits_equal_torch(shape, seed):
+def test_random_edits_match_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(transformer_settings(), st.integers(0, 10_000))
-def test_200_random_edits_equal_torch(shape, seed):
+def test_200_random_edits_match_torch(shape, seed):
     check_torch(shape, seed)
 
 
@@ -146,7 +146,7 @@ def test_edited_results_do_not_depend_on_the_batch(precision, threads):
             )
 
 
-def test_edited_weights():
+def test_edits_replace_mask_and_scale_attention_weights():
     [source], [target] = SOURCES[:1], TARGETS[:1]
     mask = np.ones((len(target), len(source)), dtype=bool)
     mask[:, 1] = mask[2] = False
@@ -174,7 +174,7 @@ def test_edits_accumulate_and_share_encoded_sources():
     assert step_scorer(plain)(PAIRS) == step_scorer(native_model(MODEL))(PAIRS)
 
 
-def test_edits_of_decoder_only_models():
+def test_edits_of_decoder_only_models_are_applied():
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = native_decoder(random_decoder(shape, 1))
     sources = prompts(3, 1)
@@ -202,7 +202,7 @@ TABLE = np.random.default_rng(3).random((2, 40, 40))
     ],
     ids=["uniform", "alone", "silent", "tables", "positions"],
 )
-def test_edits_of_decoder_only_models_equal_torch(edits):
+def test_edits_of_decoder_only_models_match_torch(edits):
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = random_decoder(shape, 1)
     engine, torch_model = native_decoder(model).edited(*edits), with_interventions(model, edits)
@@ -245,7 +245,7 @@ def test_invalid_edits_are_rejected(edit, message):
         native_model(MODEL).edited(edit)
 
 
-def test_tables_of_another_sentence_are_rejected():
+def test_weight_tables_of_the_wrong_size_are_rejected():
     for kind in ATTENTION_KINDS:
         model = native_model(MODEL).edited(Heads(kind, 1, weights=np.ones((2, 2))))
         with pytest.raises(SettingsError, match=f"2 rows and 2 columns for {kind} attention does not fit"):

@@ -13,13 +13,13 @@ from uwaga.errors import ModelError
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("isa", available_isas())
-def test_overflowing_logits(precision, isa):
+def test_steps_with_overflowing_logits_match_the_reference(precision, isa):
     rng = np.random.default_rng(PRECISIONS.index(precision))
     for _ in range(5):
         check_overflow(rng, isa, precision)
 
 
-def test_overflowing_weights_of_listed_tokens_raise(tmp_path, monkeypatch):
+def test_overflowing_weights_of_shortlisted_tokens_are_reported(tmp_path, monkeypatch):
     """In a Firefox model, rows 5 and 39, of tokens in all lists, are finite but overflow."""
     random_weights = marian_students.random_weights
 

@@ -88,19 +88,19 @@ def log_probs_of_three_steps(model, sources):
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(decoder_only_settings(), st.integers(0, 1000))
 @example(GPT2.model_copy(update={"max_length": 24}), 0)
-def test_M18_log_probs_equal_torch(shape, seed):
+def test_M18_log_probs_match_torch(shape, seed):
     model = random_decoder(shape, seed)
     assert max_difference(model, native_decoder(model), prompts(4, seed)) < 1e-4
 
 
 @pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("name", MODELS)
-def test_M18_log_probs_of_all_instruction_sets_equal_torch(name, isa):
+def test_M18_log_probs_of_all_instruction_sets_match_torch(name, isa):
     assert max_difference(MODELS[name], native_decoder(MODELS[name], isa=isa), PROMPTS[:5]) < 1e-4
 
 
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-def test_M18_search_equals_torch(search_kind):
+def test_M18_search_matches_torch(search_kind):
     """Sampled tokens are equal too, since the search makes the draws."""
     engine_results, torch_results = (
         search(model, inputs(PROMPTS[:40]), OPTIONS[search_kind]) for model in (engine(), MODEL)
@@ -126,7 +126,7 @@ def unspread(model):
     return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))
 
 
-def test_int8_with_a_few_large_inputs():
+def test_int8_error_stays_low_with_a_few_large_inputs():
     model = random_decoder(family_settings("llama", width=144, feed_forward=96), vocabulary=97)
     with torch.no_grad():
         for block in model.decoder:
@@ -149,7 +149,7 @@ def test_int8_with_a_few_large_inputs():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_int8_and_bfloat16_are_near_float32(name):
+def test_int8_and_bfloat16_results_are_close_to_float32(name):
     shape = GPT2.model_copy(update={"width": 96}) if name == "gpt2" else family_settings(name, width=96)
     model = random_decoder(shape)
     exact = native_decoder(model)
@@ -180,7 +180,7 @@ def test_prompt_blocks_equal_token_by_token_steps(name, precision, prompt, conti
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])
-def test_prompts_of_several_blocks(name, precision):
+def test_prompts_of_several_blocks_equal_separate_prompts(name, precision):
     """A thread processes blocks of 256 tokens; prompts start, continue and end in any of them."""
     shape = MODELS[name].settings.model_copy(update={"max_length": 700, "layers": 2})
     model = random_decoder(shape, vocabulary=97)
@@ -200,7 +200,7 @@ def test_prompts_of_several_blocks(name, precision):
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gemma3"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_prompts_with_shared_prefixes(name, precision):
+def test_prompts_with_shared_prefixes_equal_separate_prompts(name, precision):
     """Nested prefixes of any length, equal prompts, and prompts that are prefixes of others."""
     rng = np.random.default_rng(6)
     shape = MODELS[name].settings.model_copy(update={"max_length": 200})
@@ -336,7 +336,7 @@ def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
         assert results == [expected[index] for index in order]
 
 
-def test_M21_memory_can_be_started_repeatedly():
+def test_M21_states_can_be_started_from_memory_repeatedly():
     model = engine()
     memory = model.encode(PROMPTS[:3])
     assert memory.sentences == 3
@@ -383,7 +383,7 @@ def test_model_is_thread_safe():
     assert all(results[start] == expected[start::4] for start in range(4))
 
 
-def test_position_limits_raise():
+def test_exceeding_position_limits_raises():
     model = engine()
     with pytest.raises(TextTooLongError, match=r"prompt 2: 41 tokens, .*at most 40"):
         model.encode([[1], [1] * 41])
@@ -416,7 +416,7 @@ def test_unsupported_settings_are_rejected():
         engine().with_shortlist(shortlist)
 
 
-def test_stored_shapes_of_decoder_only_models():
+def test_stored_shapes_of_decoder_only_models_match_torch():
     state = {name: tensor.numpy() for name, tensor in MODEL.state_dict().items()}
     from uwaga.engine.layout import stored_shapes
 

@@ -55,7 +55,7 @@ def single_steps(engine, source, tokens):
 
 @QUIET
 @given(recurrent_settings(), st.integers(0, 1000))
-def test_log_probs_and_attention_equal_torch(shape, seed):
+def test_log_probs_and_attention_match_torch(shape, seed):
     model = random_model(shape, seed)
     for expected, actual in step_both(model, native_model(model), sentences(3, seed), 5):
         np.testing.assert_allclose(actual.log_probs, expected.log_probs, atol=1e-4, rtol=0)
@@ -67,7 +67,7 @@ def test_log_probs_and_attention_equal_torch(shape, seed):
 
 
 @pytest.mark.parametrize("isa", available_isas())
-def test_log_probs_of_all_instruction_sets_equal_torch(isa):
+def test_log_probs_of_all_instruction_sets_match_torch(isa):
     for name in ("cho", "bahdanau", "luong-local-p", "gnmt"):
         model = random_model(VARIANTS[name])
         for expected, actual in step_both(model, native_model(model, isa=isa), sentences(5), 5):
@@ -75,7 +75,7 @@ def test_log_probs_of_all_instruction_sets_equal_torch(isa):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_search_equals_torch(name):
+def test_search_matches_torch(name):
     model = random_model(VARIANTS[name], spread=2.0)
     engine, sources = native_model(model), sentences(12)
     for options in OPTIONS:
@@ -97,7 +97,7 @@ def test_search_equals_torch(name):
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3, "attention": True}])
-def test_ensemble_search_equals_torch(options):
+def test_ensemble_search_matches_torch(options):
     transformer = TransformerSettings(
         encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
     )
@@ -213,7 +213,7 @@ def test_states_are_immutable(name):
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "bahdanau-conditional", "luong", "gnmt", "sutskever", "cho"])
-def test_int8_and_bfloat16_are_near_float32(name):
+def test_int8_and_bfloat16_results_are_close_to_float32(name):
     changes = {"hidden": 48, "embedding": 48} | (
         {"read_out": 48} if "read_out" in vars(VARIANTS[name]) else {}
     )
@@ -236,7 +236,7 @@ def weights_of(shape):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_stored_shapes_equal_torch(name):
+def test_stored_shapes_match_torch(name):
     model = random_model(VARIANTS[name])
     shapes = {key: tuple(value.shape) for key, value in model.state_dict().items()}
     stored = stored_shapes(VARIANTS[name], 23, 23)

@@ -50,7 +50,7 @@ def test_int8_folder_equals_the_engine_in_int8(folders, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_folder_on_the_engine_equals_torch(folders, name):
+def test_folder_on_the_engine_matches_torch(folders, name):
     folder = folders[0] / name
     engine_translator, torch_translator = uwaga.load(folder), uwaga.load(folder, engine="torch")
     assert isinstance(engine_translator.decoder, NativeModel)
@@ -60,7 +60,7 @@ def test_folder_on_the_engine_equals_torch(folders, name):
     assert all(translation.text == expected.text for translation, expected in pairs)
 
 
-def test_translation_and_alignment_without_torch(folders, tmp_path):
+def test_folders_translate_and_align_without_torch(folders, tmp_path):
     quantise(folders[0] / "luong", tmp_path / "int8")
     script = (
         "import sys; sys.modules['torch'] = None; import uwaga\n"
@@ -106,7 +106,7 @@ def test_wrong_configuration_of_a_float32_folder_is_rejected(folders, tmp_path):
         uwaga.load(tmp_path / "m")
 
 
-def test_int8_weights_round_trip(folders, tmp_path):
+def test_loaded_int8_weights_equal_packed_weights(folders, tmp_path):
     folder, models = folders
     quantise(folder / "gnmt", tmp_path / "int8")
     loaded, packed = uwaga.load(tmp_path / "int8").decoder, native_model(models["gnmt"], "int8")

@@ -121,7 +121,7 @@ def restricted_log_probs(logits, lists):
 @pytest.mark.numerical
 @pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_probabilities_are_the_softmax_over_the_list(precision, isa):
+def test_probabilities_are_the_softmax_over_the_shortlist(precision, isa):
     model, texts, beams = listed_engine(precision, isa=isa), SOURCES[:9], 2
     lists = [model.shortlist.allowed_tokens(text) for text in texts for _ in range(beams)]
     assert all(
@@ -144,7 +144,7 @@ def test_probabilities_are_the_softmax_over_the_list(precision, isa):
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-def test_full_list_equals_no_shortlist(precision, search_kind):
+def test_complete_shortlist_equals_no_shortlist(precision, search_kind):
     """Logits and thus tokens are bit-identical. They are summed in another order, so scores agree within the
     tolerance of the log-sum-exp in native/tests."""
     expected = search(engine(precision), inputs(SOURCES), OPTIONS[search_kind])
@@ -241,7 +241,7 @@ def test_rows_do_not_depend_on_joins_and_selections(seed):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_forced_tokens_outside_the_list(precision):
+def test_forced_tokens_outside_the_shortlist_are_scored(precision):
     model, texts = listed_engine(precision), SOURCES[:12]
     lists = [model.shortlist.allowed_tokens(text) for text in texts]
     rng = np.random.default_rng(8)
@@ -265,7 +265,7 @@ def test_forced_tokens_outside_the_list(precision):
             assert set(best.tokens[2:]) <= set(allowed.tolist())
 
 
-def test_bans_and_sampling_stay_within_the_list():
+def test_bans_and_sampling_stay_within_the_shortlist():
     model, text = listed_engine(), SOURCES[:1]
     allowed = model.shortlist.allowed_tokens(text[0])
     state, tokens = states(model, text)

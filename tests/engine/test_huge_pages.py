@@ -61,7 +61,7 @@ def test_small_matrices_share_pages():
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("width", [64, 256])
-def test_packing_by_rows(precision, width):
+def test_packing_by_rows_equals_packing_at_once(precision, width):
     settings = DecoderOnlySettings(layers=1, width=width, heads=4, feed_forward=96, max_length=40)
     vocabulary = 2 * BLOCK_ROWS + 33
     rng = np.random.default_rng(0)
@@ -89,7 +89,7 @@ def test_packing_by_rows(precision, width):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_matrices_are_adjacent(precision):
+def test_packed_matrices_are_adjacent_in_memory(precision):
     shapes = stored_shapes(SHAPE, VOCABULARY, VOCABULARY)
     packed = pack(SHAPE, (VOCABULARY, VOCABULARY), lambda name: np.ones(shapes[name], np.float32), precision)
     all_arrays = [array for matrix in packed.matrices.values() for array in matrix.arrays]

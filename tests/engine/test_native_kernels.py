@@ -39,7 +39,7 @@ def passed_tables(folder, *settings):
     "compiler",
     [pytest.param("g++", marks=pytest.mark.slow), pytest.param("clang++", marks=pytest.mark.release)],
 )
-def test_kernels_on_this_processor(compiler):
+def test_kernels_pass_on_this_processor(compiler):
     require_programs("make", compiler)
     engine = pytest.importorskip("uwaga.engine.cpu")
     tables = passed_tables(f"kernels-{compiler}", f"CXX={compiler}")
@@ -50,7 +50,7 @@ def test_kernels_on_this_processor(compiler):
 
 
 @pytest.mark.release
-def test_kernels_on_arm():
+def test_kernels_pass_on_arm():
     """Cross-compile and run under emulation, since there may be no Arm processor."""
     require_programs("make", ARM_COMPILER, ARM_EMULATOR)
     root = Path("/usr/aarch64-linux-gnu")
@@ -61,14 +61,14 @@ def test_kernels_on_arm():
 
 
 @pytest.mark.release
-def test_kernels_in_webassembly():
+def test_kernels_pass_in_webassembly():
     require_programs("make", "em++", "node")
     run = "RUN=node", "CXX=em++"
     assert passed_tables("kernels-wasm", *run) == {"portable", "wasm", "wasm and portable"}
 
 
 @pytest.mark.release
-def test_kernels_on_windows(monkeypatch):
+def test_kernels_pass_on_windows(monkeypatch):
     """Cross-compile and run in Wine, with the instruction sets of this processor except AMX."""
     require_programs("make", WINDOWS_COMPILER, "wine")
     engine = pytest.importorskip("uwaga.engine.cpu")
@@ -80,7 +80,7 @@ def test_kernels_on_windows(monkeypatch):
 
 
 @pytest.mark.release
-def test_the_engine_compiles_without_linux():
+def test_engine_compiles_without_linux():
     require_programs("make", "em++")
     command = ["make", "-C", ROOT / "native" / "tests", "syntax", "CXX=em++"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)

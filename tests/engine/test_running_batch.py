@@ -110,7 +110,7 @@ def test_shared_batch_equals_separate_searches(data):
 
 @settings(QUIET, max_examples=12)
 @given(st.data())
-def test_shared_batch_of_prompts(data):
+def test_shared_batch_of_prompts_equals_separate_searches(data):
     model = random_decoder(data.draw(decoder_only_settings()), data.draw(st.integers(0, 99)), spread=2.0)
     searches = draw_searches(data, prompts)
     limits = {"max_ratio": float("inf"), "max_length": 8, "min_length": 2}
@@ -122,7 +122,7 @@ def test_shared_batch_of_prompts(data):
 
 @settings(QUIET, max_examples=15)
 @given(st.data())
-def test_decoders_without_a_running_batch(data):
+def test_decoders_without_a_running_batch_give_equal_results(data):
     toy = RecurrentToy(VOCABULARY_SIZE, seed=data.draw(st.integers(0, 99)), end_bias=1.0)
     check_shared_batch(toy, draw_searches(data, sentences))
 
@@ -156,7 +156,7 @@ def test_cancelled_searches_leave_the_batch(data):
     shared.close()
 
 
-def test_streams_in_a_shared_batch():
+def test_streams_in_a_shared_batch_equal_separate_streams():
     engine = native_model(random_model(SHAPE, spread=3.0))
     shared, options = ModelBatch(engine, small_budget), SearchOptions(beam=1)
     results = run_in_threads(
@@ -186,7 +186,7 @@ def model_with_nan(token):
     return native_model(model)
 
 
-def test_nan_affects_its_own_search_only():
+def test_nan_affects_only_the_search_it_occurs_in():
     engine, options = model_with_nan(7), SearchOptions(beam=2)
     valid_sources = [[sources for sources in sentences(12, seed) if 7 not in sources] for seed in range(6)]
     invalid_sources = [[(8, 7, 2), *sentences(4, seed)] for seed in range(3)]
@@ -214,7 +214,7 @@ class FailingToy(RecurrentToy):
         return super().encode(sources)
 
 
-def test_exceptions_affect_their_own_search_only():
+def test_exceptions_affect_only_the_search_they_occur_in():
     toy, options = FailingToy(VOCABULARY_SIZE), SearchOptions(beam=2)
     shared = ModelBatch(toy, small_budget)
     valid_sources = [[sources for sources in sentences(5, seed) if 7 not in sources] for seed in range(4)]

@@ -93,11 +93,11 @@ def check_translations(folder, texts, options):
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5, "nbest": 2}])
-def test_translations_equal_the_portable_kernels(portable, int8_folder, dtype, options):
+def test_translations_match_the_portable_kernels(portable, int8_folder, dtype, options):
     check_translations(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
 
 
-def test_int4_folder(portable, tmp_path):
+def test_int4_folder_translates_as_in_python(portable, tmp_path):
     tokeniser = tiny.tokeniser()
     model = build_model(tiny.TINY, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
     save_model(
@@ -113,7 +113,7 @@ def test_int4_folder(portable, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_options_of_newer_versions_are_named_and_ignored(int8_folder, tmp_path, dtype):
+def test_options_of_newer_versions_are_listed_and_ignored(int8_folder, tmp_path, dtype):
     folder = BUNDLED if dtype == "float32" else int8_folder
     unknown_options.add(folder, tmp_path / "newer")
     newer, model = WebModel(tmp_path / "newer"), WebModel(folder)
@@ -124,12 +124,12 @@ def test_options_of_newer_versions_are_named_and_ignored(int8_folder, tmp_path, 
 @pytest.mark.release
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("beam", [1, 5])
-def test_100_sentences(portable, int8_folder, dtype, beam):
+def test_100_sentences_match_the_portable_kernels(portable, int8_folder, dtype, beam):
     check_translations(BUNDLED if dtype == "float32" else int8_folder, PREFIXES[:500:5], {"beam": beam})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_edits_insight_and_targets_equal_the_portable_kernels(portable, int8_folder, dtype):
+def test_edits_insight_and_targets_match_the_portable_kernels(portable, int8_folder, dtype):
     folder = BUNDLED if dtype == "float32" else int8_folder
     translator = uwaga.load(folder, device="cpu", threads=1)
     check_edits(WebModel(folder), translator, TEXTS[0], "Ein Hund läuft.", 0)
@@ -137,24 +137,24 @@ def test_edits_insight_and_targets_equal_the_portable_kernels(portable, int8_fol
 
 @pytest.mark.release
 @pytest.mark.parametrize("seed", range(20))
-def test_random_edits(portable, int8_folder, seed):
+def test_random_edits_match_the_portable_kernels(portable, int8_folder, seed):
     translator = uwaga.load(int8_folder, device="cpu", threads=1)
     check_edits(WebModel(int8_folder), translator, TEXTS[seed % len(TEXTS)], "Ein Hund schläft.", seed + 3)
 
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8"])
-def test_firefox_models(portable, tmp_path, kind):
+def test_firefox_models_match_the_portable_kernels(portable, tmp_path, kind):
     write_student(tmp_path / "student", kind)
     check_translations(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
 
 
-def test_recurrent_translations_equal_the_portable_kernels(portable, tmp_path):
+def test_recurrent_translations_match_the_portable_kernels(portable, tmp_path):
     check_recurrent_model("bahdanau-conditional", tmp_path, tiny.ENGLISH)
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
-def test_recurrent_models_with_attention(portable, name, tmp_path):
+def test_recurrent_models_with_attention_match_the_portable_kernels(portable, name, tmp_path):
     check_recurrent_model(name, tmp_path, PREFIXES[:100])
 
 
@@ -171,7 +171,7 @@ def check_recurrent_model(name, tmp_path, texts):
         check_translations(folder, texts, {"beam": 3, "max_length": 30})
 
 
-def test_errors(tmp_path):
+def test_errors_have_codes_and_messages(tmp_path):
     model = WebModel(BUNDLED)
     for texts, options, code, message in [
         (["a"], {"beem": 1}, "argument", "beem is unknown"),
@@ -218,7 +218,7 @@ console.log(JSON.stringify({ seen, stopped, thrown, after: after.text, vocabular
 """
 
 
-def test_stream_can_be_stopped_and_may_throw(tmp_path):
+def test_stream_stops_on_cancellation_or_exception(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     script = STREAM.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
@@ -374,7 +374,7 @@ DIGESTS = """async ([dtype, texts, beam]) => {
 
 
 @pytest.mark.release
-def test_500_sentences_in_a_page(portable, site):
+def test_500_sentences_in_a_page_match_python(portable, site):
     """Attention matrices are compared by their digests."""
     with chromium() as browser:
         page = browser.new_page()

@@ -26,7 +26,7 @@ def gold_alignment(sure, possible=frozenset()) -> HandAlignment:
 
 
 @given(LINKS, LINKS, LINKS)
-def test_error_rate_bounds(sure, possible, links) -> None:
+def test_error_rate_is_at_most_one_and_zero_for_gold_links(sure, possible, links) -> None:
     gold = gold_alignment(sure, possible)
     assert 0.0 <= alignment_error_rate([links], [gold]) <= 1.0
     for subset in (gold.sure, gold.possible):  # as Och & Ney define it: possible links may be present or not
@@ -41,7 +41,7 @@ def test_error_rate_without_possible_links_is_one_minus_f1(sure, links) -> None:
     )
 
 
-def test_M33_alignment_error_rate_by_hand() -> None:
+def test_M33_alignment_error_rate_matches_hand_calculation() -> None:
     gold = gold_alignment({(0, 0), (1, 1)}, {(2, 1)})
     # A has 3 links: one sure, one possible only, one wrong; (1 + 2) / (3 + 2).
     assert alignment_error_rate([{(0, 0), (2, 1), (3, 3)}], [gold]) == pytest.approx(1 - 3 / 5)
@@ -49,7 +49,7 @@ def test_M33_alignment_error_rate_by_hand() -> None:
         alignment_error_rate([set(), set()], [gold])
 
 
-def test_read_hand_alignments(tmp_path: Path) -> None:
+def test_manual_alignments_are_read_and_checked(tmp_path: Path) -> None:
     path = tmp_path / "links.txt"
     path.write_text(f"2 {pair_checksum('a b', 'c')} 0-0 1?0\n", encoding="utf-8")
     (alignment,) = read_hand_alignments(path)
@@ -66,7 +66,7 @@ def test_read_hand_alignments(tmp_path: Path) -> None:
         read_hand_alignments(tmp_path / "none")
 
 
-def test_bundled_hand_alignments() -> None:
+def test_bundled_manual_alignments_are_valid() -> None:
     alignments = read_hand_alignments(BUNDLED_ALIGNMENTS)
     assert [alignment.line for alignment in alignments] == list(range(10, 1001, 10))
     assert all(len(alignment.checksum) == 16 and alignment.sure for alignment in alignments)

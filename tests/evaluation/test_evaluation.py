@@ -33,7 +33,7 @@ REFERENCES = [
 ] * 5
 
 
-def test_sentence_scores_by_hand():
+def test_sentence_scores_match_hand_calculation():
     report = evaluate(["a b c d e"], [["a b c d f"]], ["bleu", "chrf", "ter"], tokenize="none")
     assert report["bleu"].value == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4))
     assert report["chrf"].value == pytest.approx(100 * (4 / 5 + 3 / 4 + 2 / 3 + 1 / 2 + 0 / 1) / 5)
@@ -77,7 +77,7 @@ def test_repeated_reference_changes_nothing(corpus):
         assert ragged[metric].value == pytest.approx(full[metric].value)
 
 
-def test_signature_states_references_and_tokeniser():
+def test_signature_contains_references_and_tokeniser():
     report = evaluate(SYSTEM, REFERENCES, ["bleu"], tokenize="intl", lowercase=True)
     assert "nrefs:var|case:lc" in report["bleu"].signature
     assert "tok:intl" in report["bleu"].signature
@@ -98,7 +98,7 @@ def sacrebleu(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
-def test_scores_equal_sacrebleu_command(tmp_path):
+def test_scores_match_sacrebleu_command(tmp_path):
     first = write(tmp_path / "first", [line[0] for line in REFERENCES])
     last = write(tmp_path / "last", [line[-1] for line in REFERENCES])
     output = write(tmp_path / "output", BASELINE)
@@ -110,7 +110,7 @@ def test_scores_equal_sacrebleu_command(tmp_path):
         assert score.signature == peer_score["signature"]
 
 
-def test_bootstrap_equals_sacrebleu_command(tmp_path, monkeypatch):
+def test_bootstrap_matches_sacrebleu_command(tmp_path, monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     gold = write(tmp_path / "gold", [line[0] for line in REFERENCES])
     old = write(tmp_path / "old", BASELINE)
@@ -159,12 +159,12 @@ def test_system_is_not_better_than_itself():
         (["a"], ["a"], "line 1: expected a sequence of texts"),
     ],
 )
-def test_invalid_lines(hypotheses, references, message):
+def test_invalid_lines_are_rejected(hypotheses, references, message):
     with pytest.raises(DataError, match=message):
         evaluate(hypotheses, references)
 
 
-def test_unknown_names():
+def test_unknown_metrics_and_tokenisers_are_rejected():
     with pytest.raises(SettingsError, match="unknown metric 'blue'; known: bleu, chrf"):
         evaluate(["a"], [["a"]], ["blue"])
     with pytest.raises(SettingsError, match="unknown tokeniser '13b'; known: 13a, intl"):
@@ -177,13 +177,13 @@ def test_unknown_names():
         compare(["a"], ["a", "b"], [["a"]])
 
 
-def test_missing_sacrebleu(monkeypatch):
+def test_missing_sacrebleu_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(MissingExtraError, match=r"uwaga\[evaluate\]"):
         evaluate(["a"], [["a"]])
 
 
-def test_missing_tokeniser_library(monkeypatch):
+def test_missing_tokeniser_library_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "MeCab", None)
     monkeypatch.delitem(sys.modules, "sacrebleu.tokenizers.tokenizer_ja_mecab", raising=False)
     with pytest.raises(MissingExtraError, match="'ja-mecab' cannot be used"):

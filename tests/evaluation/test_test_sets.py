@@ -73,7 +73,7 @@ def write_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
     (Path(dataset._rawdir) / dataset._get_tarball_filename(dataset.data[0])).write_bytes(b"unpacked")
 
 
-def test_references_of_xml_set():
+def test_references_of_xml_set_are_read():
     write_archive("wmt24", "en-de", {"": SOURCES, "refA": REFERENCES, "refB": OTHER_REFERENCES})
     test_set = read_catalogue_set("wmt24:en-de")
     assert test_set.sources == SOURCES
@@ -83,12 +83,12 @@ def test_references_of_xml_set():
 
 
 @pytest.mark.parametrize(("name", "tokeniser"), [("wmt17:en-zh", "zh"), ("wmt20:en-ja", "ja-mecab")])
-def test_tokeniser_of_target_language(name, tokeniser):
+def test_tokeniser_follows_the_target_language(name, tokeniser):
     write_set(*name.split(":"), src=SOURCES)
     assert read_catalogue_set(name).tokeniser == tokeniser
 
 
-def test_unknown_set_suggests_similar_names():
+def test_unknown_set_error_suggests_similar_names():
     with pytest.raises(SettingsError, match="unknown test set 'wtm24'; did you mean wmt24"):
         read_catalogue_set("wtm24:en-de")
     with pytest.raises(
@@ -101,7 +101,7 @@ def test_unknown_set_suggests_similar_names():
         read_catalogue_set("../../etc/passwd:en-de")
 
 
-def test_failed_download_names_cache_folder(folder):
+def test_failed_download_error_names_the_cache_folder(folder):
     with pytest.raises(DataError, match=r"cannot be downloaded: network is unreachable.*SACREBLEU") as raised:
         read_catalogue_set("wmt17:en-de")
     assert str(folder) in str(raised.value)
@@ -120,7 +120,7 @@ def test_error_logged_by_sacrebleu_is_reported(monkeypatch):
         read_catalogue_set("wmt17:en-de")
 
 
-def test_interrupted_download(folder):
+def test_incomplete_download_is_reported(folder):
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES[:1])
     with pytest.raises(DataError, match=r"has 1 lines but .* has 2.*delete the folder .*wmt17 to download"):
         read_catalogue_set("wmt17:en-de")
@@ -141,7 +141,7 @@ def test_evaluate_with_set_equals_evaluate_with_files(tmp_path):
     )
 
 
-def test_echo_prints_texts_of_set():
+def test_echo_option_prints_texts_of_set():
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     assert run("--set", "wmt17:en-de", "--echo", "source").stdout.splitlines() == SOURCES
     assert run("--set", "wmt17:en-de", "--echo", "reference").stdout.splitlines() == REFERENCES
@@ -157,7 +157,7 @@ def test_echo_prints_texts_of_set():
         (["-", "--set", "wmt17:en-de", "--alignments"], "give --reference"),
     ],
 )
-def test_conflicting_options(arguments, message):
+def test_conflicting_options_are_rejected(arguments, message):
     result = run(*arguments, stdin="x\n")
     assert result.exit_code == 2
     assert message in result.stderr

@@ -59,7 +59,9 @@ def test_windows_locks_bytes_beyond_content(handle: int, monkeypatch: pytest.Mon
     assert not windows.held
 
 
-def test_system_without_locks(handle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_without_locks_is_supported(
+    handle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(handles, "fcntl", None)
     assert handles.try_lock(handle) is None
     with handles.range_lock(handle, 0, 8), file_lock(tmp_path / "lock"), file_lock(tmp_path / "lock"):

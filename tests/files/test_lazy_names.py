@@ -12,7 +12,7 @@ PACKAGES = ("uwaga.engine", "uwaga.library", "uwaga.settings", "uwaga.translator
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_names_of_stub_exist(name):
+def test_names_in_stub_exist_in_package(name):
     package = importlib.import_module(name)
     assert dir(package) == sorted(package.__all__)
     for attribute in package.__all__:
@@ -29,7 +29,7 @@ def test_package_import_loads_no_modules(name):
     assert result.stdout.split() == []
 
 
-def test_name_is_imported_from_module_of_stub(tmp_path):
+def test_name_is_imported_from_the_module_in_the_stub(tmp_path):
     (tmp_path / "__init__.pyi").write_text('__all__ = ["sqrt", "gcd"]\n\nfrom math import gcd, sqrt\n')
     get, names, exported = lazy_names("some.package", str(tmp_path / "__init__.py"))
     assert names() == exported == ["gcd", "sqrt"]

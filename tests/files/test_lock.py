@@ -106,7 +106,7 @@ def test_lock_of_another_host_is_respected(tmp_path: Path) -> None:
         pass
 
 
-def test_is_stale() -> None:
+def test_lock_of_ended_process_is_stale() -> None:
     current = current_owner()
     assert current.boot and current.born
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -127,7 +127,7 @@ def test_is_stale() -> None:
     assert is_stale(replace(current, pid=ended.pid, boot="", born=""), locked=False)
 
 
-def test_average_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_are_averaged_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_reversal_corpus(tmp_path)
     settings = toy_settings(tmp_path, steps=15)
     train(settings)

@@ -90,7 +90,7 @@ def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, 
         assert generator.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
 
 
-def test_M42_draft_model_of_the_same_vocabulary(folder, converted, tmp_path):
+def test_M42_draft_model_needs_the_same_vocabulary(folder, converted, tmp_path):
     plain, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
     expected = plain.generate(PROMPTS, beam=1, max_length=20)
     continuations = drafted.generate(PROMPTS, max_length=20)
@@ -108,7 +108,7 @@ def test_M42_draft_model_of_the_same_vocabulary(folder, converted, tmp_path):
         uwaga.load(folder, draft=mismatched)
 
 
-def test_generation_without_torch(folder, converted):
+def test_texts_are_generated_without_torch(folder, converted):
     code = (
         "import sys; sys.modules['torch'] = None; import uwaga\n"
         "for name in sys.argv[1:]:\n"
@@ -195,7 +195,7 @@ def test_damaged_weights_are_rejected_by_name(tmp_path, name, change, message):
     assert str(folder) in str(error.value)
 
 
-def test_position_limit(folder):
+def test_number_of_positions_limits_prompt_and_continuation(folder):
     generator = uwaga.load(folder, device="cpu")
     with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, and the model has 64 positions"):
         generator.generate(["A", "AB" * 300])
@@ -213,11 +213,11 @@ def test_unsupported_options_are_rejected(folder, converted, tmp_path):
     with pytest.raises(SettingsError, match="engine must be one of auto, native, torch"):
         load(folder, engine="fast")
     for name in (folder, converted):
-        with pytest.raises(SettingsError, match="int8 and int4 are the native engine's"):
+        with pytest.raises(SettingsError, match="int8 and int4 need the native engine"):
             load(name, engine="torch", dtype="int8")
         with pytest.raises(SettingsError, match="takes no shortlist"):
             uwaga.load(name, shortlist="list")
-    with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
+    with pytest.raises(SettingsError, match="float32 needs the original model"):
         load(converted, dtype="float32")
     with pytest.raises(ModelError, match=r"this int8 model is a decoder-only model, which uwaga\.Text"):
         uwaga.MaskFiller.load(converted)
@@ -257,7 +257,7 @@ def test_damaged_int8_folders_are_rejected(converted, tmp_path):
     model = json.loads((converted / CONFIG).read_text())["model"]
     for number, (values, message) in enumerate(
         (
-            ({"frame": None}, "a frame goes with the tokenisers of tokenizers"),
+            ({"frame": None}, "a frame is only for the tokenisers tokenizers"),
             ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
             ({"model": model | {"sinusoids": "halves"}}, "unknown setting 'model.sinusoids'"),
             ({"model": model | {"layers": 3}}, WEIGHTS),
@@ -272,7 +272,7 @@ def test_damaged_int8_folders_are_rejected(converted, tmp_path):
         uwaga.load(broken)
 
 
-def test_generate_command_engine_and_dtype(folder, tmp_path):
+def test_generate_command_accepts_engine_and_dtype(folder, tmp_path):
     plain = run(folder, "A dog", "--device", "cpu", "--max-length", 6)
     assert plain[0] == 0
     assert run(folder, "A dog", "--device", "cpu", "--max-length", 6, "--engine", "torch") == plain
@@ -299,7 +299,7 @@ def test_generate_command_engine_and_dtype(folder, tmp_path):
     assert result.exit_code == 1 and "`uwaga generate`" in result.stderr
 
 
-def test_quantise_compares_without_a_sample(folder, tmp_path, monkeypatch):
+def test_quantise_measures_agreement_without_a_sample(folder, tmp_path, monkeypatch):
     """Compare on sentences in a language of the tokeniser, or else on texts sampled from the model."""
     comparison = quantise(folder, tmp_path / "own")
     assert (

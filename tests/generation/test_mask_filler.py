@@ -55,7 +55,7 @@ def filler(peer):
 
 
 @pytest.mark.numerical
-def test_M17_fillings_equal_transformers(peer, filler):
+def test_M17_fillings_match_transformers(peer, filler):
     _, model, tokeniser = peer
     assert isinstance(filler, uwaga.MaskFiller)
     batch = tokeniser(TEXTS, return_tensors="pt", padding=True)
@@ -101,7 +101,7 @@ def test_filling_replaces_its_mask(filler):
 
 
 @pytest.mark.numerical
-def test_M17_states_equal_transformers(peer, filler):
+def test_M17_states_match_transformers(peer, filler):
     _, model, tokeniser = peer
     for text, encoding in zip(TEXTS, filler.encode(TEXTS), strict=True):
         batch = tokeniser(text, return_tensors="pt")
@@ -126,7 +126,7 @@ def check_matrices(filler, model, tokeniser, texts):
 
 
 @pytest.mark.numerical
-def test_M10_M17_attention_matrices_equal_transformers(peer, filler):
+def test_M10_M17_attention_matrices_match_transformers(peer, filler):
     check_matrices(filler, *peer[1:], TEXTS)
     assert filler.attend(TEXTS[0]).attentions.encoder.shape[:2] == (2, 3)
     assert json.loads(filler.attend(TEXTS[0]).to_json())["tokens"][0] == "[CLS]"
@@ -134,7 +134,7 @@ def test_M10_M17_attention_matrices_equal_transformers(peer, filler):
 
 @pytest.mark.slow
 @pytest.mark.numerical
-def test_M17_all_144_matrices_of_bert_base_size_equal_transformers(tmp_path):
+def test_M17_all_144_matrices_of_bert_base_size_match_transformers(tmp_path):
     sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
     model, tokeniser = make(
         tmp_path / "m", transformers.BertForMaskedLM, **sizes | {"intermediate_size": 3072}
@@ -171,7 +171,7 @@ def test_model_without_a_head_only_encodes(tmp_path):
         filler.fill("a [MASK]")
 
 
-def test_attend_command_on_an_encoder(peer, filler):
+def test_attend_command_shows_encoder_attention(peer, filler):
     result = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--words", "a dog sees"])
     row = json.loads(result.stdout)
     assert (row["kind"], row["layer"], row["head"]) == ("encoder", 2, "mean")
@@ -187,7 +187,7 @@ def run(*arguments, lines=None):
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_fill_command_on_texts_and_lines(peer, filler):
+def test_fill_command_fills_texts_and_lines(peer, filler):
     gaps = filler.fill(TEXTS[1], k=2)
     expected = "".join(
         "\t".join(f"{filling.token} {filling.probability:.4f}" for filling in gap) + "\n" for gap in gaps
@@ -201,9 +201,9 @@ def test_fill_command_on_texts_and_lines(peer, filler):
     ]
 
 
-def test_fill_command_errors(peer):
+def test_fill_command_reports_invalid_input(peer):
     assert run(peer[0], lines=f"{TEXTS[0]}\nnothing\n")[::2] == (
         1,
-        "error: line 2 has no [MASK]: put one where a word is to be found\n",
+        "error: line 2 has no [MASK]: put one in place of a word\n",
     )
     assert "`uwaga fill`" in CliRunner().invoke(app, ["generate", str(peer[0]), "A dog"]).stderr

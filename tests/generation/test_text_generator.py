@@ -48,7 +48,7 @@ def generator(peer):
 
 
 @pytest.mark.numerical
-def test_M18_texts_equal_transformers(peer, generator):
+def test_M18_texts_match_transformers(peer, generator):
     _, model, tokeniser = peer
     assert isinstance(generator, uwaga.TextGenerator)
     tokeniser.padding_side, tokeniser.pad_token = "left", tokeniser.eos_token
@@ -106,7 +106,7 @@ def test_M24_lengths_and_ngrams_count_the_prompt_as_in_transformers(peer, tmp_pa
                 assert ["".join(generator.stream(prompt)) for prompt in REPEATING] == expected
 
 
-def test_lengths_of_a_call_are_those_of_the_continuation(peer, tmp_path):
+def test_length_options_of_a_call_count_only_the_continuation(peer, tmp_path):
     copied = shutil.copytree(peer[0], tmp_path / "model")
     (copied / "generation_config.json").write_text(json.dumps({"max_length": 6, "min_length": 6}))
     generator = uwaga.load(copied, device="cpu")
@@ -119,7 +119,7 @@ def test_lengths_of_a_call_are_those_of_the_continuation(peer, tmp_path):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_M10_M18_attention_matrices_equal_transformers(peer, engine):
+def test_M10_M18_attention_matrices_match_transformers(peer, engine):
     folder, model, tokeniser = peer
     model.set_attn_implementation("eager")
     generator = uwaga.TextGenerator.load(folder, device="cpu", engine=engine)
@@ -148,7 +148,7 @@ def test_padding_token_defaults_to_that_of_the_tokeniser(peer, generator, tmp_pa
     assert loaded.generate("Where is", beam=1).text == generator.generate("Where is", beam=1).text
 
 
-def test_attend_command_on_a_decoder(peer):
+def test_attend_command_shows_decoder_attention(peer):
     result = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--layer", "1", "A dog sees"])
     row = json.loads(result.stdout)
     assert (row["kind"], row["layer"], row["head"]) == ("decoder", 1, "mean")
@@ -218,7 +218,7 @@ def test_invalid_calls_are_rejected(generator, peer):
         generator.generate(["A", 5])
     with pytest.raises(ModelError, match=r"'gpt2' is a decoder-only model"):
         uwaga.MaskFiller.load(peer[0], device="cpu")
-    with pytest.raises(SettingsError, match=r"asked for: name the source \(--from\)"):
+    with pytest.raises(SettingsError, match=r"both languages: name the source \(--from\)"):
         uwaga.load(peer[0], device="cpu", target="de").translate("A")
 
 
@@ -227,7 +227,7 @@ def run(*arguments, lines=None):
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_generate_command_on_texts_lines_and_files(peer, generator, tmp_path):
+def test_generate_command_reads_texts_lines_and_files(peer, generator, tmp_path):
     folder = peer[0]
     full_text = generator.generate("A dog").whole
     assert run(folder, "A dog", "--device", "cpu") == (0, full_text + "\n", "")
@@ -251,7 +251,7 @@ def test_generate_command_on_texts_lines_and_files(peer, generator, tmp_path):
     assert (code, out) == (0, samples[0].whole + "\n")
 
 
-def test_generate_command_errors(peer, tmp_path):
+def test_generate_command_reports_invalid_input(peer, tmp_path):
     code, _, message = run(peer[0], "A", "--stream", "--json")
     assert code == 1 and message.startswith("error: --stream shows a single")
     assert "line 2 has" in run(peer[0], lines="A\n" + "AB" * 400 + "\n")[2]
@@ -260,7 +260,7 @@ def test_generate_command_errors(peer, tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_hub_names_without_an_owner(monkeypatch, tmp_path):
+def test_hub_names_without_an_owner_are_resolved(monkeypatch, tmp_path):
     requested = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "_from_hub", lambda name: requested.append(name) or tmp_path)
@@ -274,7 +274,7 @@ def test_hub_names_without_an_owner(monkeypatch, tmp_path):
 
 
 @pytest.mark.numerical
-def test_entropies_equal_transformers(peer, generator):
+def test_entropies_match_transformers(peer, generator):
     _, model, tokeniser = peer
     continuation = generator.generate(PROMPTS[0], beam=1, entropy=True)
     assert generator.generate(PROMPTS[0], beam=1).entropies == ()

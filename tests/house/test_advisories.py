@@ -44,16 +44,18 @@ def advisories() -> dict[str, Any]:
     return json.loads((ROOT / "release/advisories.json").read_text(encoding="utf-8"))
 
 
-def test_minimum_versions_have_no_known_holes(script: ModuleType, advisories: dict[str, Any]) -> None:
+def test_minimum_versions_have_no_known_vulnerabilities(
+    script: ModuleType, advisories: dict[str, Any]
+) -> None:
     assert list(script.affected_minimums(script.dependencies(), advisories)) == []
 
 
-def test_all_dependencies_are_listed(script: ModuleType, advisories: dict[str, Any]) -> None:
+def test_advisories_list_all_dependencies(script: ModuleType, advisories: dict[str, Any]) -> None:
     assert sorted(advisories["packages"]) == sorted(script.dependencies())
 
 
 @pytest.mark.parametrize("name", OLD_MINIMUMS)
-def test_minimum_versions_with_holes_are_found(
+def test_vulnerable_minimum_versions_are_detected(
     script: ModuleType, advisories: dict[str, Any], name: str
 ) -> None:
     requirements = {name: [Requirement(f"{name}>={OLD_MINIMUMS[name]}")]}
@@ -73,7 +75,7 @@ VERSIONS = st.integers(0, 9).map(lambda number: f"1.{number}")
 
 
 @given(version=VERSIONS, introduced=VERSIONS, fixed=VERSIONS)
-def test_range_ends_below_fixed_version(
+def test_affected_range_ends_below_the_fixed_version(
     script: ModuleType, version: str, introduced: str, fixed: str
 ) -> None:
     number, first, end = (int(text[2:]) for text in (version, introduced, fixed))
@@ -85,7 +87,7 @@ def test_range_ends_below_fixed_version(
     assert script.is_affected(Version(version), [{"introduced": "2"}, last]) == (first <= number <= end)
 
 
-def test_requirement_without_minimum_version(script: ModuleType) -> None:
+def test_requirement_without_minimum_version_is_rejected(script: ModuleType) -> None:
     assert script.minimum(Requirement("mcp>=1.30,<2")) == Version("1.30")
     with pytest.raises(ValueError, match="no minimum"):
         script.minimum(Requirement("mcp<2"))

@@ -49,7 +49,7 @@ def test_companions_are_those_of_the_layout() -> None:
     assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "server"]
 
 
-def test_help_names_no_absent_verb(toolkit: Path) -> None:
+def test_help_lists_no_absent_verb(toolkit: Path) -> None:
     help_page = python(toolkit, "-m", "uwaga", "--help").stdout
     assert "translate " in help_page
     assert not [name for name in VERBS if f" {name} " in help_page]
@@ -61,7 +61,7 @@ def test_translating_needs_no_companion(toolkit: Path) -> None:
 
 
 @pytest.mark.release
-def test_tests_of_the_toolkit_pass_alone(toolkit: Path) -> None:
+def test_core_tests_pass_without_companions(toolkit: Path) -> None:
     workers = ("-n", str(os.cpu_count()), "--dist", "loadfile")
     result = python(toolkit, "-m", "pytest", "-q", *workers, "-m", "not slow and not release", "tests")
     print(result.stdout[-5000:], file=sys.stderr)

@@ -68,7 +68,7 @@ def test_python_samples_print_documented_output(page, tmp_path, monkeypatch, cap
 FILE_NAME = re.compile(r"`([\w./-]+/[\w./-]*\.(?:cpp|h|inl|md|py|toml|yaml))`")
 
 
-def test_inclusions_are_not_formatted():
+def test_inclusion_markers_are_not_reformatted():
     """A formatter that takes one for Python inserts a space."""
     assert [page for page in PAGES if "--8 <" in page.read_text(encoding="utf-8")] == []
 

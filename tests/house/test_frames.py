@@ -198,6 +198,6 @@ def test_loading_enters_few_modules() -> None:
     assert len(walk.upward) <= 8, walk.upward
 
 
-def test_files_from_the_command_line_to_the_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_files_lie_between_command_line_and_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {file for file, _ in stack(on_command_line, "torch", monkeypatch)}
     assert len(files) <= 17, sorted(files)

@@ -19,7 +19,7 @@ def test_home_page_includes_sections_of_readme():
         assert "](docs/" not in text  # such a link would lead nowhere on the home page
 
 
-def test_figures_of_readme_are_measured():
+def test_readme_figures_are_backed_by_measurements():
     measured = (ROOT / "docs/measured.md").read_text(encoding="utf-8")
     figures = re.findall(r"\d[\d,.]*\d[×]?|\d×", SECTIONS["peers"])
     assert len(figures) > 20
@@ -32,7 +32,7 @@ def test_readme_introduction_is_short():
     assert "pip install ." in SECTIONS["install"] and ".whl" in SECTIONS["install"]
 
 
-def test_demo_requirements(tmp_path):
+def test_demo_does_not_install_torch(tmp_path):
     def commands(target):
         call = ["make", "--dry-run", "-C", ROOT, f"VENV={tmp_path}", target]
         return subprocess.run(call, capture_output=True, text=True, check=True).stdout

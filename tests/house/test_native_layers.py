@@ -24,7 +24,7 @@ def includes() -> dict[str, set[str]]:
     return graph
 
 
-def test_the_table_has_all_folders() -> None:
+def test_layer_table_lists_all_folders() -> None:
     assert sorted(layers()) == sorted(
         path.name for path in NATIVE.iterdir() if any(file.suffix in SUFFIXES for file in path.rglob("*"))
     )

@@ -26,7 +26,7 @@ CORE_TESTS = [
 ]
 LINUX_LOCK_TESTS = [
     "tests/documents/test_document_job.py::test_concurrent_run_is_rejected",
-    "tests/files/test_lock.py::test_is_stale",
+    "tests/files/test_lock.py::test_lock_of_ended_process_is_stale",
 ]
 """Tests of the locks and the boot numbers of Linux."""
 FALLBACKS = {

@@ -169,20 +169,20 @@ def test_wheel_with_the_files_of_the_sdist_passes(files, tmp_path, capsys):
         (None, "uwaga-0.1.0.dist-info/licenses/LICENSE", "lacks: licence"),
     ],
 )
-def test_wheel_with_other_files(files, tmp_path, added, removed, message):
+def test_wheel_with_missing_or_extra_files_is_rejected(files, tmp_path, added, removed, message):
     members = PACKAGE | OTHER_MEMBERS | ({added: b""} if added else {})
     members.pop(removed, None)
     with pytest.raises(SystemExit, match=re.escape(message)):
         check_wheel(files, tmp_path, members)
 
 
-def test_wheel_size_limit(files, tmp_path, monkeypatch):
+def test_wheel_size_is_limited(files, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_WHEEL_BYTES", 100)
     with pytest.raises(SystemExit, match="more than 100"):
         check_wheel(files, tmp_path, PACKAGE | OTHER_MEMBERS)
 
 
-def test_sdist_that_differs_from_commit(files, tmp_path):
+def test_sdist_that_differs_from_commit_is_rejected(files, tmp_path):
     path = tmp_path / f"uwaga-{files.VERSION}.tar.gz"
     with tarfile.open(path, "w:gz") as sdist:
         stray = tarfile.TarInfo(f"uwaga-{files.VERSION}/stray.txt")

@@ -144,7 +144,7 @@ def imports_from(nodes: list[ast.AST], module: str) -> bool:
 
 
 @pytest.mark.parametrize("record", [SearchOptions, LoadOptions, Request])
-def test_fields_are_not_repeated(record: type) -> None:
+def test_fields_of_records_are_not_repeated_in_other_classes(record: type) -> None:
     names = {field.name for field in dataclasses.fields(record)}  # type: ignore[arg-type]
     repeated = []
     for name, node in classes():

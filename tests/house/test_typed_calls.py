@@ -68,7 +68,9 @@ def test_mypy_refuses_the_marked_calls_and_no_others() -> None:
         (CardOptions, CardFields, {}),
     ],
 )
-def test_options_have_the_types_of_fields(options: type, record: type, wider: dict[str, Any]) -> None:
+def test_call_options_have_the_types_of_record_fields(
+    options: type, record: type, wider: dict[str, Any]
+) -> None:
     """A call may also give None, and some options in more ways than the field stores them."""
     fields = get_type_hints(record, localns=vars(call_options))
     expected = {

@@ -81,7 +81,7 @@ def names_by_folder() -> dict[str, Counter[str]]:
     return merged
 
 
-def test_names_of_all_packages_are_nouns_of_the_field() -> None:
+def test_few_names_of_each_package_are_vague() -> None:
     problems = {}
     for folder, counts in names_by_folder().items():
         vague = Counter({name: times for name, times in counts.items() if is_vague(name)})

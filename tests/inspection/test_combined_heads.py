@@ -69,7 +69,7 @@ def test_combined_heads_link_words(name, tmp_path):
     assert translation.text == translator.translate(TEXT, max_length=5).text
 
 
-def test_few_pairs_train_no_combination():
+def test_too_few_pairs_train_no_combination():
     assert train_combination(make_translator(), MIN_PAIRS - 1)[0].links is None
 
 

@@ -60,7 +60,7 @@ def test_contributions_are_summed_over_words(translator):
     assert words.weights.sum(axis=1)[-1] == pytest.approx(pieces.weights.sum(axis=1)[-1], abs=1e-4)
 
 
-def test_commands(tmp_path):
+def test_heads_and_attend_commands_print_importance(tmp_path):
     for side, name in ((0, "a.en"), (1, "a.de")):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS), encoding="utf-8")
     files = ["-s", str(tmp_path / "a.en"), "-r", str(tmp_path / "a.de")]

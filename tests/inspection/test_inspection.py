@@ -106,7 +106,7 @@ def test_forced_decoding_has_the_attention_of_search(translators, name):
     )
 
 
-def test_attend_scores_like_score(translators):
+def test_attend_gives_the_same_scores_as_score(translators):
     pair = (TEXT, "Der Hund sieht die Katze.")
     attended, [scored] = translators["bahdanau"].attend(*pair), translators["bahdanau"].score([pair])
     assert (attended.tokens, attended.source_tokens) == (scored.tokens, scored.source_tokens)
@@ -136,7 +136,7 @@ def folders(tmp_path_factory):
     return {name: root / name for name in ("bahdanau", "luong", "cho")}
 
 
-def test_systems_match_single_models(folders):
+def test_several_systems_give_the_results_of_single_models(folders):
     models = {f"the {name}": folders[name] for name in ("bahdanau", "luong")}
     lines, progress = [TEXT, "", "The cat."], []
     translations = translate_systems(models, lines, beam=2, device="cpu", on_lines=progress.append)
@@ -159,7 +159,7 @@ def test_systems_match_single_models(folders):
 
 
 def test_empty_text_is_rejected(translators):
-    with pytest.raises(DataError, match="nothing to read"):
+    with pytest.raises(DataError, match="no tokens to attend to"):
         translators["luong"].attend(" \n")
 
 
@@ -287,7 +287,7 @@ def test_lengths_are_counted_in_bleu_tokens():
     assert by_length(["Hi, you!"], [("x",)], {"s": ["x"]}, tokenize="none").buckets[0].shortest == 2
 
 
-def test_table_as_json_and_tsv():
+def test_table_is_written_as_json_and_tsv():
     sources, references, systems = corpus(30)
     table = by_length(sources, references, systems, buckets=2, samples=10)
     parsed = json.loads(table.json())
@@ -325,7 +325,7 @@ def test_invalid_arguments_are_rejected(changes, words):
         by_length(**arguments)
 
 
-def test_no_lines_are_rejected():
+def test_empty_list_of_lines_is_rejected():
     with pytest.raises(DataError, match="no lines"):
         by_length([], [], {"s": []})
 
@@ -351,7 +351,7 @@ def test_figure_shows_all_alignments_with_labels(figure):
 
 
 @pytest.mark.parametrize(("name", "signature"), [("a.png", PNG), ("a.PDF", PDF), ("a.svg", b"<?xml")])
-def test_figure_format_and_reproducibility(tmp_path, name, signature):
+def test_figure_has_the_format_of_its_suffix_and_is_reproducible(tmp_path, name, signature):
     save_figure(make_figure(), tmp_path / name)
     first = (tmp_path / name).read_bytes()
     assert first.startswith(signature)
@@ -384,7 +384,7 @@ def test_unknown_format_and_missing_library_are_reported(figure, tmp_path, monke
             draw()
 
 
-def test_drawing_no_alignment_is_rejected():
+def test_drawing_without_alignments_is_rejected():
     with pytest.raises(SettingsError, match="no alignment"):
         draw_alignments([])
 

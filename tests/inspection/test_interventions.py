@@ -46,7 +46,7 @@ def original_weights(translator, inputs, kind, layer: int) -> np.ndarray:
     return recorded[0][0].numpy()
 
 
-def test_no_intervention_is_bit_identical(translator, inputs) -> None:
+def test_model_without_interventions_is_bit_identical(translator, inputs) -> None:
     before = translator.translate(TEXT)
     assert intervene(translator).translate(TEXT) == before
     assert intervene(translator).score([(TEXT, TARGET)]) == translator.score([(TEXT, TARGET)])
@@ -89,7 +89,7 @@ def test_search_steps_and_parallel_path_agree(translator, kind, weights) -> None
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_replaced_weights(translator, inputs, kind) -> None:
+def test_replaced_weights_are_silent_uniform_or_diagonal(translator, inputs, kind) -> None:
     size = inputs[0].shape[1] if kind != "decoder" else inputs[1].shape[1]
     rows = inputs[0].shape[1] if kind == "encoder" else inputs[1].shape[1]
     for weights in ("silent", "uniform", "diagonal"):
@@ -126,7 +126,7 @@ def test_masked_word_gets_no_weight(translator, inputs) -> None:
     np.testing.assert_allclose(recorded[0].sum(-1).numpy(), 1.0, atol=1e-5)
 
 
-def test_positions(translator, inputs) -> None:
+def test_equal_positions_make_the_source_order_irrelevant(translator, inputs) -> None:
     size = inputs[0].shape[1]
     unchanged = with_interventions(translator.decoder, [Positions("source", tuple(range(size)))])
     assert torch.equal(features(unchanged, inputs), features(translator.decoder, inputs))
@@ -139,7 +139,7 @@ def test_positions(translator, inputs) -> None:
     assert intervene(translator, *single_position).translate(TEXT).text
 
 
-def test_compare(translator) -> None:
+def test_compare_reports_log_probs_before_and_after(translator) -> None:
     effect = compare(translator, TEXT, Heads("cross", 2, weights="uniform"))
     assert effect.before == translator.translate(TEXT)
     assert effect.log_prob_after < effect.log_prob_before
@@ -162,7 +162,7 @@ def test_importance_matches_scores_with_silent_head(translator) -> None:
     [
         (Heads("cross", 3), "layer 3: the model has 2"),
         (Heads("encoder", 1, 5), "head 5: the layer has 4"),
-        (Heads("sideways"), "no attention is of the kind 'sideways'"),
+        (Heads("sideways"), "unknown attention kind 'sideways'"),
         (Heads("cross", 1, weights=np.ones((2, 2))), r"shape \(2, 2\) for cross attention does not fit"),
         (Heads("cross", 1, weights=np.ones((3, 90, 90))), "does not fit"),
     ],

@@ -30,7 +30,7 @@ def attended_text(kind: str = "encoder", layers: int = 3, tokens: str = "[CLS] u
     return AttendedText("", pieces, Attentions(**{kind: table / table.sum(-1, keepdims=True)}))
 
 
-def test_default_equals_align(translation):
+def test_default_matrix_equals_that_of_align(translation):
     [actual], expected = matrices(translation), align(translation)
     assert (actual.source, actual.target) == (expected.source, expected.target)
     np.testing.assert_allclose(actual.weights, expected.weights, **tolerance(1.0))
@@ -38,7 +38,7 @@ def test_default_equals_align(translation):
     assert actual.title == "cross, layer 2, mean of heads"
 
 
-def test_order_and_labels_of_all_matrices(translation):
+def test_all_matrices_are_ordered_and_labelled(translation):
     selection = Selection(("encoder", "decoder", "cross"), "all", "all")
     alignments = matrices(translation, selection, title="tiny")
     shape = [("encoder", 1), ("decoder", 2), ("cross", 2)]
@@ -120,7 +120,7 @@ def test_translation_without_attention_is_rejected():
 
 @pytest.mark.parametrize(("layers", "length"), [(3, 5), pytest.param(12, 40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("file_format", ["png", "svg", "pdf"])
-def test_draw_small_multiples(tmp_path, layers, length, file_format):
+def test_small_multiples_are_drawn_reproducibly(tmp_path, layers, length, file_format):
     text = attended_text("decoder", layers, " ".join(f"Ġ$w{index}" for index in range(length)))
     figure = draw_matrices(matrices(text, Selection((), "all", "all")))
     assert len(figure.axes) == 2 * layers

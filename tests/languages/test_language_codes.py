@@ -8,13 +8,13 @@ from uwaga.languages.codes import M2M100, MBART50, NLLB200, TWO_LETTERS, base_la
 
 
 @pytest.mark.parametrize("code", ["en", "EN", "en_XX", "en-GB", "eng", "eng_Latn"])
-def test_base_language(code):
+def test_base_language_ignores_script_and_region(code):
     assert base_language(code) == "en"
     assert same_language(code, "en") and same_language("en_US", code)
     assert not same_language(code, "de")
 
 
-def test_base_language_without_two_letter_code():
+def test_base_language_keeps_codes_without_two_letter_form():
     assert base_language("ceb_Latn") == "ceb" and base_language("yue") == "yue" and base_language("") == ""
 
 
@@ -30,7 +30,7 @@ def test_base_language_is_idempotent():
         assert len(short) == 2 and base_language(short) == short
 
 
-def test_families_share_languages():
+def test_most_languages_are_shared_between_families():
     """The languages of mBART-50 are languages of M2M-100, and nearly all of those are languages of NLLB."""
     bases = [set(map(base_language, codes)) for codes in (MBART50, M2M100, NLLB200)]
     assert bases[0] - bases[1] == {"te"}  # Telugu, which M2M-100 lacks

@@ -139,7 +139,7 @@ def test_failed_download_resumes_in_next_call(home, server):
     assert ranges == ["bytes=90000-"]
 
 
-def test_server_without_ranges(home, server):
+def test_download_restarts_on_a_server_without_ranges(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.paths[WEIGHTS_PATH].cut = [60_000]
     server.paths[WEIGHTS_PATH].ranges = False
@@ -179,7 +179,7 @@ def test_mixed_versions_are_fetched_again(home, server):
 def test_wrong_hash_discards_download(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     server.put(WEIGHTS_PATH[1:], gzip.compress(bytes(len(FILES[MODEL]))))
-    with pytest.raises(CatalogueError, match=rf"{MODEL}: its SHA-256 is [0-9a-f]+, the catalogue says"):
+    with pytest.raises(CatalogueError, match=rf"{MODEL}: its SHA-256 is [0-9a-f]+, but the catalogue says"):
         fetch(home, server)
     assert listed_models(home) == []
     assert not list((home / "models/.incomplete").rglob(f"{MODEL}*"))
@@ -384,7 +384,7 @@ def test_full_disk_fails_before_download(home, server, monkeypatch):
     assert len(server.requests) == 1
 
 
-def test_unwritable_home_is_named(tmp_path, server):
+def test_unwritable_home_is_reported(tmp_path, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     (tmp_path / "home").write_text("a file")
     with pytest.raises(CatalogueError, match=r"home.*cannot be written.*UWAGA_HOME"):
@@ -477,7 +477,7 @@ def test_corrupted_part_records_restart_download(home, server, record):
     assert is_complete(fetch(home, server))
 
 
-def test_planted_link_is_not_followed(home, server, tmp_path):
+def test_planted_symbolic_link_is_not_followed(home, server, tmp_path):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -529,7 +529,7 @@ def test_https_needs_trusted_certificate(home, server, tls_certificate, monkeypa
         catalogue.listing(mirror=server.url, limits=LIMITS)
 
 
-def test_proxy_from_environment(home, server, monkeypatch):
+def test_proxy_of_the_environment_is_used(home, server, monkeypatch):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     monkeypatch.setenv("http_proxy", server.url)
     monkeypatch.delenv("no_proxy", raising=False)

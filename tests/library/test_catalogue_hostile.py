@@ -127,7 +127,7 @@ def test_wrong_hashes_are_refused(server, entry, tmp_path, value):
     "key", ["architecture", "sourceLanguage", "targetLanguage", "releaseStatus", "files"]
 )
 @pytest.mark.parametrize("value", ODD_VALUES)
-def test_values_of_wrong_types(server, entry, tmp_path, key, value):
+def test_values_of_wrong_types_give_printable_errors(server, entry, tmp_path, key, value):
     entry[key] = value
     entry["serve"]()
     listing, error = try_listing(server.url)
@@ -235,7 +235,7 @@ def test_http_base_url_is_refused(monkeypatch, server, entry):
         catalogue.available(limits=LIMITS, environment={})
 
 
-def test_mirror_files_are_below_mirror(server, entry):
+def test_file_urls_are_below_the_mirror(server, entry):
     (model,) = catalogue.available(mirror=server.url, limits=LIMITS)
     assert all(file.locations[0].startswith(server.url) for file in model.files)
 
@@ -301,7 +301,7 @@ def serve_records(
     return values
 
 
-def test_records_are_verified(server, tmp_path):
+def test_downloads_from_records_are_verified(server, tmp_path):
     older, newer = model_files("en-pt", 5000), model_files("xx-yy", 6000)
     newer = dict(zip(older, newer.values(), strict=True))
     data = [
@@ -378,7 +378,7 @@ def serve_argos(server, content: bytes, *links: str, **overrides: object) -> Non
     server.put("index.json", [entry])
 
 
-def test_argos_packages(server, tmp_path):
+def test_argos_packages_are_downloaded_or_refused(server, tmp_path):
     names = {"metadata.json": b"{}", "model__model.bin": b"weights" * 99, "sentencepiece.model": b"pieces"}
     content = package(**names)
     serve_argos(server, content, "ipfs://QmX")

@@ -135,7 +135,7 @@ def read_front_matter(folder: Path) -> dict[str, object]:
     return huggingface_hub.ModelCard.load(folder / "README.md").data.to_dict()
 
 
-def test_save_pretrained_round_trip(tmp_path, trained):
+def test_saved_model_equals_the_original(tmp_path, trained):
     trained.save_pretrained(tmp_path / "saved")
     saved = Translator.load(tmp_path / "saved")
     assert translations(saved) == translations(trained)
@@ -148,7 +148,7 @@ def test_save_pretrained_round_trip(tmp_path, trained):
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
-def test_save_int8_and_hugging_face_folders(tmp_path, trained):
+def test_int8_and_hugging_face_folders_are_saved(tmp_path, trained):
     quantise(tmp_path / "trained", tmp_path / "int8")
     write_hugging_face(
         tmp_path / "marian",
@@ -182,7 +182,7 @@ def test_card_has_training_record(tmp_path, trained):
         assert part in text
 
 
-def test_card_fields(tmp_path):
+def test_stated_fields_are_written_to_the_card(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     fields = {
         "license": "Our own terms, v. 1",
@@ -304,13 +304,13 @@ def test_links_out_of_folder_are_refused(tmp_path, trained):
     for name in ("card.md", "README.md"):
         (tmp_path / "trained" / name).unlink(missing_ok=True)
         (tmp_path / "trained" / name).symlink_to(secret)
-        with pytest.raises(ModelError, match=f"{name}: a link that leads out"):
+        with pytest.raises(ModelError, match=f"{name}: a link that leads outside"):
             trained.save_pretrained(tmp_path / "saved", license="mit")
         (tmp_path / "trained" / name).unlink()
     assert not (tmp_path / "saved").exists()
 
 
-def test_save_model_of_hub_cache(tmp_path):
+def test_model_of_hub_cache_is_saved(tmp_path):
     snapshot = tmp_path / "models--me--ende/snapshots" / ("0" * 40)
     blobs = tmp_path / "models--me--ende/blobs"
     blobs.mkdir(parents=True)
@@ -370,7 +370,7 @@ def test_invalid_repository_names_are_refused(trained, hub, name):
     assert hub.requests == []
 
 
-def test_hub_refusal_is_one_line(trained, hub):
+def test_hub_refusal_gives_a_one_line_error(trained, hub):
     hub.refusing = True
     with pytest.raises(ModelError, match=r"me/ende: cannot be uploaded: .*hf auth login") as caught:
         trained.push_to_hub("me/ende", token="hf_secret")
@@ -378,7 +378,7 @@ def test_hub_refusal_is_one_line(trained, hub):
     assert "hf_secret" not in str(caught.value)
 
 
-def test_push_without_huggingface_hub(trained, monkeypatch):
+def test_push_error_names_the_missing_huggingface_hub(trained, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'uwaga\[hub\]'"):
         trained.push_to_hub("me/ende")

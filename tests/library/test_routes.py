@@ -46,7 +46,7 @@ EN_PT, PT_EN, EN_DE = model("en-pt", "en", "pt"), model("pt-en", "pt", "en"), mo
 MULTILINGUAL = model("many", "de_DE en_XX pt_XX", "de_DE en_XX pt_XX", 600)
 
 
-def test_direct_model_precedes_chain():
+def test_direct_model_is_preferred_to_chain():
     models = [PT_EN, EN_DE, model("pt-de", "pt", "de", 1)]
     assert names(find_route("pt", "de", models)) == ["pt-de"]
     assert names(find_route("pt", "de", models[:2])) == ["pt-en", "en-de"]
@@ -60,7 +60,7 @@ def test_direct_model_precedes_chain():
 @pytest.mark.parametrize(
     "model_codes", [("en", "pt"), ("en_GB", "pt_PT"), ("eng_Latn", "por_Latn"), ("en_XX", "pt_XX")]
 )
-def test_language_codes_match(requested, model_codes):
+def test_language_codes_match_in_any_style(requested, model_codes):
     [step] = find_route(*requested, [EN_DE, model("this", *model_codes)])
     assert (step.model.name, step.source, step.target) == ("this", *model_codes)
 
@@ -73,13 +73,13 @@ def test_most_specific_code_is_selected():
     assert find_route("en", "zh_Hant", [model("one", "en", "zh_Hans")]) is None
 
 
-def test_bilingual_model_precedes_multilingual():
+def test_bilingual_model_is_preferred_to_multilingual():
     [step] = find_route("pt", "de", [PT_EN, EN_DE, MULTILINGUAL])
     assert (step.model.name, step.source, step.target) == ("many", "pt_XX", "de_DE")
     assert names(find_route("en", "pt", [MULTILINGUAL, EN_PT])) == ["en-pt"]
 
 
-def test_rank_by_size_then_age(tmp_path):
+def test_models_are_ranked_by_size_then_age(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     for age, folder in enumerate((new, old)):
         folder.mkdir()
@@ -115,7 +115,7 @@ def scored_model(name, score, parameters):
     return InstalledModel(name, "catalogue", "/nowhere", 5, None, (), origin)
 
 
-def test_scores_precede_size():
+def test_scores_take_precedence_over_size():
     best, large, unknown = (
         scored_model("best", 50, 10),
         scored_model("large", 40, 20),
@@ -130,14 +130,14 @@ def test_scores_precede_size():
     assert names(find_route("en", "de", [unknown, damaged])) == ["unknown"]
 
 
-def test_chains_through_english_come_first():
+def test_chains_through_english_are_preferred():
     french = [model("pt-fr", "pt", "fr", 90), model("fr-de", "fr", "de", 90)]
     spanish = [model("pt-es", "pt", "es", 900), model("es-de", "es", "de", 80)]
     assert names(find_route("pt", "de", [*french, *spanish, PT_EN, EN_DE])) == ["pt-en", "en-de"]
     assert names(find_route("pt", "de", [*spanish, *french])) == ["pt-fr", "fr-de"]
 
 
-def test_via():
+def test_via_selects_the_intermediate_languages():
     models = [PT_EN, EN_DE, EN_PT, MULTILINGUAL, model("pt-de", "pt", "de"), model("de-pt", "de", "pt")]
     assert names(find_route("pt", "de", models, ["en"])) == ["pt-en", "en-de"]
     assert names(find_route("pt", "pt", models, ["en"])) == ["pt-en", "en-pt"]
@@ -145,7 +145,7 @@ def test_via():
     assert find_route("pt", "de", models, ["fr"]) is None
 
 
-def test_shortest_chain_without_cycles():
+def test_route_is_the_shortest_chain_without_cycles():
     """Compared with an exhaustive search."""
     codes = "aaa bbb ccc ddd eee"
     pairs = ["aaa-bbb", "bbb-aaa", "bbb-ccc", "ccc-ddd", "ddd-eee", "ccc-bbb", "eee-aaa"]
@@ -175,7 +175,7 @@ def test_unusable_models_are_ignored():
     assert find_route("en", "en", [model("en-de", "en", "de"), model("de-en", "de", "en")]) is None
 
 
-def test_server_and_command_line_agree(monkeypatch):
+def test_server_and_command_line_choose_the_same_route(monkeypatch):
     """500 random sets of installed models: bilingual or multilingual, with and without scores."""
     served_models = pytest.importorskip("uwaga_server.served_models")
     from uwaga_server.settings import ModelSettings

@@ -87,13 +87,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("html", "translations", "expected"), CASES)
-def test_structure(html, translations, expected):
+def test_translation_preserves_html_structure(html, translations, expected):
     assert translate(html, *translations) == expected
     fragment = read_fragment(html, "html")
     assert fragment.write(fragment.inlines) == html
 
 
-def test_all_tags_are_placed_without_usable_alignment():
+def test_all_tags_are_inserted_without_usable_alignment():
     [inline] = read_fragment("<p>hello <b>world</b></p>", "html").inlines
     for alignment in (None, WordAlignment(((0, 1),), ((0, 99),), ((0, 0),))):
         placed = insert_tags(strip_tags(inline), "hallo Welt", alignment)

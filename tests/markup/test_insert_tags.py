@@ -174,14 +174,14 @@ def place_tags(inline: Inline, target: str, links: str) -> str:
     )
 
 
-def test_reordered_words() -> None:
+def test_tags_follow_reordered_words() -> None:
     inline = ("I ", BOLD, "want", END_BOLD, " to ", open_tag("i"), "buy a car", close_tag("i"), ".")
     assert place_tags(inline, "Ich möchte ein Auto kaufen.", "0-0 1-1 3-4 4-2 5-3 6-5") == (
         "Ich <b>möchte</b> <i>ein Auto kaufen</i>."
     )
 
 
-def test_pair_around_discontinuous_words() -> None:
+def test_tags_around_discontinuous_words_form_one_pair() -> None:
     inline = (BOLD, "does not go", END_BOLD, " home today")
     longer = (BOLD, "she does not go", END_BOLD, " home today")
     links = "0-0 1-1 2-3 2-4 3-1 4-5 5-2"
@@ -203,16 +203,16 @@ def test_tag_inside_word_extends_to_word() -> None:
     )
 
 
-def test_adjacent_pairs_do_not_cross() -> None:
+def test_adjacent_tag_pairs_do_not_cross() -> None:
     inline = (BOLD, "foot", END_BOLD, " ", open_tag("i"), "ball", close_tag("i"))
     assert place_tags(inline, "Fußball", "0-0 1-0") == "<b>Fußball</b><i></i>"
 
 
-def test_pair_around_complete_text() -> None:
+def test_tags_around_whole_text_stay_around_it() -> None:
     assert place_tags((BOLD, "Hello!", END_BOLD), "¡Hola!", "0-1") == "<b>¡Hola!</b>"
 
 
-def test_word_order_without_alignment() -> None:
+def test_tags_follow_word_order_without_alignment() -> None:
     stripped = strip_tags(("a ", BOLD, "b", END_BOLD, " c"))
     assert raw_text(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
 
@@ -225,7 +225,7 @@ def test_untranslated_pieces_follow_neighbours() -> None:
 
 
 @pytest.mark.parametrize("shape", ["side by side", "nested", "stray", "words"])
-def test_ten_thousand_tags(shape: str) -> None:
+def test_ten_thousand_tags_are_inserted_within_seconds(shape: str) -> None:
     count = 5000
     if shape == "side by side":
         inline: tuple[str | Tag, ...] = tuple(
@@ -247,7 +247,7 @@ def test_ten_thousand_tags(shape: str) -> None:
     assert sum(isinstance(part, Tag) for part in placed) == 2 * count
 
 
-def test_link_probabilities() -> None:
+def test_tags_follow_the_most_probable_links() -> None:
     source, target = "the red dog", "der rote Hund"
     spans = tuple(word_spans(source)), tuple(word_spans(target))
     likely = ((0, 0, 0.9), (0, 2, 0.3), (1, 1, 0.6), (2, 1, 0.2), (2, 2, 0.4))
@@ -285,7 +285,7 @@ def inserted(html: str, target: str, *links: tuple[int, int]) -> str:
         ("very <b>un</b>happy", "très triste", [(0, 0), (1, 1)], "très <b>triste</b>"),
     ],
 )
-def test_tags_inside_words(html, target, links, expected) -> None:
+def test_tags_inside_words_are_placed_as_expected(html, target, links, expected) -> None:
     assert inserted(html, target, *links) == expected
 
 

@@ -36,7 +36,7 @@ def marked_texts(fragment: Fragment) -> list[str]:
 
 
 @pytest.mark.parametrize("text", HTML)
-def test_html_round_trip(text: str) -> None:
+def test_html_survives_round_trip(text: str) -> None:
     fragment = read_fragment(text, "html")
     assert fragment.write(fragment.inlines).replace("&lt;p", "<p") == text
 
@@ -51,12 +51,12 @@ def test_numbered_elements_are_inline() -> None:
     assert marked_texts(fragment) == ["One [o]two[c]", ", three", "four"]
 
 
-def test_untranslated_html() -> None:
+def test_untranslatable_html_is_kept() -> None:
     text = '<p class="a notranslate">x</p><b translate=no>y</b> z <q>w</q> <kbd>k</kbd><style>s</style>'
     assert marked_texts(read_fragment(text, "html", frozenset(["q"]))) == ["[k] z [k] [k]"]
 
 
-def test_text_attributes() -> None:
+def test_text_attributes_are_translated() -> None:
     text = '<img alt="A dog" src="a.png"><input type="submit" value=\'Send it\'><input value="x">'
     fragment = read_fragment(text, "html")
     assert marked_texts(fragment) == ["A dog", "Send it"]
@@ -66,14 +66,14 @@ def test_text_attributes() -> None:
     )
 
 
-def test_entities() -> None:
+def test_entities_are_decoded_and_written_again() -> None:
     fragment = read_fragment("caf&eacute; &#8212; &lt;x&gt;", "html")
     assert fragment.inlines == [("café — <x>",)]
     assert fragment.write([("é — < & >",)]) == "&eacute; &#8212; &lt; &amp; &gt;"
 
 
 @given(st.text(alphabet="<>/ab&;\"'= !-", max_size=40))
-def test_malformed_html_round_trip(text: str) -> None:
+def test_malformed_html_survives_round_trip(text: str) -> None:
     fragment = read_fragment(text, "html")
     written = fragment.write(fragment.inlines)
     assert (
@@ -82,7 +82,7 @@ def test_malformed_html_round_trip(text: str) -> None:
     )
 
 
-def test_message() -> None:
+def test_message_tags_are_parsed_and_written_back() -> None:
     text = "One <0>two</0>,\n<a1>three</a1>  R&D &lt; 4"
     fragment = read_fragment(text, "message")
     assert marked_texts(fragment) == ["One [o]two[c],\n[o]three[c]  R&D < 4"]
@@ -104,7 +104,7 @@ def test_text_without_tags_is_plain(text: str) -> None:
 XML = 'Press <g id="1">Save</g> &amp; <ph id="2">&lt;br&gt;</ph><x id="3"/> <![CDATA[a<b]]> now<!-- c -->'
 
 
-def test_xml() -> None:
+def test_xml_is_parsed_and_written_back() -> None:
     fragment = read_fragment(XML, "xml")
     assert marked_texts(fragment) == ["Press [o]Save[c] & [k][v] [k] now"]
     assert fragment.write(fragment.inlines) == XML
@@ -141,13 +141,13 @@ MARKDOWN = [
 
 
 @pytest.mark.parametrize("text", MARKDOWN)
-def test_markdown_round_trip(text: str) -> None:
+def test_markdown_survives_round_trip(text: str) -> None:
     pytest.importorskip("markdown_it")
     fragment = read_fragment(text, "markdown")
     assert fragment.write(fragment.inlines) == text
 
 
-def test_markdown_tags() -> None:
+def test_markdown_is_parsed_into_tags_and_escaped() -> None:
     pytest.importorskip("markdown_it")
     fragment = read_fragment("Soft\nline *b* `c` [l](u)\n", "markdown")
     assert marked_texts(fragment) == ["Soft line [o]b[c] [k] [o]l[c]"]
@@ -156,7 +156,7 @@ def test_markdown_tags() -> None:
 
 @pytest.mark.parametrize("name", ["html", "markdown"])
 @given(text=st.text(alphabet="*_[]()`<>\n ab&;#-!\\|~1.", max_size=40))
-def test_words_are_preserved(name: Format, text: str) -> None:
+def test_words_of_arbitrary_markup_are_preserved(name: Format, text: str) -> None:
     if name == "markdown":
         pytest.importorskip("markdown_it")
     fragment = read_fragment(text, name)
@@ -164,7 +164,7 @@ def test_words_are_preserved(name: Format, text: str) -> None:
     assert [written.count(letter) for letter in "1b"] == [text.count(letter) for letter in "1b"]
 
 
-def test_annotations_of_ruby_are_no_text_in_xml() -> None:
+def test_ruby_annotations_are_not_text_in_xml() -> None:
     text = "The <ruby>driver<rp>(</rp><rt>dry</rt><rp>)</rp></ruby> is here"
     fragment = read_fragment(text, "xml")
     [inline] = fragment.inlines

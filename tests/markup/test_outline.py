@@ -33,15 +33,15 @@ def texts(text, ignored=(), **outline):
     return [plain_text(inline) for inline in fragment.inlines]
 
 
-def test_detected_outline():
+def test_outline_is_detected():
     assert texts(DOCUMENT) == TEXTS
 
 
-def test_splitting_elements_without_detection():
+def test_splitting_elements_apply_without_detection():
     assert texts(DOCUMENT, detect=False, splitting=("par", "title")) == TEXTS
 
 
-def test_single_text_without_detection_or_names():
+def test_document_is_a_single_text_without_detection_or_names():
     assert len(texts(DOCUMENT, detect=False)) == 1
     assert texts("a <p>b</p> c", detect=False) == ["a b c"]
 
@@ -50,14 +50,14 @@ def test_mixed_content_is_single_text():
     assert texts("Press <i>Continue</i> to <b>advance <u>now</u></b>.") == ["Press Continue to advance now."]
 
 
-def test_non_splitting_elements():
+def test_non_splitting_elements_do_not_separate_texts():
     text = "<par>The firm said it had been </par><par> conducting an inquiry.</par>"
     assert texts(text) == ["The firm said it had been", "conducting an inquiry."]
     [single] = texts(text, non_splitting=("par",))
     assert single.split() == ["The", "firm", "said", "it", "had", "been", "conducting", "an", "inquiry."]
 
 
-def test_splitting_elements():
+def test_splitting_elements_separate_texts():
     text = "One <note>two <b>three</b></note> four"
     assert texts(text) == ["One two three four"]
     assert texts(text, splitting=("note",)) == ["One", "two three", "four"]
@@ -72,7 +72,7 @@ def test_ancestors_of_splitting_elements_split():
     )
 
 
-def test_ignored_elements():
+def test_ignored_elements_are_not_translated():
     text = "<d><p>Open the page <x>Settings <y>now</y></x>.</p><x>Save</x></d>"
     fragment = read_xml(text, frozenset({"x"}), XmlOutline())
     assert [
@@ -80,7 +80,7 @@ def test_ignored_elements():
     ] == [["Open the page ", "<x>Settings <y>now</y></x>", "."]]
 
 
-def test_line_breaks_as_spaces():
+def test_line_breaks_become_spaces_on_request():
     text = "<div>She bought oat\n  biscuits.</div>"
     assert texts(text) == ["She bought oat\n  biscuits."]
     assert texts(text, lines=False) == ["She bought oat biscuits."]
@@ -119,7 +119,9 @@ NAME_SETS = st.frozensets(NAMES, max_size=2)
 @given(
     st.lists(TREES, max_size=5).map("".join), NAME_SETS, NAME_SETS, NAME_SETS, st.booleans(), st.booleans()
 )
-def test_round_trip_and_well_formed_changes(text, splitting, non_splitting, ignored, detect, lines):
+def test_xml_survives_round_trip_and_changes_are_well_formed(
+    text, splitting, non_splitting, ignored, detect, lines
+):
     outline = XmlOutline(detect, splitting, non_splitting - splitting, lines)
     fragment = read_xml(text, ignored, outline)
     if lines:

@@ -68,7 +68,7 @@ def find_placeholders(text: str) -> list[str]:
         ("%sError: %s", ["%s", "%s"]),
     ],
 )
-def test_common_placeholders(text: str, expected: list[str]) -> None:
+def test_common_placeholders_are_recognised(text: str, expected: list[str]) -> None:
     assert find_placeholders(text) == expected
 
 
@@ -90,7 +90,7 @@ def test_common_placeholders(text: str, expected: list[str]) -> None:
         ("drupal", "!user of @site-name, %xy-z or :url", ["!user", "@site-name", "%xy-z", ":url"]),
     ],
 )
-def test_syntaxes(syntax: str, text: str, expected: list[str]) -> None:
+def test_placeholders_of_each_syntax_are_recognised(syntax: str, text: str, expected: list[str]) -> None:
     parts = Placeholders(syntaxes=(syntax,)).split(text)
     assert [part.raw for part in parts if isinstance(part, Tag)] == expected
 
@@ -104,7 +104,7 @@ def test_arguments_are_numbered() -> None:
         assert number_arguments(text) is None
 
 
-def test_order_is_kept() -> None:
+def test_positional_placeholders_keep_their_order() -> None:
     source = ("Copy ", *(Tag("kept", raw, raw) for raw in ("%r", "%(a)s", "%d")))
     assert keep_order(source, (source[3], " x ", source[2], source[1])) == (
         source[1],
@@ -116,12 +116,12 @@ def test_order_is_kept() -> None:
 
 
 @given(st.text(alphabet="{}%$#a1 ,.:/@'plural", max_size=60))
-def test_split_preserves_text(text: str) -> None:
+def test_splitting_preserves_the_text(text: str) -> None:
     assert COMMON is not None
     assert "".join(part if isinstance(part, str) else part.raw for part in COMMON.split(text)) == text
 
 
-def test_additional_patterns() -> None:
+def test_additional_patterns_are_recognised() -> None:
     placeholders = resolve_placeholders([r"ACME-\d+"])
     assert placeholders is not None
     assert [part.raw for part in placeholders.split("ACME-17 of {x}") if isinstance(part, Tag)] == [
@@ -137,7 +137,7 @@ def test_invalid_patterns_are_rejected(option: object) -> None:
         resolve_placeholders(option)  # type: ignore[arg-type]
 
 
-def test_icu_message() -> None:
+def test_icu_message_is_parsed_and_written_back() -> None:
     text = "{n, plural, offset:1 =0 {no '{'files'}'} one {# file} other {{x} of # files}}"
     message = parse_message(text)
     assert message is not None
@@ -157,7 +157,7 @@ TEXTS = st.lists(
 
 
 @given(parts=TEXTS, attempt=st.integers(0, MAX_ATTEMPTS - 1))
-def test_symbols_are_replaced(parts: list[str | Tag], attempt: int) -> None:
+def test_symbols_are_restored_or_reported_missing(parts: list[str | Tag], attempt: int) -> None:
     inline = tuple(parts)
     choices = choose_symbols(inline, attempt)
     texts = [symbol for symbol in choices if symbol is not None]
@@ -183,7 +183,7 @@ def test_exponent_stays_with_its_unit(unit: str) -> None:
     assert replace_symbols(changed, symbols) == inline
 
 
-def test_symbol_matches_separate_word_only() -> None:
+def test_symbol_matches_only_a_separate_word() -> None:
     inline = ("Hello ", Tag("kept", "{x}", "{x}"))
     _, symbols = insert_symbols(inline, ["20"])
     assert not missing_symbols(symbols, "Hallo 20.")

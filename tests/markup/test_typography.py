@@ -35,7 +35,7 @@ WITHOUT_TYPOGRAPHY = unknown(PLAIN)
 
 
 @given(PARTS)
-def test_twins_are_undone_by_their_inverse(parts):
+def test_plain_replacements_are_undone_by_their_inverse(parts):
     source = tuple(parts)
     edits = plain_twins(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
@@ -69,11 +69,11 @@ def test_spans_move_with_their_words(text):
         ("a‑b", "a-b"),
     ],
 )
-def test_plain_twins(text, plain):
+def test_unknown_typography_is_replaced_by_plain_characters(text, plain):
     assert plain_text(apply_edits((text,), plain_twins(text, WITHOUT_TYPOGRAPHY))) == plain
 
 
-def test_known_marks_stay():
+def test_known_typography_is_not_replaced():
     assert plain_twins("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
     edits = plain_twins("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
     assert plain_text(apply_edits(("“Hi” it’s",), edits)) == '"Hi" it’s'
@@ -92,13 +92,13 @@ def test_known_marks_stay():
         ("plain", '"Hallo" - it\'s...', "de", '"Hallo" - it\'s...'),
     ],
 )
-def test_marks_are_written_in_the_style_of_the_target(source, translation, language, expected):
+def test_marks_are_written_in_the_style_of_the_target_language(source, translation, language, expected):
     edits = typographic(source, translation, language)
     assert plain_text(apply_edits((translation,), edits)) == expected
 
 
 @given(TEXTS)
-def test_kept_pieces_change_no_text(text):
+def test_kept_characters_do_not_change_the_text(text):
     inline = kept_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert plain_text(inline) == text
     assert not WITHOUT_TYPOGRAPHY("".join(part for part in inline if isinstance(part, str))) - {"\u200d"}
@@ -124,7 +124,7 @@ def test_kept_pieces_change_no_text(text):
         ("½ cup", ["½"]),
     ],
 )
-def test_unknown_characters_take_their_word_or_number_along(text, pieces):
+def test_unknown_characters_are_kept_with_their_word_or_number(text, pieces):
     inline = kept_characters(text, WITHOUT_TYPOGRAPHY(text))
     assert [part.text for part in inline if is_kept(part)] == pieces
 
@@ -148,5 +148,5 @@ def test_quotations_become_tags():
     assert [part.kind for part in unpaired if isinstance(part, Tag)] == ["void"]
 
 
-def test_words_beside_an_insertion_do_not_grow():
+def test_spans_beside_an_insertion_do_not_grow():
     assert moved([(0, 2), (3, 5)], [Edit(3, 3, "„"), Edit(5, 5, "“")]) == [(0, 2), (4, 6)]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.numerical
 INF = float("-inf")
 
 
-def test_E1_scaled_scores_and_their_softmax() -> None:
+def test_E1_scaled_scores_and_their_softmax_match_the_example() -> None:
     # q · k = 112 and 96 with d_k = 64: divided by 8 they are 14 and 12.
     query = torch.ones(1, 64)
     keys = torch.stack([torch.full((64,), 112 / 64), torch.full((64,), 96 / 64)])
@@ -28,7 +28,7 @@ def test_E1_scaled_scores_and_their_softmax() -> None:
     assert [round(weight, 2) for weight in weights] == [0.88, 0.12]
 
 
-def test_E2_look_ahead_mask() -> None:
+def test_E2_look_ahead_mask_gives_later_tokens_no_weight() -> None:
     scores = torch.tensor(
         [[0.7, 0.1, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.3, 0.6, 0.1], [0.1, 0.3, 0.3, 0.3]]
     )
@@ -62,7 +62,7 @@ def test_M4_general_with_identity_matrix_is_dot() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCORES))
 @pytest.mark.parametrize("fused", [False, True])
-def test_M1_M8_properties_of_attention(name: str, fused: bool) -> None:
+def test_M1_M8_attention_is_masked_normalised_and_order_independent(name: str, fused: bool) -> None:
     torch.manual_seed(1)
     score = make_score(name, 6, 6)
     query, keys, values = torch.randn(2, 3, 6), torch.randn(2, 5, 6), torch.randn(2, 5, 4)
@@ -99,7 +99,7 @@ def test_M1_M8_properties_of_attention(name: str, fused: bool) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_M1_gradients_against_finite_differences(name: str) -> None:
+def test_M1_gradients_match_finite_differences(name: str) -> None:
     torch.manual_seed(2)
     score = make_score(name, 3, 3).double()
     inputs = [torch.randn(2, n, 3, dtype=torch.float64, requires_grad=True) for n in (2, 4, 4)]

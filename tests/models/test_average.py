@@ -71,7 +71,7 @@ def test_M35_average_attention_matches_marian(shape: dict) -> None:
         )
 
 
-def test_M35_running_mean_by_hand() -> None:
+def test_M35_running_mean_matches_hand_calculation() -> None:
     mean, state = running_mean(torch.tensor([[[2.0], [4.0], [-3.0]]]), None)
     assert mean.flatten().tolist() == [2.0, 3.0, 1.0]
     assert (state.total.tolist(), state.length.tolist()) == ([[3.0]], [[3.0]])

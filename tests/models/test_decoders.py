@@ -281,7 +281,7 @@ def test_M38_grouped_attention_matches_repeated_heads(groups: int) -> None:
     assert cache.keys.shape == cache.values.shape == (1, groups, 5, 8)
 
 
-def test_M39_rms_norm_by_hand() -> None:
+def test_M39_rms_norm_matches_its_formula() -> None:
     layer = norm(settings(norm_epsilon=0.5)).double()
     assert [name for name, _ in layer.named_parameters()] == ["weight"]
     with torch.no_grad():
@@ -296,7 +296,7 @@ def test_M39_rms_norm_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", ["silu", "gelu", "gelu_tanh"])
-def test_M40_gated_feed_forward_by_hand(kind: Any) -> None:
+def test_M40_gated_feed_forward_matches_its_formula(kind: Any) -> None:
     torch.manual_seed(3)
     layer = FeedForward(6, 10, kind, True, 0.0, bias=False).double().eval()
     assert layer.gate is not None

@@ -7,7 +7,7 @@ from uwaga.models.layers.dropout import Dropout, dropout
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5])
-def test_rate_and_scale(probability: float) -> None:
+def test_dropout_has_the_expected_rate_and_scale(probability: float) -> None:
     torch.manual_seed(0)
     x = torch.ones(300_003, requires_grad=True)
     y = dropout(x, probability)
@@ -36,7 +36,7 @@ def test_seed_determines_mask() -> None:
     assert torch.equal(first, dropout(x, 0.3))
 
 
-def test_identity_in_evaluation() -> None:
+def test_dropout_is_the_identity_in_evaluation() -> None:
     layer = Dropout(0.9).eval()
     x = torch.randn(50)
     assert layer(x) is x

@@ -142,7 +142,7 @@ def test_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_families_round_trip_through_folders(name: str, tmp_path: Path) -> None:
+def test_families_survive_saving_and_loading(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(
@@ -168,7 +168,7 @@ def test_config_with_other_sizes_is_rejected(folders: dict[str, Path], tmp_path:
             load_torch(folder)
 
 
-def test_model_family_setting(tmp_path: Path) -> None:
+def test_family_setting_selects_the_trained_model(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=100)
     text = tmp_path / "train.tsv"
     for name, precision in (("bahdanau", "float32"), ("luong", "bfloat16")):

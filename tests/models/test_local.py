@@ -14,7 +14,7 @@ pytestmark = pytest.mark.numerical
 LENGTHS = torch.tensor([6, 3])
 
 
-def test_M9_local_m_windows_at_sentence_ends() -> None:
+def test_M9_local_m_windows_are_cut_at_sentence_ends() -> None:
     steps = torch.tensor([0, 1, 4, 9])
     mask, gain = MonotonicWindow(1)(torch.zeros(2, 4, 5), steps, LENGTHS, 6)
     assert gain is None
@@ -34,7 +34,7 @@ def predictive_window(width: int, reach: int, logit: float) -> PredictiveWindow:
     return window
 
 
-def test_M9_local_p_by_hand() -> None:
+def test_M9_local_p_matches_hand_calculation() -> None:
     # sigmoid(0) = 1/2: p = 3 in a sentence of 6 and 1.5 in one of 3; D = 2, so sigma = 1.
     mask, gain = predictive_window(4, 2, 0.0)(torch.ones(2, 1, 4), torch.tensor([0]), LENGTHS, 6)
     assert mask.int().tolist() == [[[0, 1, 1, 1, 1, 1]], [[1, 1, 1, 0, 0, 0]]]
@@ -42,7 +42,7 @@ def test_M9_local_p_by_hand() -> None:
     torch.testing.assert_close(gain[:, 0], torch.tensor(expected))
 
 
-def test_M9_local_p_at_sentence_ends() -> None:
+def test_M9_local_p_windows_are_cut_at_sentence_ends() -> None:
     for logit, first, last in ((-9.0, 0, 2), (9.0, 4, 5)):
         mask, _ = predictive_window(4, 2, logit)(torch.ones(1, 1, 4), torch.tensor([0]), LENGTHS[:1], 6)
         assert mask[0, 0].nonzero()[:, 0].tolist() == list(range(first, last + 1))

@@ -17,7 +17,7 @@ from uwaga.settings import LoraSettings, LuongSettings, TransformerSettings
 TINY = TransformerSettings(encoder_layers=2, decoder_layers=1, width=8, heads=2, feed_forward=12)
 
 
-def test_M34_by_hand() -> None:
+def test_M34_lora_layer_matches_hand_calculation() -> None:
     frozen = torch.nn.Linear(2, 2)
     layer = LoraLinear(frozen, rank=1, alpha=3.0, dropout=0.0)
     with torch.no_grad():
@@ -30,7 +30,7 @@ def test_M34_by_hand() -> None:
     torch.testing.assert_close(layer.merged(), torch.tensor([[7.0, -4.0], [3.0, 4.0]]))
 
 
-def test_M34_initial_output_and_merged_matrix() -> None:
+def test_M34_adapters_start_neutral_and_merge_exactly() -> None:
     plain = random_model(TINY)
     model = copy.deepcopy(plain)
     add_adapters(model, LoraSettings(rank=2, targets=["*attention.query", "decoder.*.feed_forward.*"]))

@@ -22,7 +22,7 @@ def test_M36_rows_are_rounded_to_127_levels() -> None:
     torch.testing.assert_close(fake_quantise(x), torch.tensor(expected))
 
 
-def test_M36_straight_through_gradients() -> None:
+def test_M36_gradients_pass_straight_through() -> None:
     x = torch.randn(3, 5, requires_grad=True)
     weights = torch.randn(3, 5)
     (fake_quantise(x) * weights).sum().backward()

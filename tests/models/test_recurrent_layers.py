@@ -35,7 +35,7 @@ def test_gru_steps_match_run(form: str) -> None:
         torch.testing.assert_close(states[:, time], hidden)
 
 
-def test_gru_forms_differ_only_under_reset_gate() -> None:
+def test_gru_forms_differ_unless_the_reset_gate_is_open() -> None:
     torch.manual_seed(2)
     paper, fused = Gru(4, 6, "paper"), Gru(4, 6, "fused")
     fused.load_state_dict(paper.state_dict())
@@ -58,7 +58,7 @@ def test_lstm_steps_match_run() -> None:
     torch.testing.assert_close(end, state)
 
 
-def test_stack_matches_torch_lstm() -> None:
+def test_lstm_stack_matches_torch() -> None:
     torch.manual_seed(4)
     stack, peer = LstmStack(4, 6, 3, SequenceDropout(0.0, False)), torch.nn.LSTM(4, 6, 3, batch_first=True)
     for number, layer in enumerate(stack.layers):
@@ -71,7 +71,7 @@ def test_stack_matches_torch_lstm() -> None:
     torch.testing.assert_close(torch.stack([end.cell for end in ends]), cell)
 
 
-def test_M15_residual_connections() -> None:
+def test_M15_residual_connections_add_the_input_of_a_layer() -> None:
     torch.manual_seed(5)
     stack = LstmStack(6, 6, 2, SequenceDropout(0.0, False), residual_from=1, extra=2)
     x, extra = torch.randn(3, 5, 6), torch.randn(3, 5, 2)

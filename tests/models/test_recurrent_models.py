@@ -93,7 +93,7 @@ def test_M24_wide_beam_matches_brute_force(name: str) -> None:
 
 @pytest.mark.numerical
 @each_variant
-def test_M21_reorder_and_select(name: str) -> None:
+def test_M21_reordered_and_selected_rows_continue_unchanged(name: str) -> None:
     model = make(VARIANTS[name])
     sources = [[5, 6, 7, 2], [9, 2], [12, 13, 2]]
     state = model.start(model.encode(sources), 2)
@@ -172,7 +172,7 @@ LEARNERS: dict[str, RecurrentSettings] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
-def test_learns_to_reverse(name: str) -> None:
+def test_models_learn_to_reverse_words(name: str) -> None:
     torch.manual_seed(0)
     rng = random.Random(0)
     words = [list(word) for size in (1, 2, 3) for word in itertools.product(range(4, 9), repeat=size)]

@@ -61,7 +61,7 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("name", sorted(BY_HAND))
-def test_M2_to_M7_by_hand(name: str) -> None:
+def test_M2_to_M7_scores_match_hand_calculation(name: str) -> None:
     score = make_score(name, 2, 2)
     set_weights(score)
     scores = score(QUERY, score.prepare(KEYS))
@@ -112,7 +112,7 @@ def model_settings(model: dict[str, object]) -> ModelSettings:
 
 
 @pytest.mark.parametrize("family", ["luong", "gnmt"])
-def test_new_score_needs_one_class(family: str, new_score: str) -> None:
+def test_new_score_needs_only_one_class(family: str, new_score: str) -> None:
     """A registered score works in settings, models and training."""
     settings = model_settings({"family": family, "embedding": 8, "hidden": 8, "score": new_score})
     torch.manual_seed(0)
@@ -130,7 +130,7 @@ def test_new_score_needs_one_class(family: str, new_score: str) -> None:
     assert losses[1] < losses[0]
 
 
-def test_unknown_score_suggests_nearest_name(new_score: str) -> None:
+def test_unknown_score_error_suggests_the_nearest_name(new_score: str) -> None:
     settings = model_settings({"family": "luong", "score": "negative_distanse"})
     message = r"model\.score: .*'negative_distanse'; did you mean 'negative_distance'\? .*, scaled_dot"
     for build in (check_model, lambda settings: build_model(settings, Symbols(2, 3, 0, 1), 12, 12)):

@@ -39,7 +39,7 @@ def numpy_ssru(layer: Ssru, x: np.ndarray) -> np.ndarray:
     return np.array(outputs)
 
 
-def test_M26_ssru_by_hand() -> None:
+def test_M26_ssru_matches_hand_calculation() -> None:
     """Gates of one half: c_1 = 8/2, c_2 = c_1/2 + 4/2, c_3 = c_2/2 - 10/2 = -3; the relu of c_3 is 0."""
     layer = Ssru(1)
     with torch.no_grad():

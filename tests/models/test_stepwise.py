@@ -64,7 +64,7 @@ def test_step_product_supports_repeated_and_partial_backward() -> None:
     torch.testing.assert_close(full, repeated)
 
 
-def test_gru_cell_and_its_gradients() -> None:
+def test_gru_cell_and_its_gradients_match_torch() -> None:
     a, b, h = (
         random_tensor(ROWS, 3 * WIDTH, seed=1),
         random_tensor(ROWS, 3 * WIDTH, seed=2),
@@ -80,7 +80,7 @@ def test_gru_cell_and_its_gradients() -> None:
     assert torch.autograd.gradcheck(gru_cell, (a, b, h))
 
 
-def test_lstm_cell_and_its_gradients() -> None:
+def test_lstm_cell_and_its_gradients_match_torch() -> None:
     gates, c = random_tensor(ROWS, 4 * WIDTH, seed=1), random_tensor(ROWS, WIDTH, seed=2)
     peer = nn.LSTMCell(4 * WIDTH, WIDTH).double()
     with torch.no_grad():
@@ -155,7 +155,7 @@ def test_beams_attend_like_single_rows() -> None:
     torch.testing.assert_close(single.weights[0].repeat_interleave(3, dim=0), beams.weights[0])
 
 
-def test_energies_and_their_gradients() -> None:
+def test_energies_and_their_gradients_match_the_formula() -> None:
     query, keys, vector = (
         random_tensor(2, 3, 5, seed=1),
         random_tensor(2, 4, 5, seed=2),
@@ -167,7 +167,7 @@ def test_energies_and_their_gradients() -> None:
     assert torch.autograd.gradcheck(energies, (query[:1], keys, vector))  # broadcast
 
 
-def test_tanh_precision() -> None:
+def test_tanh_in_place_is_precise() -> None:
     x = torch.linspace(-30, 30, 10_001)
     assert float((tanh_in_place(x.clone()) - torch.tanh(x)).abs().max()) < 4 * torch.finfo(x.dtype).eps
     assert tanh_in_place(torch.tensor([-200.0, 0.0, 200.0])).tolist() == [-1.0, 0.0, 1.0]

@@ -74,7 +74,7 @@ def test_M29_steps_match_full_pass() -> None:
             torch.testing.assert_close(actual[:, :, 0], expected[:, :, position], **EXACT)
 
 
-def test_M29_stream_mask_by_hand() -> None:
+def test_M29_stream_mask_matches_hand_calculation() -> None:
     reading, next_token, token_after_next = stream_mask(3, 3, 3).int().tolist()
     assert reading == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
     assert next_token == [[1, 0, 0, 1], [1, 1, 0, 1], [1, 1, 1, 1]]

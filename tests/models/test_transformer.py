@@ -81,7 +81,7 @@ def test_padding_does_not_change_output(variant: dict) -> None:
 
 
 @pytest.mark.parametrize("kind", ["attention", "ssru", "aan"])
-def test_M21_reorder_and_select(kind: str) -> None:
+def test_M21_reordered_and_selected_rows_continue_unchanged(kind: str) -> None:
     model = make({"self_attention": kind})
     sources = [[5, 6, 7, 3], [9, 3], [12, 13, 3]]
     state = model.start(model.encode(sources), 2)
@@ -104,7 +104,7 @@ def test_attention_sums_to_one_and_is_zero_on_padding() -> None:
     assert (attention[1, 2:] == 0).all()
 
 
-def test_E3_one_encoding_per_input() -> None:
+def test_E3_each_input_token_has_one_encoding() -> None:
     model = make({})
     memory = model.encode([[5, 6, 7, 8, 3]])
     assert memory.encodings.shape == (1, 5, 16)

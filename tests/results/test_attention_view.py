@@ -57,7 +57,7 @@ def unpacked_weights(kind: dict) -> np.ndarray:
     return levels.reshape(kind["layers"], kind["heads"], len(kind["rows"]), len(kind["columns"])) / 255
 
 
-def test_weights_have_8_bits():
+def test_weights_are_stored_in_8_bits():
     attentions = samples.attentions(3, 4, 8, 6)
     view = attention_view(attentions, samples.pieces(7, "s"), samples.pieces(5, "t"))
     kinds = {kind["kind"]: kind for kind in script_data(view)["kinds"]}
@@ -70,7 +70,7 @@ def test_weights_have_8_bits():
     assert (kinds["decoder"]["rows"], kinds["decoder"]["columns"]) == (target, ["<s>", *target[:-1]])
 
 
-def test_decoder_only_attention_labels():
+def test_decoder_only_attention_is_labelled_with_its_tokens():
     attentions = samples.attentions(1, 2, 0, 5, kinds=("decoder",))
     [kind] = script_data(attention_view(attentions, (), samples.pieces(5)))["kinds"]
     assert kind["rows"] == kind["columns"] == [f"w{i}" for i in range(5)]
@@ -155,7 +155,7 @@ def translation(**changes):
     return Translation("Ein Auto.", **{**values, "log_prob": sum(scores), **changes})
 
 
-def test_html_without_attention():
+def test_html_without_attention_shows_texts_and_scores():
     alternative = translation(score=-2.0, tokens=("▁Ein", "▁Wag", "en."))
     shown = translation(alternatives=(alternative,), warnings=("strange",), truncated=True)
     html = Page(shown._repr_html_())
@@ -182,7 +182,7 @@ def test_html_escapes_all_text(text, source, tokens):
     assert html.shows(text) and html.shows(source)
 
 
-def test_html_with_attention():
+def test_html_with_attention_shows_recorded_matrices():
     weights = np.full((4, 3), 1 / 3, np.float32)
     pieces = ("▁A", "▁car.")
     single_matrix = translation(attention=weights, source_tokens=pieces)._repr_html_()

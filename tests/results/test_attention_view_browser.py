@@ -57,7 +57,7 @@ def ink(page) -> int:
     return page.locator("canvas").evaluate(COUNT_PIXELS)
 
 
-def test_hostile_tokens_are_inert(page):
+def test_hostile_tokens_are_shown_as_text(page):
     assert page.evaluate("window.hacked") is None
     items = page.locator("li").all_inner_texts()
     assert samples.HOSTILE_TOKENS[0] in items and samples.HOSTILE_TOKENS[2] in items
@@ -74,7 +74,7 @@ def test_hostile_tokens_are_inert(page):
         ("", "zh", "第 3 层"),
     ],
 )
-def test_language(show, document, language, expected):
+def test_language_follows_the_option_or_the_document(show, document, language, expected):
     head = f'<script>document.documentElement.lang = "{document}"</script>'
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET, language=language), head)
     assert expected in status(page)
@@ -94,7 +94,7 @@ def test_every_kind_view_and_layer_is_drawn(page):
         assert not page.locator("select").is_visible()
 
 
-def test_head_view_width_and_phrases(page, browser):
+def test_head_view_fills_the_width_and_uses_the_given_phrases(page, browser):
     right = page.locator(".lines ul").nth(1).bounding_box()
     assert right["x"] + right["width"] > 950  # of 1000
     page.evaluate(
@@ -111,7 +111,7 @@ def test_head_view_width_and_phrases(page, browser):
     assert page.get_by_label("Schicht").is_visible() and "cross attention, S3." in status(page)
 
 
-def test_head_selection(page):
+def test_heads_are_selected_by_buttons(page):
     full_ink = ink(page)
     page.get_by_role("button", name="none of the heads").click()
     assert ink(page) == 0 and "no head chosen" in status(page)
@@ -133,7 +133,7 @@ def test_head_selection(page):
     assert "no head chosen" in status(page)
 
 
-def test_token_details(page):
+def test_tokens_show_their_largest_weights(page):
     page.get_by_role("button", name="head 1", exact=True).dblclick()
     page.locator("select").select_option(label="2")
     weights = ATTENTIONS.cross[1, 0]
@@ -159,7 +159,7 @@ def test_token_details(page):
     assert page.locator("[aria-selected=true]").count() == 0
 
 
-def test_cell_details(page):
+def test_cells_of_the_matrix_show_their_weights(page):
     page.locator("input[value=matrix]").check()
     canvas = page.locator("canvas")
     assert "Heat map of cross attention, layer 3, mean of all heads" in canvas.get_attribute("aria-label")
@@ -209,7 +209,7 @@ def test_single_matrix_hides_controls(show):
     assert ink(page) > 100
 
 
-def test_outputs_are_independent(show):
+def test_views_on_one_page_are_independent(show):
     view = attention_view(ATTENTIONS, SOURCE, TARGET)
     page = show(view + view + attention_view(ATTENTIONS, SOURCE, TARGET))
     page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
@@ -217,7 +217,7 @@ def test_outputs_are_independent(show):
     assert [page.locator("input[value=heads]").nth(i).is_checked() for i in range(3)] == [True, False, True]
 
 
-def test_view_inserted_later_runs(show):
+def test_view_inserted_later_is_drawn(show):
     page = show("<main></main>", wait=False)
     page.evaluate(
         """(html) => {
@@ -236,7 +236,7 @@ def test_view_inserted_later_runs(show):
 
 
 @pytest.mark.parametrize("removal", ["switched off", "taken out"])
-def test_static_heat_map_without_scripts(show, removal):
+def test_static_heat_map_is_shown_without_scripts(show, removal):
     body = attention_view(ATTENTIONS, SOURCE, TARGET)
     if removal == "taken out":  # as in a notebook that is not trusted
         body = re.sub(r"<script>.*?</script>", "", body, flags=re.DOTALL)
@@ -246,7 +246,7 @@ def test_static_heat_map_without_scripts(show, removal):
     assert {"t0", "s3", "</s>"} <= set(page.locator("svg text").all_text_contents())
 
 
-def test_static_heat_map_under_content_security_policy(browser, tmp_path):
+def test_static_heat_map_is_shown_under_content_security_policy(browser, tmp_path):
     path = tmp_path / "page.html"
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
     path.write_text(policy + attention_view(ATTENTIONS, SOURCE, TARGET), encoding="utf-8")
@@ -256,7 +256,7 @@ def test_static_heat_map_under_content_security_policy(browser, tmp_path):
     page.close()
 
 
-def test_colour_scheme(show):
+def test_colours_follow_the_colour_scheme(show):
     page = show(attention_view(ATTENTIONS, SOURCE, TARGET), '<meta name="color-scheme" content="light dark">')
     accent = "getComputedStyle(document.querySelector('[data-milliseconds]')).getPropertyValue('--accent')"
     light = page.evaluate(accent)

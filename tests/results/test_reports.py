@@ -71,7 +71,7 @@ def test_finite_points_are_inside_chart(points):
         assert LEFT - 0.1 <= x <= WIDTH - RIGHT + 0.1 and TOP - 0.1 <= y <= HEIGHT - BOTTOM + 0.1
 
 
-def test_point_coordinates():
+def test_points_are_scaled_to_the_chart():
     [line] = Page(chart("t", [Series("a", [(0, 0), (5, 10), (10, 5)])])).attributes("polyline")
     right, low = WIDTH - RIGHT, HEIGHT - BOTTOM
     middle, half = (LEFT + right) / 2, (TOP + low) / 2
@@ -88,7 +88,7 @@ def test_long_curves_are_thinned():
     ("value", "text"),
     [(12345, "12,345"), (0.00012346, "0.0001235"), (123456.7, "123,457"), (37.216, "37.22")],
 )
-def test_format_number(value, text):
+def test_numbers_are_formatted_with_few_digits(value, text):
     assert format_number(value) == text
 
 

@@ -3,7 +3,7 @@
 import uwaga
 
 
-def test_more_sentences_than_slots_that_all_finish_at_once():
+def test_many_sentences_that_finish_together_are_translated():
     translator = uwaga.Translator.load(threads=1)
     texts = [f"The weather is nice today. {i:03}" for i in range(600)]
     [first, last] = translator.translate([texts[0], texts[-1]])

@@ -94,7 +94,7 @@ def run_in_threads(*functions: Callable[[], None]) -> None:
 
 @QUIET
 @given(st.data())
-def test_concurrent_requests_equal_separate_ones(
+def test_concurrent_requests_equal_separate_requests(
     translator: Translator,
     models: ModelBatches,
     expected_result: Callable[[int, int], object],
@@ -134,7 +134,9 @@ def test_concurrent_requests_equal_separate_ones(
     assert is_empty(models)
 
 
-def test_concurrent_streams_and_translations(translator: Translator, models: ModelBatches) -> None:
+def test_concurrent_streams_and_translations_equal_separate_calls(
+    translator: Translator, models: ModelBatches
+) -> None:
     results: dict[int, object] = {}
 
     def translate(index: int) -> None:
@@ -211,7 +213,7 @@ def test_deadline_and_cancellation_end_a_long_search(translator: Translator, mod
     assert is_empty(models)
 
 
-def test_error_affects_its_own_request_only(translator: Translator, models: ModelBatches) -> None:
+def test_error_affects_only_the_request_it_occurs_in(translator: Translator, models: ModelBatches) -> None:
     results: dict[str, object] = {}
 
     def translate_valid() -> None:
@@ -283,7 +285,7 @@ def test_thread_ends_with_the_translator(translator: Translator) -> None:
     assert not batch_thread.is_alive()
 
 
-def test_forked_child_has_its_own_batch(translator: Translator) -> None:
+def test_forked_child_uses_a_separate_batch(translator: Translator) -> None:
     shared = translator.shared()
     expected = shared.translate(TEXTS[0]).text
     read, write = os.pipe()

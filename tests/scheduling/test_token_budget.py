@@ -108,7 +108,7 @@ def running(batch: Batch, name: str) -> int:
     return sum(entry_name == name for entry_name, _ in batch.running)
 
 
-def test_long_searches_get_a_share_of_recent_short_tokens() -> None:
+def test_long_searches_get_a_share_of_tokens_used_by_short_ones() -> None:
     batch = Batch(max_tokens=200, reserved=20)
     for i in range(8):
         batch.enqueue(f"short {i}", [10], f"client {i}")
@@ -172,7 +172,7 @@ def test_large_sentence_is_not_overtaken() -> None:
     assert batch.running == [("c", 0)]
 
 
-def test_concurrent_enqueue_and_release() -> None:
+def test_concurrent_searches_all_enter_and_release_their_tokens() -> None:
     budget, lock = TokenBudget(max_tokens=50, reserved=10), threading.Lock()
     entered = [0] * 16
 
@@ -219,7 +219,7 @@ def test_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None
                 assert sum(preceding_entry[0] == other_client for preceding_entry in preceding) <= index + 1
 
 
-def test_fair_queue_remove_and_put_first() -> None:
+def test_fair_queue_removes_items_and_puts_items_first() -> None:
     queue: FairQueue[int] = FairQueue()
     for item in (1, 2, 3):
         queue.put("a", item)

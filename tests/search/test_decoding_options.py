@@ -34,7 +34,7 @@ class MoreOptions(SearchOptions):
     patience: float = dataclasses.field(default=1.0, metadata=option("Beam patience", minimum=0.5))
 
 
-def test_new_option_needs_one_field_only():
+def test_new_option_needs_only_one_field():
     field = option_fields(MoreOptions)["patience"]
     assert (field.option.help, field.kinds, field.default) == ("Beam patience", (float,), 1.0)
     assert MoreOptions(patience=2.0).patience == 2.0
@@ -42,7 +42,7 @@ def test_new_option_needs_one_field_only():
         MoreOptions(patience=0.1)
 
 
-def test_choices_and_kinds_follow_from_types():
+def test_option_choices_and_kinds_follow_from_types():
     fields = option_fields(SearchOptions)
     assert fields["length_formula"].choices == ("average", "gnmt", "none")
     assert fields["early_stopping"].choices == (True, False, "estimate")
@@ -133,7 +133,7 @@ def test_nbest_may_exceed_beam_when_sampling():
     assert SearchOptions(beam=2, nbest=7, sample=True).rows == 7
 
 
-def test_M24_length_formulas_by_hand():
+def test_M24_length_formulas_match_hand_calculation():
     lengths = np.array([1, 4, 7])
     assert Ranking("average", 2.0).divisor(lengths) == pytest.approx([1.0, 16.0, 49.0])
     assert Ranking("gnmt", 0.5).divisor(lengths) == pytest.approx([1.0, math.sqrt(1.5), math.sqrt(2.0)])
@@ -174,7 +174,7 @@ def test_pool_keeps_the_best_and_the_first_of_ties():
     length=st.integers(0, 7),
     size=st.integers(1, 5),
 )
-def test_M24_repeated_ngrams(history, length, size):
+def test_M24_tokens_that_repeat_an_ngram_are_banned(history, length, size):
     rows = np.array(history)[:, :length]
     banned = {tuple(pair) for pair in repeated_ngrams(rows, size).tolist()}
     for row_index, row in enumerate(rows.tolist()):
@@ -195,7 +195,7 @@ def test_length_batches_contain_each_sentence_once_within_budget(lengths, rows, 
     assert order == sorted(order, reverse=True)
 
 
-def test_generation_config_of_an_opus_model():
+def test_generation_config_of_an_opus_model_is_read():
     options = from_generation_config(
         {
             "bad_words_ids": [[58100]],
@@ -245,6 +245,6 @@ def test_generation_config_ignores_neutral_values():
 @unhurried(deadline=None)
 @given(st.floats(0.0, allow_nan=False), st.integers(1, 500))
 @example(1.7e308, 5)
-def test_step_limit_of_any_ratio(ratio, source):
+def test_step_limit_follows_ratio_and_maximum_length(ratio, source):
     options = SearchOptions(max_length=40, max_ratio=ratio, max_extra=2)
     assert step_limit(options, None, source, 0) == min(40, max(1, math.floor(min(ratio * source, 40)) + 2))

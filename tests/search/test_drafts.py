@@ -116,7 +116,7 @@ def test_M42_thread_count_does_not_change_results(threads, shared_width):
         assert without_draft_use(search(engine, inputs([source], drafts=[draft]), GREEDY)) == [nbest]
 
 
-def test_M42_passes_of_correct_and_incorrect_drafts():
+def test_M42_correct_drafts_need_fewer_passes_than_incorrect_drafts():
     engine = native_model(random_model(SHAPE, spread=2.0))
     expected = search(engine, inputs(SOURCES), GREEDY)
     correct = search(engine, inputs(SOURCES, drafts=[Draft(nbest[0].tokens) for nbest in expected]), GREEDY)
@@ -151,7 +151,7 @@ def test_M42_streams_yield_each_token_once_in_order():
             )
 
 
-def test_M42_verify_equals_single_steps():
+def test_M42_verification_equals_single_steps():
     engine = native_model(random_model(SHAPE, spread=2.0), "int8")
     state = engine.start(engine.encode(SOURCES[:3]), 1)
     fed = [[2, 5, 6, 7], [2], [2, 9, 9]]
@@ -191,7 +191,7 @@ def torch_models(draw):
 @pytest.mark.numerical
 @settings(QUIET, max_examples=20)
 @given(torch_models(), st.data())
-def test_M42_torch_verify_equals_single_steps(case, data):
+def test_M42_torch_verification_equals_single_steps(case, data):
     model, sources = case
     choice = Choice(3, all_tokens=True, attention=True)
     token_ids = st.integers(0, VOCABULARY_SIZE - 1)
@@ -281,7 +281,7 @@ def test_M42_draft_model_does_not_change_results(models, data):
         assert extra in (0, 1)  # the end symbol
 
 
-def test_M42_acceptance_of_good_and_bad_draft_models():
+def test_M42_good_draft_models_are_accepted_and_bad_ones_propose_less():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)

@@ -26,7 +26,7 @@ SHAPE = TransformerSettings(
 OPTIONS = SearchOptions(beam=3, nbest=2, max_length=10, max_ratio=9.0)
 
 
-def test_entropy_by_hand():
+def test_entropy_matches_hand_calculation():
     certain, even, half = [0.0, -np.inf, -np.inf, -np.inf], [np.log(0.25)] * 4, [np.log(0.5)] * 2
     table = np.array([certain, even, [*half, -np.inf, -np.inf]], dtype=np.float32)
     np.testing.assert_allclose(entropy(table), [0.0, np.log(4), np.log(2)], atol=1e-6)
@@ -68,7 +68,7 @@ def test_entropies_are_those_of_the_steps(precision):
 
 
 @pytest.mark.numerical
-def test_engine_equals_torch():
+def test_engine_matches_torch():
     model = models.random_model(SHAPE, seed=3)
     sources = models.sentences(6, seed=3)
     options = dataclasses.replace(OPTIONS, entropy=True, beam=1, nbest=1)
@@ -96,7 +96,7 @@ def test_entropies_change_nothing_else_and_do_not_depend_on_the_batch():
     )
 
 
-def test_truncated_and_empty_hypotheses():
+def test_truncated_and_empty_hypotheses_have_entropies():
     decoder = RecurrentToy(8)
     source = (4, 5, decoder.symbols.end)
     truncated = Hypothesis((4, 5), 0.0, 0.0, (-1.0, -1.0), truncated=True)

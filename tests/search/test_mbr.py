@@ -35,7 +35,7 @@ def sacrebleu_score(candidate: str, reference: str, metric: str) -> float:
 
 @pytest.mark.parametrize("metric", UTILITIES)
 @given(candidates=st.lists(TEXTS, max_size=4), references=st.lists(TEXTS, max_size=4))
-def test_utilities_equal_sacrebleu(metric: str, candidates: list[str], references: list[str]) -> None:
+def test_utilities_match_sacrebleu(metric: str, candidates: list[str], references: list[str]) -> None:
     scores = utilities(candidates, references, metric)
     assert scores.shape == (len(candidates), len(references))
     for row, candidate in enumerate(candidates):
@@ -50,12 +50,12 @@ def test_utility_of_a_sentence_to_itself_is_100(metric: str) -> None:
     assert utilities(SENTENCES[:3], SENTENCES[:3], metric).diagonal() == pytest.approx([100.0] * 3)
 
 
-def test_chrf_by_hand() -> None:
+def test_chrf_utility_matches_hand_calculation() -> None:
     """``ab`` and ``abc``: unigrams 2 of 2 and 2 of 3, bigrams 1 of 1 and 1 of 2; F2 of 1 and 7/12."""
     assert utilities(["ab"], ["abc"])[0, 0] == pytest.approx(100 * 5 * (7 / 12) / (4 + 7 / 12))
 
 
-def test_bleu_by_hand() -> None:
+def test_bleu_utility_matches_hand_calculation() -> None:
     """``a b`` and ``a b c``: both precisions 1, brevity exp(1 - 3/2)."""
     assert utilities(["a b"], ["a b c"], "bleu")[0, 0] == pytest.approx(100 * math.exp(-0.5))
 
@@ -88,7 +88,7 @@ def test_duplicate_samples_add_their_weights() -> None:
     assert samples[rank_by_utility(samples)[0][0]] in SENTENCES[:3]
 
 
-def test_single_candidates_and_ties() -> None:
+def test_single_candidates_and_ties_are_ranked() -> None:
     assert rank_by_utility(["einer"]) == [(0, pytest.approx(100.0))]
     assert rank_by_utility([]) == []
     assert [index for index, _ in rank_by_utility(["xx", "yy"])] == [0, 1]
@@ -106,7 +106,7 @@ def test_unknown_utility_is_rejected() -> None:
         utilities(["a"], ["a"], "meteor")  # type: ignore[arg-type]
 
 
-def test_many_samples() -> None:
+def test_utilities_of_many_samples_are_calculated() -> None:
     rng = np.random.default_rng(1)
     texts = ["".join(rng.choice(list("abcde "), 60)) for _ in range(64)]
     assert utilities(texts, texts).shape == (64, 64)

@@ -147,7 +147,7 @@ def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, b
 
 
 @given(phrase_lists, st.integers(1, 16), st.none() | st.just(1.5))
-def test_M27_size_of_the_last_bank(phrases, beams, bonus):
+def test_M27_last_bank_size_equals_the_number_selected_from_it(phrases, beams, bonus):
     compiled = Phrases(phrases, None, bonus)
     count = 1 if bonus is not None else compiled.total + 1
     banks = Banks([compiled], beams, 30)
@@ -158,7 +158,7 @@ def test_M27_size_of_the_last_bank(phrases, beams, bonus):
 
 
 @given(phrase_lists, st.integers(1, 40))
-def test_M27_widened_beam_sizes(phrases, beam):
+def test_M27_beam_is_widened_to_hold_all_banks(phrases, beam):
     compiled = Phrases(phrases)
     wide = beam_size(SearchOptions(beam=beam), compiled)
     assert wide >= max(beam, min(compiled.total + 1, MAX_BANKS))
@@ -214,7 +214,7 @@ def test_M27_tight_length_limits_keep_the_beginning_of_a_phrase(limit):
     assert hypothesis.tokens == (17, 18, 19)[:limit]
 
 
-def test_M27_phrases_with_banned_tokens_and_prefixes():
+def test_M27_bans_exclude_phrases_and_prefixes_count_them():
     decoder = toy(seed=5, end_bias=1.0)
     phrases = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), SearchOptions(banned=(18,)))
@@ -226,7 +226,7 @@ def test_M27_phrases_with_banned_tokens_and_prefixes():
     assert phrases.occurrences(hypothesis.tokens) == [1, 1]
 
 
-def test_M27_more_banks_than_slots():
+def test_M27_phrases_are_met_with_more_banks_than_slots():
     decoder = toy(seed=8, end_bias=2.0)
     phrases = [Phrase(((4 + i, 24 - i),)) for i in range(12)]
     for beam in (1, 5, 20):

@@ -75,7 +75,7 @@ def test_M27_engine_results_do_not_depend_on_the_batch(kind):
         assert search(decoder, inputs([sources[i]], phrases=[sentence_phrases]), options) == [results[i]]
 
 
-def test_M27_engine_equals_torch():
+def test_M27_engine_matches_torch():
     sources, phrases = sentences(20), [Phrases(phrase_list) for phrase_list in random_phrases(20)]
     options = SearchOptions(beam=4, max_length=39)
     torch_results, engine_results = (
@@ -86,7 +86,7 @@ def test_M27_engine_equals_torch():
         assert expected.score == pytest.approx(hypothesis.score, abs=1e-4)
 
 
-def test_M27_extra_tokens_outside_a_shortlist():
+def test_M27_extra_tokens_outside_a_shortlist_are_scored():
     plain, listed = DECODERS["engine"], DECODERS["shortlist"]
     source, rows = [(5, 6, 3)], np.array([2, 2])
     (state, listed_state), shortlist = (

@@ -54,7 +54,7 @@ def check_equal(engine, sources, options, prefixes, phrases=None):
 
 @QUIET
 @given(st.data())
-def test_engine_search_equals_numpy_search(data):
+def test_engine_search_matches_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 9))
     shape, spread = (
         data.draw(transformer_settings() | recurrent_settings()),
@@ -72,7 +72,7 @@ def test_engine_search_equals_numpy_search(data):
 
 @QUIET
 @given(st.data())
-def test_engine_continuations_equal_numpy_search(data):
+def test_engine_continuations_match_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
     engine = native_decoder(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
     search_options = replace(data.draw(options()), max_ratio=float("inf"))
@@ -87,7 +87,7 @@ def test_engine_continuations_equal_numpy_search(data):
 
 @QUIET
 @given(st.data())
-def test_several_end_tokens(data):
+def test_search_ends_at_any_of_several_end_tokens(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 5))
     plain = native_decoder(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
     engine = copy.copy(plain)
@@ -129,7 +129,7 @@ def test_sentences_enter_a_batch_in_progress(monkeypatch):
     "changes",
     [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}],
 )
-def test_options_that_need_numpy_search(monkeypatch, changes):
+def test_sampling_ngrams_and_attention_need_numpy_search(monkeypatch, changes):
     engine = native_model(random_model(SHAPE, spread=2.0))
     monkeypatch.setattr(DecoderBatch, "step", lambda self: pytest.fail("the engine searched"))
     assert search(engine, inputs(sentences(3)), SearchOptions(beam=2, **changes))
@@ -147,7 +147,7 @@ def test_stream_equals_search():
         assert tuple(tokens) == hypothesis.tokens
 
 
-def test_nan_error_equals_numpy_search():
+def test_nan_error_matches_numpy_search():
     model = random_model(SHAPE)
     model.output_weight.data[7] = float(np.finfo(np.float32).max)
     engine = native_model(model)
@@ -175,7 +175,7 @@ RULES = BeamRules(
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in fields(BeamRules)])
-def test_rule_keys_differ_unless_only_streams_differs(name):
+def test_rule_keys_ignore_only_the_streams_rule(name):
     old = getattr(RULES, name)
     other = np.append(old, old[-1:] if old.size else [True]) if isinstance(old, np.ndarray) else not old
     same = replace(RULES, banned=RULES.banned.copy(), divisors=RULES.divisors.copy())

@@ -26,7 +26,7 @@ def hand_table() -> TableToy:
     return TableToy(7, table=table)
 
 
-def test_M23_greedy_search_by_hand():
+def test_M23_greedy_search_matches_hand_calculation():
     ((hypothesis,),) = search(hand_table(), inputs([[9, 2]]), GREEDY)
     rest = 6 * math.exp(-3.0)
     expected = [math.log(math.exp(top) / (math.exp(top) + rest)) for top in (2.0, 1.0, 3.0)]
@@ -199,7 +199,7 @@ def test_target_with_all_tokens_banned_is_truncated(options):
     assert hypothesis.truncated
 
 
-def test_forced_prefix_of_probability_zero():
+def test_forced_prefix_of_probability_zero_is_kept():
     decoder = TableToy(7, seed=3, end_bias=1.0)
     decoder.table[4, 6] = -np.inf
     for score_forced in (True, False):
@@ -248,7 +248,7 @@ def test_stream_yields_tokens_as_they_are_decided():
             assert decoder.calls["step"] == number + 1
 
 
-def test_no_sentences():
+def test_empty_list_of_sentences_gives_no_results():
     assert search(RecurrentToy(8), inputs([]), SearchOptions()) == []
     assert list(stream(RecurrentToy(8), inputs([]), GREEDY)) == []
 

@@ -183,7 +183,7 @@ SEEDS = pytest.mark.parametrize(
 )
 
 
-def test_models_have_varied_targets():
+def test_compared_models_have_varied_targets():
     """Most targets end with the end symbol, at many lengths; some are truncated; beams differ from greedy."""
     greedy, beam = (
         [hypothesis for seed in MODELS for hypothesis in compare(seed, {"num_beams": width})]
@@ -203,14 +203,14 @@ def test_models_have_varied_targets():
 
 @pytest.mark.numerical
 @SEEDS
-def test_M23_greedy(seed):
+def test_M23_greedy_search_matches_transformers(seed):
     compare(seed, {"num_beams": 1})
 
 
 @SEEDS
 @pytest.mark.parametrize("beam", [4, 6])
 @pytest.mark.parametrize("early_stopping", [True, False, "never"])
-def test_M24_beam(seed, beam, early_stopping):
+def test_M24_beam_search_matches_transformers(seed, beam, early_stopping):
     for alpha in (1.0, 0.0, 1.8, -0.8):
         compare(
             seed,
@@ -225,7 +225,7 @@ def test_M24_beam(seed, beam, early_stopping):
 
 @SEEDS
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M24_constraints(seed, beam):
+def test_M24_constrained_search_matches_transformers(seed, beam):
     for generation in (
         {"no_repeat_ngram_size": 1},
         {"no_repeat_ngram_size": 2},
@@ -243,7 +243,7 @@ def test_M24_constraints(seed, beam):
 
 @SEEDS
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M24_forced_prefix(seed, beam):
+def test_M24_search_with_forced_prefix_matches_transformers(seed, beam):
     for prefix in ((9,), (9, 30, 14), (5, 5, 5, 5)):
         for generation in ({}, {"length_penalty": 2.0}, {"no_repeat_ngram_size": 2, "min_length": 7}):
             results = compare(seed, {"num_beams": beam} | generation, prefix)
@@ -252,7 +252,7 @@ def test_M24_forced_prefix(seed, beam):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M24_forced_first_precedes_a_prefix(beam):
+def test_M24_forced_first_token_precedes_a_prefix(beam):
     """In ``transformers`` a prefix disables ``forced_bos_token_id``, so it must contain that token."""
     for prefix in ((9,), (9, 30, 14)):
         generation = {"num_beams": beam, "forced_bos_token_id": 17, "num_return_sequences": beam}

@@ -13,7 +13,7 @@ from uwaga_server.settings import DIALECTS, server_settings
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
-def test_503_has_retry_after(dialect):
+def test_status_503_has_retry_after(dialect):
     for kind, _, _ in _ERROR_CODES:
         problem = api_error(kind("the disk is full"))
         response = dialect.render(problem, "0123")

@@ -99,7 +99,7 @@ def test_silent_client_is_closed():
     assert transport.state == "aborted"  # the client has not closed it either
 
 
-def test_unfinished_head_times_out():
+def test_unfinished_request_head_times_out():
     connection, transport, check = connect()
     connection.data_received(HEAD)
     check()
@@ -120,7 +120,7 @@ def test_running_request_is_not_closed():
     assert transport.state == "open"
 
 
-def test_slow_reader_stays_and_stalled_reader_is_aborted():
+def test_slow_reader_is_served_and_stalled_reader_aborted():
     connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
     connection.pause_writing()
@@ -143,7 +143,7 @@ def test_unfinished_body_after_response_is_aborted():
 
 
 @pytest.mark.parametrize("endless", [b"x" * 1000, b"x-y: 1\r\n" * 100])
-def test_head_size_limit(endless: bytes):
+def test_request_head_size_is_limited(endless: bytes):
     connection, transport, _ = connect()
     connection.data_received(HEAD + b"x-z: ")
     sent = 0
@@ -154,7 +154,7 @@ def test_head_size_limit(endless: bytes):
     assert transport.written.startswith(b"HTTP/1.1 431 ")
 
 
-def test_trailer_size_limit():
+def test_trailer_size_is_limited():
     connection, transport, _ = connect()
     connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx-key: a\r\n")
     assert b"x-key" not in dict(connection.scope["headers"])
@@ -163,7 +163,7 @@ def test_trailer_size_limit():
     assert transport.state == "aborted"
 
 
-def test_body_in_one_byte_chunks():
+def test_body_in_one_byte_chunks_is_accepted():
     connection, transport, _ = connect()
     connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n")
     for _ in range(100):
@@ -172,7 +172,7 @@ def test_body_in_one_byte_chunks():
     assert (transport.state, len(connection.cycle.body)) == ("open", 100_000)
 
 
-def test_pipelining_limit():
+def test_number_of_pipelined_requests_is_limited():
     connection, transport, _ = connect()
     request = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
     connection.data_received(request * MAX_PIPELINED)
@@ -269,14 +269,14 @@ def test_long_head_in_one_read_is_refused(head: bytes):
 
 
 @pytest.mark.parametrize("hosts", [b"", b"host: a\r\nhost: a\r\n", b"host: a\r\nHOST: b\r\n"])
-def test_exactly_one_host_header(hosts: bytes):
+def test_missing_or_repeated_host_header_is_refused(hosts: bytes):
     connection, transport, _ = connect()
     connection.data_received(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
     assert (transport.state, transport.written.split(b"\r\n")[0]) == ("closing", b"HTTP/1.1 400 Bad Request")
     assert connection.cycle is None
 
 
-def test_http_1_0_needs_no_host():
+def test_http_1_0_requests_need_no_host():
     connection, _, _ = connect()
     connection.data_received(b"GET / HTTP/1.0\r\n\r\n")
     assert connection.cycle is not None

@@ -52,7 +52,7 @@ def test_translations_match_library(client, translator):
     assert {result.detected_source_lang for result in results} == {"EN"}
 
 
-def test_source_language_detection(client, translator):
+def test_source_language_is_detected(client, translator):
     result = client.translate_text(TEXTS[0], target_lang="DE", context="We went for a walk in the park.")
     assert (result.text, result.detected_source_lang) == (translator.translate(TEXTS[0]).text, "EN")
     results = client.translate_text(
@@ -62,14 +62,14 @@ def test_source_language_detection(client, translator):
     assert results[0].text == "Heute ist das Wetter sehr schön."
 
 
-def test_model_type_sets_beam_size(client, translator):
+def test_model_type_determines_the_beam_size(client, translator):
     for kind, beam in (("latency_optimized", 1), ("quality_optimized", 5), ("prefer_quality_optimized", 5)):
         result = client.translate_text(TEXTS[1], source_lang="EN", target_lang="DE", model_type=kind)
         assert result.text == translator.translate(TEXTS[1], beam=beam).text
         assert result.model_type_used == kind.removeprefix("prefer_")
 
 
-def test_split_sentences(client, translator):
+def test_split_sentences_option_controls_splitting(client, translator):
     text = "The weather is nice\ntoday. A man sleeps."
     for option, expected in (
         (None, translator.translate(text)),
@@ -81,7 +81,7 @@ def test_split_sentences(client, translator):
         assert result.text == expected.text
 
 
-def test_preserve_formatting(client):
+def test_preserve_formatting_keeps_spaces_and_lines(client):
     text = "  A man sleeps\n\n\tI want to buy a car.  "
     options = {"source_lang": "EN", "target_lang": "DE"}
     translation = client.translate_text(text, preserve_formatting=True, **options).text
@@ -90,7 +90,7 @@ def test_preserve_formatting(client):
     assert last.startswith("\t") and last.endswith(".  ")
 
 
-def test_xml_outline_detection(client):
+def test_xml_outline_is_detected_unless_switched_off(client):
     detected = client.translate_text(
         DOCUMENT, source_lang="EN", target_lang="DE", tag_handling="xml", split_sentences="nonewlines"
     ).text
@@ -110,7 +110,7 @@ def test_xml_outline_detection(client):
     assert explicit == detected
 
 
-def test_xml_ignore_and_non_splitting_tags(client, translator):
+def test_xml_ignore_and_non_splitting_tags_are_respected(client, translator):
     options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
     translation = client.translate_text(
         "Open the page <x>Settings now</x>.", ignore_tags=["x"], **options
@@ -133,12 +133,12 @@ def test_xml_ignore_and_non_splitting_tags(client, translator):
         ("<b>Two dogs run.</b><i>A man sleeps.</i>", "<b>Zwei Hunde laufen.</b><i>Ein Mann schläft.</i>"),
     ],
 )  # fmt: skip
-def test_tags_between_sentences(client, text: str, expected: str):
+def test_tags_between_sentences_are_preserved(client, text: str, expected: str):
     options = {"source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
     assert client.translate_text(text, **options).text == expected
 
 
-def test_tag_handling(client):
+def test_tag_handling_preserves_xml_and_html(client):
     page = "\n<!DOCTYPE html>\n<html><body><p>A man sleeps.</p></body></html>\n"
     for kind in ("xml", "html"):
         translation = client.translate_text(page, source_lang="EN", target_lang="DE", tag_handling=kind).text
@@ -183,7 +183,7 @@ def test_unsupported_options_are_refused_by_name(client, options, message):
         {"source_lang": None},
     ],
 )
-def test_options_without_effect(client, translator, options):
+def test_options_without_effect_are_accepted(client, translator, options):
     result = client.translate_text(TEXTS[0], **{"source_lang": "EN", "target_lang": "DE", **options})
     assert result.text == translator.translate(TEXTS[0]).text
 
@@ -194,7 +194,7 @@ def test_short_texts_are_detected_among_served_languages(client):
     assert [result.text for result in results][1:] == ["Protonenstrahl", "12:30"]
 
 
-def test_malformed_xml_and_too_many_texts(client):
+def test_malformed_xml_and_too_many_texts_are_refused(client):
     with pytest.raises(deepl.DeepLException, match="well-formed"):
         client.translate_text("<p>A man", source_lang="EN", target_lang="DE", tag_handling="xml")
     with pytest.raises(deepl.DeepLException, match="document type"):
@@ -205,7 +205,7 @@ def test_malformed_xml_and_too_many_texts(client):
         client.translate_text(["a"] * 1000, source_lang="EN", target_lang="DE")
 
 
-def test_languages(client):
+def test_supported_languages_are_listed(client):
     assert [(language.code, language.name) for language in client.get_source_languages()] == [
         ("EN", "English")
     ]
@@ -227,7 +227,7 @@ def test_usage_counts_successful_translations(client):
     assert usage.character.valid and not usage.any_limit_reached
 
 
-def test_bilingual_glossary_lifecycle(client):
+def test_bilingual_glossary_is_created_used_and_deleted(client):
     glossary = client.create_glossary("Words", "EN", "DE", {"car": "Karosse", "man": "Kerl"})
     assert (glossary.name, glossary.ready, glossary.entry_count) == ("Words", True, 2)
     assert client.get_glossary_entries(glossary) == {"car": "Karosse", "man": "Kerl"}
@@ -241,7 +241,7 @@ def test_bilingual_glossary_lifecycle(client):
         client.get_glossary(glossary.glossary_id)
 
 
-def test_glossary_from_csv(client):
+def test_glossary_is_created_from_csv(client):
     glossary = client.create_glossary_from_csv(
         "Words", "EN", "DE", '"a car","eine Karosse",en,de\r\nx,y,fr,de\r\n'
     )
@@ -252,7 +252,7 @@ def test_glossary_from_csv(client):
         client.create_glossary("Words", "EN", "FR", {"a": "b"})
 
 
-def test_multilingual_glossary_lifecycle(client):
+def test_multilingual_glossary_is_created_changed_and_deleted(client):
     entries = deepl.api_data.MultilingualGlossaryDictionaryEntries("EN", "DE", {"car": "Karosse"})
     glossary = client.create_multilingual_glossary("Words", [entries])
     assert [dictionary.entry_count for dictionary in glossary.dictionaries] == [1]
@@ -293,7 +293,7 @@ def test_glossaries_are_applied_in_order(client):
 @pytest.mark.parametrize(
     "body", [{"json": {"name": "Words", "dictionaries": []}}, {"data": {"name": "Words"}}]
 )
-def test_glossary_without_dictionaries(client, server: RunningServer, body):
+def test_glossary_without_dictionaries_can_be_created_and_extended(client, server: RunningServer, body):
     created = httpx.post(f"{server.url}/v3/glossaries", **body)
     assert (created.status_code, created.json()["dictionaries"]) == (201, [])
     glossary_id = created.json()["glossary_id"]
@@ -306,7 +306,7 @@ def test_glossary_without_dictionaries(client, server: RunningServer, body):
     assert client.get_multilingual_glossary_entries(glossary_id, "EN", "DE").dictionaries[0].entries
 
 
-def test_languages_of_resources(server: RunningServer):
+def test_languages_of_each_resource_are_listed(server: RunningServer):
     def listed(**parameters: str) -> httpx.Response:
         return httpx.get(f"{server.url}/v3/languages", params=parameters)
 
@@ -319,7 +319,7 @@ def test_languages_of_resources(server: RunningServer):
 
 
 @pytest.mark.parametrize("sources", [{"en": ["pt"], "pt": ["en"]}, {"de": ["en", "pt"]}])
-def test_languages_with_variants_are_targets_without_one(sources):
+def test_languages_with_variants_are_also_targets_without_variant(sources):
     languages = SimpleNamespace(
         sources=[
             SimpleNamespace(code=code, name=language_name(code), targets=targets)
@@ -347,7 +347,7 @@ def test_document_over_quota_is_refused_at_upload(tmp_path: Path):
             assert broken.status_code == 200  # reported by its state, as to clients without a quota
 
 
-def test_document_lifecycle(client, translator, tmp_path: Path):
+def test_document_is_uploaded_translated_and_downloaded(client, translator, tmp_path: Path):
     source = tmp_path / "letter.txt"
     source.write_text("\n\n".join(TEXTS), encoding="utf-8")
     with source.open("rb") as file:
@@ -364,7 +364,7 @@ def test_document_lifecycle(client, translator, tmp_path: Path):
         client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "0" * 64))
 
 
-def test_document_by_path_with_glossary(client, tmp_path: Path):
+def test_document_path_is_translated_with_glossary(client, tmp_path: Path):
     glossary = client.create_glossary("Words", "EN", "DE", {"car": "Karosse"})
     source, target = tmp_path / "page.html", tmp_path / "seite.html"
     source.write_text("<p>I want to buy a <b>car</b>.</p>", encoding="utf-8")
@@ -377,7 +377,7 @@ def test_document_by_path_with_glossary(client, tmp_path: Path):
     assert detected.read_text(encoding="utf-8").startswith("<p>")
 
 
-def test_untranslatable_documents(client, tmp_path: Path):
+def test_untranslatable_documents_are_refused(client, tmp_path: Path):
     with pytest.raises(deepl.DeepLException, match="file extension"):
         client.translate_document_upload(b"x", filename="x.exe", target_lang="DE")
     with pytest.raises(deepl.DeepLException, match="output_format"):

@@ -121,14 +121,14 @@ def server(shared_server: RunningServer) -> RunningServer:
         ("GET", "/language/translate/v2/other", {}, 404, lambda body: body["error"]["status"] == "NOT_FOUND"),
     ],
 )  # fmt: skip
-def test_response_shape(server, method, path, kwargs, status, shape):
+def test_responses_have_the_shape_that_clients_expect(server, method, path, kwargs, status, shape):
     response = httpx.request(method, f"{server.url}{path}", timeout=60, **kwargs)
     assert response.status_code == status, response.text
     assert fits(response.json(), shape), response.text
 
 
 @pytest.mark.slow
-def test_key_locations(tmp_path: Path):
+def test_keys_are_accepted_where_clients_send_them(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann")
     deeplx, google = {"text": TEXT, "target_lang": "DE"}, {"q": TEXT, "target": "de"}
@@ -152,7 +152,7 @@ def test_key_locations(tmp_path: Path):
         assert key not in server.log.read_text(encoding="utf-8")
 
 
-def test_google_client_library(server: RunningServer):
+def test_google_client_library_translates_and_detects(server: RunningServer):
     translate_v2 = pytest.importorskip("google.cloud.translate_v2", reason="needs google-cloud-translate")
     credentials = pytest.importorskip("google.auth.credentials").AnonymousCredentials()
     client = translate_v2.Client(credentials=credentials, client_options={"api_endpoint": server.url})
@@ -163,7 +163,7 @@ def test_google_client_library(server: RunningServer):
         client.translate(TEXT, target_language="xx")
 
 
-def test_chinese_codes():
+def test_chinese_codes_are_converted_to_scripts_and_regions():
     from uwaga.languages.codes import with_region, with_script
 
     assert [with_script(code) for code in ("zh-CN", "zh_TW", "zh-HK", "zh", "pt-BR")] == [

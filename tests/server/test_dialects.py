@@ -129,13 +129,13 @@ def default_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
         yield running
 
 
-def test_settings_name_all_dialects():
+def test_settings_list_all_dialects():
     assert [dialect.name for dialect in DIALECTS.values()] == ALL_DIALECTS
     assert set(REQUESTS) == set(ALL_DIALECTS) - set(DEFAULT_DIALECTS)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_translation(server: RunningServer, name: str):
+def test_requests_of_each_dialect_are_translated(server: RunningServer, name: str):
     response = REQUESTS[name].post(server.url)
     assert (response.status_code, REQUESTS[name].text(response.json())) == (200, "Ein Mann schläft."), (
         response.text
@@ -176,7 +176,7 @@ def test_unsupported_methods_have_dialect_format(server: RunningServer, name: st
 
 
 @pytest.mark.slow
-def test_keys_and_limits(tmp_path: Path):
+def test_keys_and_limits_apply_to_all_dialects(tmp_path: Path):
     file = tmp_path / "keys.json"
     keys = {name: add_key(file, name, requests_per_minute=2) for name in REQUESTS}
     with running_server(tmp_path, dialects=ALL_DIALECTS, keys=str(file)) as server:
@@ -211,7 +211,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("name", REQUESTS)
 @given(data=st.data())
-def test_arbitrary_bodies(server: RunningServer, name: str, data: Any):
+def test_arbitrary_bodies_cause_no_server_error(server: RunningServer, name: str, data: Any):
     """Send the dialect's fields with arbitrary values, arbitrary JSON, and arbitrary bytes."""
     fields = dict.fromkeys(REQUESTS[name].body, JSON)
     valid = st.fixed_dictionaries(
@@ -236,7 +236,7 @@ def test_guide_has_sample_of_each_dialect():
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 @pytest.mark.parametrize(("command", "output"), samples())
-def test_guide_samples(server: RunningServer, command: str, output: str):
+def test_guide_samples_print_the_documented_output(server: RunningServer, command: str, output: str):
     arguments = shlex.split(command.replace("\\\n", " ").replace("http://127.0.0.1:5000", server.url))
     response = json.loads(subprocess.run([*arguments, "-s"], capture_output=True, check=True).stdout)
     expected = json.loads(output)

@@ -58,7 +58,7 @@ def translate_to_upper_case(claimed, batch=2, wait=0.0):
     run_document_job(replace(job, batch=batch), translate, claimed.progress)
 
 
-def test_document_lifecycle(tmp_path):
+def test_document_is_queued_translated_and_removed(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
     assert store.status("ann", document_id).state == "queued"
@@ -193,7 +193,7 @@ def test_invalid_ids_are_not_found(tmp_path, document_id):
 
 
 @given(st.text())
-def test_display_name_is_harmless(name):
+def test_display_name_is_short_and_contains_no_path(name):
     displayed = display_name(name)
     assert 0 < len(displayed) <= 200
     assert "/" not in displayed and "\\" not in displayed and displayed not in (".", "..")
@@ -211,7 +211,7 @@ def test_file_names_do_not_become_paths(tmp_path):
     assert not any("evil" in path.name or "passwd" in path.name for path in tmp_path.rglob("*"))
 
 
-def test_document_limits(tmp_path):
+def test_number_of_documents_is_limited(tmp_path):
     store = Documents(tmp_path, DocumentLimits(total=5, per_owner=2))
     first = add(store)
     add(store)

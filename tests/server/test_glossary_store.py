@@ -83,7 +83,7 @@ def test_glossaries_of_another_owner_are_not_found(state):
 @pytest.mark.parametrize(
     "name", ["", "../../etc/passwd", "a/b", "..", "%2e%2e", "\0", "x" * 5000, "CON", "*", "🐍", "\ud800"]
 )
-def test_hostile_ids_and_owner_names(state, name, tmp_path):
+def test_hostile_ids_and_owner_names_create_no_files(state, name, tmp_path):
     store = open_store(state)
     with pytest.raises(NotStoredError):
         store.get("ann", name)
@@ -101,7 +101,7 @@ def test_ids_are_normalised(state):
     assert store.get("ann", saved.id.upper()) == saved == store.get("ann", f"{{{saved.id}}}")
 
 
-def test_limits_of_size_and_number(state):
+def test_size_and_number_of_glossaries_are_limited(state):
     store = open_store(state, GlossaryLimits(total=2, size=500))
     with pytest.raises(QuotaError, match="500 bytes"):
         store.add("ann", glossary(**{f"word{number}": "Wort" for number in range(60)}))
@@ -113,7 +113,7 @@ def test_limits_of_size_and_number(state):
     assert len(store.all("ann")) == 2
 
 
-def test_limit_of_bytes_per_owner(state):
+def test_bytes_per_owner_are_limited(state):
     store = open_store(state, GlossaryLimits(per_owner=1000))
     words = {f"word{number}": "Wort" for number in range(20)}
     store.add("ann", glossary(**words))
@@ -131,7 +131,7 @@ def test_limit_of_bytes_per_owner(state):
     store.add("bob", glossary(**words))
 
 
-def test_limits_of_entries_and_dictionaries(monkeypatch):
+def test_number_of_entries_and_dictionaries_is_limited(monkeypatch):
     entries = [(str(number), GlossaryEntry(f"word{number}", ("Wort",))) for number in range(3)]
     forms = [("0", GlossaryEntry("word", ("Wort", "Worte", "Wörter")))]
     monkeypatch.setattr("uwaga_server.store.glossary.MAX_TRANSLATIONS", 2)
@@ -242,7 +242,7 @@ def small_cache(state, monkeypatch):
     return GlossaryCache(store), [saved.id for saved in stored]
 
 
-def test_cache_memory_limit(small_cache):
+def test_memory_of_the_cache_is_limited(small_cache):
     cache, ids = small_cache
     alive = WeakSet()
     for glossary_id in ids * 2:
@@ -251,7 +251,7 @@ def test_cache_memory_limit(small_cache):
     assert cache.terms("ann", (ids[-1],), "en", "de") in alive
 
 
-def test_memory_limit_of_glossaries_in_use(small_cache):
+def test_memory_of_glossaries_in_use_is_limited(small_cache):
     cache, ids = small_cache
     used = [cache.terms("ann", (glossary_id,), "en", "de") for glossary_id in ids[:2]]
     with pytest.raises(BusyError) as refused:
@@ -262,7 +262,7 @@ def test_memory_limit_of_glossaries_in_use(small_cache):
     assert len(cache.terms("ann", (ids[2],), "en", "de")) == 100
 
 
-def test_memory_limit_of_a_request(small_cache):
+def test_memory_of_glossaries_in_a_request_is_limited(small_cache):
     cache, ids = small_cache
     assert len(cache.terms("ann", tuple(ids[:2]), "en", "de")) == 200
     with pytest.raises(ApiError, match="use at most") as refused:
@@ -301,7 +301,7 @@ def test_memory_estimate_is_an_upper_bound(letters, length, forms):
     assert used <= counted < 3 * used + 50_000
 
 
-def test_first_of_contradicting_glossaries_decides(state):
+def test_first_of_contradicting_glossaries_takes_precedence(state):
     store, first, second = open_store(state), glossary("One"), glossary("Two", dog="Dackel", cat="Katze")
     other = glossary("Three", "de", "en", Hund="dog")
     for saved in (first, second, other):
@@ -399,7 +399,7 @@ def test_unwritable_location_is_named_with_its_setting(state, database, message)
     assert "secret" not in str(error.value)
 
 
-def test_database_of_another_version_is_named(tmp_path):
+def test_database_of_another_version_is_reported(tmp_path):
     with open_database(tmp_path, None).begin() as connection:
         connection.execute(sql.text("ALTER TABLE uwaga_glossaries DROP COLUMN size"))
     with pytest.raises(SettingsError, match=r"state: .*state\.sqlite .*uwaga_glossaries\.size; move it away"):
@@ -443,7 +443,7 @@ TERMS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl
 
 
 @given(st.dictionaries(TERMS, TERMS, min_size=1))
-def test_entries_round_trip(entries):
+def test_entries_survive_round_trip(entries):
     glossary_entries = tuple(GlossaryEntry(source, (target,)) for source, target in entries.items())
     assert read_entries(format_entries(glossary_entries), "tsv", ("en", "de")) == glossary_entries
     assert merge_entries(glossary_entries, glossary_entries) == glossary_entries

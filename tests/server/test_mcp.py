@@ -104,7 +104,7 @@ def test_translations_match_library(client: McpClient, translator: uwaga.Transla
     assert "<b>" in entry["text"] and "</b>" in entry["text"]
 
 
-def test_terms_of_glossary_and_call(client: McpClient):
+def test_terms_of_glossary_and_call_are_combined(client: McpClient):
     arguments = {"source": "en", "target": "de", "glossary": "terms.tsv", "terms": {"man": ["Kerl", "Kerls"]}}
     [entry] = client.ok("translate", text=TEXT, **arguments)["translations"]
     assert "Hündin" in entry["text"] and "Kerl" in entry["text"]
@@ -113,12 +113,12 @@ def test_terms_of_glossary_and_call(client: McpClient):
     )
 
 
-def test_result_text_is_its_json(client: McpClient):
+def test_result_text_is_json_of_its_structured_content(client: McpClient):
     result = client.call("translate", text=TEXT, source="en", target="de")
     assert json.loads(result.content[0].text) == result.structuredContent
 
 
-def test_list_and_filter_languages(client: McpClient):
+def test_languages_are_listed_and_filtered(client: McpClient):
     result = client.ok("languages")
     assert {"code": "en", "name": "English", "targets": ["de"]} in result["languages"]
     assert {"name": "bundled", "sources": ["en"], "targets": ["de"]} in result["models"]
@@ -138,7 +138,7 @@ def test_many_pairs_are_listed_by_source_language():
     assert sorted(language.targets) == sorted(codes[1:])
 
 
-def test_translate_document(client: McpClient, folder: Path, tmp_path: Path):
+def test_document_is_translated_and_not_overwritten(client: McpClient, folder: Path, tmp_path: Path):
     output = folder / "page.de.md"
     output.unlink(missing_ok=True)
     result = client.ok("translate_file", document="page.md", target="de")
@@ -156,7 +156,7 @@ def test_translate_document(client: McpClient, folder: Path, tmp_path: Path):
     (folder / "deep" / "x.md").unlink()
 
 
-def test_progress_and_resumption_of_cancelled_call(client: McpClient, folder: Path):
+def test_cancelled_call_reports_progress_and_can_be_resumed(client: McpClient, folder: Path):
     lines = [f"The {number} men walk in the park." for number in range(160)]
     (folder / "long.txt").write_text("\n\n".join(lines))
     output = folder / "long.de.txt"
@@ -174,7 +174,7 @@ def test_progress_and_resumption_of_cancelled_call(client: McpClient, folder: Pa
     assert not list(folder.glob(".long*"))
 
 
-def test_create_show_and_list_glossaries(client: McpClient, folder: Path):
+def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path):
     (folder / "deep" / "made.tsv").unlink(missing_ok=True)
     terms = {"source": ["target"], "house": ["Haus", "Gebäude"], "uwaga": ["uwaga"]}
     created = client.ok("glossary", name="deep/made.tsv", terms={**terms, "uwaga": ""})
@@ -281,7 +281,9 @@ TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary"])
     database=None,
 )
 @given(TOOL, ARGUMENTS, st.booleans())
-def test_arbitrary_arguments(client: McpClient, tool: str, arguments: dict[str, object], valid: bool):
+def test_arbitrary_arguments_cause_no_server_error(
+    client: McpClient, tool: str, arguments: dict[str, object], valid: bool
+):
     if valid:
         required = {"translate": {"text": "A dog."}, "translate_file": {"document": "page.md"}}
         arguments = {"target": "de", **required.get(tool, {}), **arguments}
@@ -291,7 +293,7 @@ def test_arbitrary_arguments(client: McpClient, tool: str, arguments: dict[str, 
 
 
 @pytest.mark.slow
-def test_garbage_on_standard_input(tmp_path: Path):
+def test_garbage_on_standard_input_does_not_stop_the_server(tmp_path: Path):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     messages = [
         b"\xff\xfe\x00binary\x80",
@@ -355,7 +357,7 @@ def test_invalid_options_are_refused(tmp_path: Path):
     ("values", "hint"),
     [
         ({"workers": 2}, "set it to 1"),
-        ({"cors": ["*"]}, "origins by name"),
+        ({"cors": ["*"]}, "a list of origins"),
         ({"host": "0.0.0.0"}, "set public_url"),
         ({"host": "mcp.example"}, "set public_url"),
         ({"host": "::", "public_url": "https://mcp.example"}, "add --keys"),
@@ -376,13 +378,13 @@ def test_insecure_settings_are_refused(tmp_path: Path, values: dict[str, object]
         (">&-", 1, "standard input or output is closed"),
     ],
 )
-def test_closed_standard_streams(redirection: str, status: int, message: str):
+def test_closed_standard_streams_end_the_server(redirection: str, status: int, message: str):
     command = f"{sys.executable} -m uwaga mcp {redirection}"
     result = subprocess.run(command, shell=True, stderr=-1, stdin=-3, text=True, check=False)
     assert result.returncode == status and message in result.stderr and "Traceback" not in result.stderr
 
 
-def test_missing_extra_message(tmp_path: Path):
+def test_missing_extra_error_names_the_package(tmp_path: Path):
     code = "import sys; sys.modules['mcp'] = None; from uwaga.cli.main import main; main(['mcp'])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 1 and "pip install 'uwaga[mcp]'" in result.stderr

@@ -47,7 +47,7 @@ def post(server: RunningServer, body: bytes, key: str, **headers: str) -> httpx.
     return httpx.post(f"{server.url}/mcp", content=body, headers=request_headers, timeout=30)
 
 
-def test_keys_and_session_ownership(server: RunningServer, keys: dict[str, str]):
+def test_sessions_require_the_key_of_their_owner(server: RunningServer, keys: dict[str, str]):
     missing, wrong = post(server, LIST, ""), post(server, LIST, "wrong")
     assert missing.status_code == 401 and missing.headers["www-authenticate"] == "Bearer"
     assert wrong.status_code == 403 and "wrong" in wrong.json()["error"]["message"]
@@ -65,7 +65,7 @@ def test_keys_and_session_ownership(server: RunningServer, keys: dict[str, str])
     assert post(server, LIST, keys["bob"], **session).status_code == 404
 
 
-def test_character_limits_per_client(server: RunningServer, keys: dict[str, str]):
+def test_characters_are_limited_per_client(server: RunningServer, keys: dict[str, str]):
     languages = {"source": "en", "target": "de"}
     with connect_http(server.url, keys["poor"]) as poor:
         poor.ok("translate", text="A man sleeps.", **languages)
@@ -77,7 +77,7 @@ def test_character_limits_per_client(server: RunningServer, keys: dict[str, str]
         assert "try again" in slow.refused("translate", text="A dog runs", **languages)
 
 
-def test_size_limits(server: RunningServer, keys: dict[str, str]):
+def test_request_and_document_sizes_are_limited(server: RunningServer, keys: dict[str, str]):
     assert post(server, b" " * 60_000, keys["ann"]).status_code == 413
     with connect_http(server.url, keys["ann"]) as client:
         message = client.refused("translate_file", document="large.txt", target="de")
@@ -96,7 +96,7 @@ def test_size_limits(server: RunningServer, keys: dict[str, str]):
         ({"mcp-session-id": "unknown"}, 404),
     ],
 )
-def test_other_hosts_and_origins_are_refused(
+def test_foreign_origins_and_invalid_headers_are_refused(
     server: RunningServer, keys: dict[str, str], headers: dict[str, str], status: int
 ):
     assert post(server, LIST, keys["ann"], **headers).status_code == status

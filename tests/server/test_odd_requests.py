@@ -95,7 +95,7 @@ def test_lone_surrogate_is_returned_unchanged(client: httpx.Client, path: str):
         {"a": 1},
     ],
 )
-def test_json_bytes_of_any_string(content: Any):
+def test_json_bytes_are_valid_json_for_any_content(content: Any):
     parsed = json.loads(json_bytes(content))
 
     def without_constants(value: Any) -> Any:

@@ -105,14 +105,14 @@ def test_completion_matches_library(client, translator: Translator):
     )
 
 
-def test_stream_is_greedy(client, translator: Translator):
+def test_stream_equals_greedy_translation(client, translator: Translator):
     with client.chat.completions.create(model="en-de", messages=user(TEXT), stream=True) as stream:
         pieces = [chunk.choices[0].delta.content for chunk in stream]
     assert len(pieces) > 5 and pieces[-1] is None
     assert "".join(pieces[:-1]) == translator.translate(TEXT, beam=1).text
 
 
-def test_asynchronous_client(server: RunningServer, translator: Translator):
+def test_asynchronous_client_completes_and_streams(server: RunningServer, translator: Translator):
     async def complete_and_stream() -> tuple[str, str]:
         async with openai.AsyncOpenAI(api_key="any", base_url=f"{server.url}/openai/v1") as client:
             completion = await client.chat.completions.create(model="en-de", messages=user(TEXT))
@@ -124,7 +124,7 @@ def test_asynchronous_client(server: RunningServer, translator: Translator):
     assert asyncio.run(complete_and_stream()) == expected
 
 
-def test_models(client, server: RunningServer):
+def test_models_are_listed_and_retrieved(client, server: RunningServer):
     assert [model.id for model in client.models.list()] == ["uwaga", "en-de"]
     assert client.models.retrieve("en-de").owned_by == "uwaga"
     with pytest.raises(openai.NotFoundError) as refused:
@@ -136,7 +136,7 @@ def test_models(client, server: RunningServer):
     assert "models" in httpx.get(f"{server.url}/v1/models").json()  # the server's own API has this path
 
 
-def test_languages_of_options_message_system_prompt_or_model(client, translator: Translator):
+def test_languages_are_read_from_options_messages_or_model(client, translator: Translator):
     expected = translator.translate(TEXT).text
     system = {"role": "system", "content": "Translate from English to German."}
     options = {"source_lang": "English", "target_lang": "German"}
@@ -156,7 +156,7 @@ def test_languages_of_options_message_system_prompt_or_model(client, translator:
         assert completion.choices[0].message.content == expected, (model, messages, extra)
 
 
-def test_terms_of_options(client):
+def test_terms_in_options_are_applied(client):
     options = {"target_lang": "German", "terms": [{"source": "car", "target": "Wagen"}]}
     completion = client.chat.completions.create(
         model="uwaga", messages=user("I want to buy a car."), extra_body={"translation_options": options}
@@ -224,7 +224,9 @@ IMMERSIVE = "You are a professional German native translator who needs to fluent
     ],
     ids=["OpenAI Translator", "Pot", "Zotero", "Zotero, Qwen-MT", "calibre", "Bob", "Immersive Translate"],
 )  # fmt: skip
-def test_requests_of_clients(server: RunningServer, translator: Translator, body: dict[str, Any]):
+def test_requests_of_known_clients_are_answered(
+    server: RunningServer, translator: Translator, body: dict[str, Any]
+):
     headers = {"authorization": "Bearer any", "api-key": "any"}
     response = httpx.post(f"{server.url}{PATH}", json=body, headers=headers, timeout=60)
     assert response.status_code == 200, response.text
@@ -236,7 +238,7 @@ def test_requests_of_clients(server: RunningServer, translator: Translator, body
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_answer_in_json(server: RunningServer, translator: Translator, stream: bool):
+def test_answer_is_json_on_request(server: RunningServer, translator: Translator, stream: bool):
     message = 'Translate to German and return JSON {"translation": ...}: A man sleeps.'
     body = {"model": "uwaga", "messages": user(message), "stream": stream}
     response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
@@ -263,7 +265,9 @@ def test_text_in_json_is_refused(server: RunningServer, text: str):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_segments_of_kiss_translator(server: RunningServer, translator: Translator, stream: bool):
+def test_segments_of_kiss_translator_are_translated(
+    server: RunningServer, translator: Translator, stream: bool
+):
     segments = [{"id": 1, "text": TEXT}, {"id": 2, "text": "A <i1>man</i1> sleeps."}]
     message = {"targetLanguage": "de", "title": "News", "segments": segments, "glossary": {"car": "Wagen"}}
     system = {"role": "system", "content": "Act as a translation API. Output a single raw JSON object only."}
@@ -336,7 +340,7 @@ def test_error_during_stream_is_last_event():
 
 
 @pytest.mark.slow
-def test_keys_and_limits(tmp_path: Path):
+def test_keys_and_limits_are_enforced(tmp_path: Path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann", requests_per_minute=2)
     limited_key = add_key(file, "bob", characters=10)
@@ -361,7 +365,7 @@ def test_keys_and_limits(tmp_path: Path):
         assert refused.value.code == "insufficient_quota"
 
 
-def test_prompts_of_maximum_size(server: RunningServer):
+def test_prompts_of_maximum_size_are_refused(server: RunningServer):
     for part in (
         "to ",
         "from en to ",
@@ -378,7 +382,7 @@ def test_prompts_of_maximum_size(server: RunningServer):
         assert response.status_code in (400, 413), response.text
 
 
-def test_guide_samples(server: RunningServer, capsys: pytest.CaptureFixture[str]):
+def test_guide_samples_print_the_documented_output(server: RunningServer, capsys: pytest.CaptureFixture[str]):
     samples, namespace = SAMPLE.findall(PAGE.read_text(encoding="utf-8")), dict[str, Any]()
     assert len(samples) == 2
     for program, output in samples:

@@ -63,7 +63,7 @@ def server(shared_server: RunningServer) -> RunningServer:
     ],
     ids=["OmegaT", "OmegaT by briacp", "Trados", "memoQ", "Chrome", "Wordfast Classic", "Wordfast Pro", "LoopCAT"],
 )  # fmt: skip
-def test_translate_segment(
+def test_segments_are_translated_on_all_paths(
     server: RunningServer, translator: Translator, method: str, path: str, params: dict[str, str]
 ):
     response = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
@@ -91,7 +91,9 @@ def test_translate_segment(
         ("DELETE", "TranslateJson", None, 405, {"Message": str}),
     ],
 )  # fmt: skip
-def test_other_requests(server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any):
+def test_other_requests_have_the_responses_of_opus_cat(
+    server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any
+):
     kwargs = {} if body is None else {"json": body}
     for prefix in ("MTRestService", "MtRestService"):
         response = httpx.request(method, f"{server.url}/{prefix}/{path}", timeout=60, **kwargs)
@@ -99,7 +101,7 @@ def test_other_requests(server: RunningServer, method: str, path: str, body: Any
         assert not response.content if shape is None else fits(response.json(), shape), response.text
 
 
-def test_plain_text_translation(server: RunningServer, translator: Translator):
+def test_translation_is_returned_as_plain_text(server: RunningServer, translator: Translator):
     for name in ("Translate", "TranslateStream"):
         response = httpx.get(f"{server.url}/MTRestService/{name}", params={"input": TEXT}, timeout=60)
         assert response.headers["content-type"] == "text/plain; charset=utf-8"
@@ -115,7 +117,7 @@ def test_target_may_be_omitted_only_if_unique(tmp_path):
 
 
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
-def test_segments_and_links(translator: Translator, parts: list[str]):
+def test_segments_form_the_text_and_links_agree(translator: Translator, parts: list[str]):
     """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""
     translation = translator.translate(" ".join(parts), alignment=True)
     pair: Any = translation_pair(translation)

@@ -58,7 +58,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_accepted_hosts(host: str):
+def test_only_accepted_hosts_are_served(host: str):
     assert status({"host": host}) == HOSTS[host]
 
 
@@ -80,11 +80,11 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_accepted_origins(origin: str):
+def test_only_accepted_origins_are_served(origin: str):
     assert status({"host": "localhost:5000", "origin": origin}) == ORIGINS[origin]
 
 
-def test_hosts_and_origins_of_settings():
+def test_hosts_and_origins_of_settings_are_accepted():
     public = {"public_url": "https://translate.example/uwaga"}
     assert status({"host": "translate.example", "origin": "https://translate.example"}, **public) == 200
     assert status({"host": "localhost:5000", "origin": "https://translate.example"}, **public) == 200
@@ -97,10 +97,10 @@ def test_hosts_and_origins_of_settings():
 @pytest.mark.parametrize(
     "values", [{"host": "0.0.0.0"}, {"host": "translate.example"}, {"keys": "keys.json"}, {"cors": ["*"]}]
 )
-def test_other_servers_are_not_checked(values: dict[str, Any]):
+def test_origins_are_not_checked_on_public_servers(values: dict[str, Any]):
     assert not isinstance(check_origins(done_app, settings(**values)), OriginCheck)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_loopback_server_without_keys_is_checked(host: str):
+def test_origins_are_checked_on_loopback_server_without_keys(host: str):
     assert isinstance(check_origins(done_app, settings(host=host)), OriginCheck)

@@ -51,7 +51,7 @@ def test_attention_view_is_fully_translated():
             assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english))
 
 
-def test_size_of_first_load():
+def test_first_load_is_under_limit():
     files = page_files()
     first = [file for path, file in files.items() if not re.search(r"attention|lab|messages", path)]
     assert sum(len(file.plain) for file in first) <= MAX_FIRST_LOAD_BYTES
@@ -64,7 +64,7 @@ def test_files_have_no_external_references(client, paths):
         assert not re.findall(r"https?://|//cdn|@import|url\(", text), path
 
 
-def test_response_headers(client, paths):
+def test_files_are_served_with_caching_and_security_headers(client, paths):
     for path in paths:
         plain = client.get(path, headers={"accept-encoding": "identity"})
         compressed = client.get(path, headers={"accept-encoding": "br;q=1, gzip;q=0.5"})
@@ -86,7 +86,7 @@ def test_response_headers(client, paths):
         assert head.headers["content-length"] == plain.headers["content-length"]
 
 
-def test_content_security_policy(client):
+def test_content_security_policy_is_strict(client):
     policy = dict(
         directive.strip().split(" ", 1)
         for directive in client.get("/").headers["content-security-policy"].split(";")
@@ -95,7 +95,7 @@ def test_content_security_policy(client):
     assert "unsafe" not in str(policy) and policy["require-trusted-types-for"] == "'script'"
 
 
-def test_attention_view_is_the_librarys(client):
+def test_attention_view_is_that_of_the_library(client):
     text = client.get("/page/attention.js").text
     for name in ("attention_drawing.js", "attention_view.js"):
         assert (ROOT / "src/uwaga/results" / name).read_text(encoding="utf-8") in text
@@ -132,7 +132,7 @@ def test_committed_files_are_up_to_date(tmp_path):
 
 
 @pytest.mark.slow
-def test_npm_checks_and_tests():
+def test_npm_checks_and_tests_pass():
     """Run the tests of ``page/``, which `make page` runs as well."""
     require_npm_tools()
     for task in ("check", "test"):

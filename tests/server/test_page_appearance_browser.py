@@ -64,7 +64,7 @@ def test_language_setting_is_stored_and_keeps_the_text(browser, server):
         expect(page.get_by_role("tab", name="历史")).to_be_visible()
 
 
-def test_colour_scheme_of_system_and_setting(browser, server):
+def test_colour_scheme_follows_system_or_setting(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
         background = "getComputedStyle(document.body).backgroundColor"
@@ -134,7 +134,7 @@ def test_page_does_not_scroll_horizontally(browser, server, settings):
         assert below >= top
 
 
-def test_print_shows_only_the_texts(browser, server):
+def test_printed_page_shows_only_the_texts(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
@@ -146,7 +146,7 @@ def test_print_shows_only_the_texts(browser, server):
         assert page.evaluate("getComputedStyle(document.body).colorScheme") == "light"
 
 
-def test_reduced_motion(browser, server):
+def test_reduced_motion_switches_animation_off(browser, server):
     animation = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
     for preference, name in (("no-preference", "go"), ("reduce", "none")):
         with open_server_page(browser, server, START, reduced_motion=preference) as page:
@@ -155,14 +155,14 @@ def test_reduced_motion(browser, server):
             assert page.evaluate(animation) == name
 
 
-def test_message_without_javascript(browser, server):
+def test_page_says_that_it_needs_javascript(browser, server):
     with open_server_page(browser, server, java_script_enabled=False) as page:
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("appearance", ["light", "dark", "phone"])
-def test_axe_finds_no_serious_violations(browser, server, appearance):
+def test_page_has_no_serious_accessibility_violations(browser, server, appearance):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     settings = PHONE if appearance == "phone" else {"color_scheme": appearance}
@@ -200,7 +200,7 @@ def test_axe_finds_no_serious_violations(browser, server, appearance):
         assert len(violations) < 3, violations
 
 
-def test_size_of_first_load(browser, server):
+def test_first_load_is_under_limit(browser, server):
     loaded = []
     with open_server_page(browser, server, START) as page:
         page.on("requestfinished", lambda request: loaded.append(request.url))
@@ -211,7 +211,7 @@ def test_size_of_first_load(browser, server):
     assert len(sizes) >= 4 and sum(sizes) <= MAX_FIRST_LOAD_BYTES
 
 
-def test_first_words_appear_soon(browser, server):
+def test_first_words_appear_within_the_time_limit(browser, server):
     """Check a generous limit, since the machine may be busy; ``page/measure.py`` measures the time."""
     with open_server_page(browser, server, START) as page:
         page.wait_for_selector("#source")

@@ -76,7 +76,7 @@ def test_numbers_match_python(page, translator):
         np.testing.assert_array_equal(np.array(shown["cells"], np.float32), numbers)
 
 
-def test_views(page, translator):
+def test_views_show_steps_hypotheses_and_samples(page, translator):
     translate_text(page, SENTENCE)
     lab = open_lab(page)
     expected = translator.translate(SENTENCE, beam=3, nbest=3)
@@ -109,7 +109,7 @@ def test_server_errors_are_shown(browser, server):
         expect(lab.locator(".lab-status")).to_contain_text("layer 9")
 
 
-def test_saved_pictures(page):
+def test_pictures_are_saved_as_svg_and_png(page):
     translate_text(page, SENTENCE)
     lab = open_lab(page)
     lab.locator("summary", has_text="Keep").click()

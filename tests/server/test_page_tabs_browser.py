@@ -47,7 +47,7 @@ def test_arrow_keys_move_between_tabs(page):
         expect(page.get_by_role("tabpanel")).to_have_count(1)
 
 
-def test_inside_shows_all_heads_of_each_sentence(page, translator):
+def test_inside_tab_shows_all_heads_of_each_sentence(page, translator):
     tab(page, "Inside")
     page.get_by_text("Translate a text first").wait_for()
     tab(page, "Text")
@@ -70,7 +70,7 @@ def test_inside_shows_all_heads_of_each_sentence(page, translator):
     expect(page.locator(".lines li", has_text=re.compile("^teuer$"))).to_be_visible()
 
 
-def test_inside_shows_chosen_words(page):
+def test_inside_tab_shows_chosen_words(page):
     translate_text(page, SENTENCE)
     word(page, "ein").click()
     page.locator(".menu .choice").first.click()
@@ -86,7 +86,7 @@ def upload(page, *files: tuple[str, str]) -> None:
     page.locator("#files").set_input_files(payload)
 
 
-def test_upload_and_download_documents(page, translator, tmp_path):
+def test_documents_are_uploaded_and_downloaded(page, translator, tmp_path):
     lines = ["I want to buy a car.", "He sleeps.", ""]
     tab(page, "Document")
     upload(page, ("letter.txt", "\n".join(lines)), ("other.txt", "Good morning."))
@@ -105,7 +105,7 @@ def test_upload_and_download_documents(page, translator, tmp_path):
     expect(page.locator(".documents li")).to_have_count(1)
 
 
-def test_document_with_glossary(page, translator, tmp_path):
+def test_document_is_translated_with_glossary(page, translator, tmp_path):
     tab(page, "Glossary")
     add_pair(page, "car", "Karosse")
     tab(page, "Document")
@@ -118,7 +118,7 @@ def test_document_with_glossary(page, translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_message_without_document_folder(browser, tmp_path):
+def test_page_says_that_the_server_takes_no_documents(browser, tmp_path):
     with (
         running_server(tmp_path) as running,
         open_server_page(browser, running.url, START, expected=("Failed to load",)) as page,
@@ -129,7 +129,7 @@ def test_message_without_document_folder(browser, tmp_path):
         page.get_by_text("does not take documents").wait_for()
 
 
-def test_drop_document(page):
+def test_dropped_document_is_translated(page):
     tab(page, "Document")
     data = page.evaluate_handle(
         """() => {
@@ -146,7 +146,7 @@ def test_drop_document(page):
     expect(page.locator(".drop")).not_to_have_class(over)
 
 
-def test_error_of_invalid_document(browser, server):
+def test_error_of_invalid_document_is_shown(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         tab(page, "Document")
@@ -154,7 +154,7 @@ def test_error_of_invalid_document(browser, server):
         expect(page.locator(".documents .note")).to_contain_text("cannot be translated")
 
 
-def test_cancel_document(browser, server):
+def test_cancelled_document_is_deleted_on_the_server(browser, server):
     # a request for its progress may arrive after it is deleted
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
@@ -198,7 +198,7 @@ def test_glossary_is_used_stored_and_switched_off(page, translator, tmp_path):
     assert translate_text(page, SENTENCE) == plain
 
 
-def test_read_glossary_files(page):
+def test_glossary_files_are_read(page):
     tab(page, "Glossary")
     for name, text in (("a.tsv", "car\tKarosse\nno pair\n"), ("b.csv", 'red,"rosa, hell"\ncar,Wagen\n')):
         content = {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
@@ -216,7 +216,7 @@ def test_read_glossary_files(page):
     expect(page.get_by_text("No pairs yet.")).to_be_visible()
 
 
-def test_history(page):
+def test_history_is_kept_restored_and_cleared(page):
     translation = translate_text(page, SENTENCE)
     page.wait_for_function("() => localStorage.getItem('uwaga history')")
     page.reload()
@@ -236,7 +236,7 @@ def test_history(page):
     assert json.loads(page.evaluate("localStorage.getItem('uwaga history')")) == []
 
 
-def test_browser_without_storage(browser, server):
+def test_page_works_in_a_browser_without_storage(browser, server):
     with open_server_page(browser, server, START) as page:
         page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('no') }")
         page.reload()
@@ -272,7 +272,7 @@ def fulfil_translations(
         (400, "refused", "The server refused: m."),
     ],
 )
-def test_error_messages(browser, server, status, code, message):
+def test_server_errors_are_explained_until_the_next_translation(browser, server, status, code, message):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         fulfil_translations(page, status, {"error": {"code": code, "message": "m"}})
@@ -285,7 +285,7 @@ def test_error_messages(browser, server, status, code, message):
         expect(note).not_to_be_visible()
 
 
-def test_retry_unreachable_server(browser, server, translator):
+def test_unreachable_server_is_retried_on_request(browser, server, translator):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
@@ -308,7 +308,7 @@ def test_busy_server_is_retried_automatically(browser, server):
         page.wait_for_selector(".line.done")
 
 
-def test_server_unreachable_at_first(browser, server):
+def test_page_recovers_if_server_is_unreachable_at_first(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.route("**/v1/languages", lambda route: route.abort("connectionrefused"), times=1)
         page.reload()
@@ -318,7 +318,7 @@ def test_server_unreachable_at_first(browser, server):
 
 
 @pytest.mark.slow
-def test_api_key_setting(browser, tmp_path):
+def test_api_key_is_requested_and_checked(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)
     with (

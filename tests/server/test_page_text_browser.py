@@ -85,7 +85,7 @@ def watch(page) -> None:
 
 
 @pytest.mark.slow
-def test_translation_while_typing(page, translator):
+def test_text_is_translated_while_typing(page, translator):
     recorded = record_bodies(page)
     watch(page)
     page.locator("#source").press_sequentially(SENTENCE, delay=10)
@@ -189,7 +189,7 @@ def test_choosing_another_word_continues_the_translation(page, translator, text)
     wait_for_translation(page, before)
 
 
-def test_alternatives_in_second_sentence(page):
+def test_alternatives_in_second_sentence_keep_the_first(page):
     before = translate_text(page, TWO_SENTENCES)
     first = before.split(". ")[0]
     word(page, "nicht").click()
@@ -199,7 +199,7 @@ def test_alternatives_in_second_sentence(page):
     assert output(page).split(". ")[0] == first and output(page) != before
 
 
-def test_continue_with_typed_words(page, translator):
+def test_translation_continues_with_typed_words(page, translator):
     translate_text(page, SENTENCE)
     word(page, "möchte").click()
     page.get_by_label("Your own words from here").fill("werde")
@@ -230,7 +230,7 @@ def test_aligned_source_words_are_marked(page, translator):
     expect(marked(page)).to_have_text(["car"])
 
 
-def test_mark_unsure_words(page, translator):
+def test_unsure_words_are_marked(page, translator):
     text = "The zeitgeist of jazz smells of velvet thunder."
     translate_text(page, text)
     unsure = [
@@ -255,7 +255,7 @@ def test_mark_unsure_words(page, translator):
     expect(page.get_by_label("Mark unsure words")).not_to_be_checked()
 
 
-def test_keyboard_navigation_of_words(page):
+def test_words_are_navigated_by_keyboard(page):
     translate_text(page, SENTENCE)
     page.locator("#source").focus()
     while page.evaluate("!document.activeElement.matches('.word')"):
@@ -274,7 +274,7 @@ def test_keyboard_navigation_of_words(page):
     expect(page.locator(".menu")).not_to_be_visible()
 
 
-def test_detect_choose_and_swap_languages(browser, server):
+def test_languages_are_detected_chosen_and_swapped(browser, server):
     with open_server_page(browser, server) as page:
         page.wait_for_selector("#source")
         expect(page.locator("#from")).to_have_value("auto")
@@ -293,7 +293,7 @@ def test_detect_choose_and_swap_languages(browser, server):
         expect_languages(page, "en", "ar")
 
 
-def test_right_to_left_languages(page):
+def test_right_to_left_languages_are_shown_from_right_to_left(page):
     page.locator("#to").select_option("ar")
     translate_text(page, "Hello.")
     expect(page.locator(".output")).to_have_css("direction", "rtl")
@@ -311,7 +311,7 @@ def test_markup_in_texts_is_not_executed(page):
     assert page.evaluate("window.hacked") is None
 
 
-def test_copy_and_clear(browser, server):
+def test_text_is_copied_shared_and_cleared(browser, server):
     with open_server_page(browser, server, START, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.wait_for_selector("#source")
         translation = translate_text(page, SENTENCE)

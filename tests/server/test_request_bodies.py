@@ -37,7 +37,7 @@ JSON = "content-type: application/json"
         )
     )
 )
-def test_memory_limit(actions: list[tuple[int, str, int]]):
+def test_memory_of_request_bodies_is_limited(actions: list[tuple[int, str, int]]):
     memory = BodyMemory(1000)
     states = [RequestState(str(number), memory) for number in range(6)]
     for number, action, size in actions:
@@ -144,7 +144,7 @@ def test_form_without_file_has_usual_limit(server: RunningServer, path: str, kin
 
 
 @pytest.mark.parametrize("path", ["/v1/documents", "/v2/document", "/translate_file"])
-def test_documents_may_be_larger(server: RunningServer, path: str):
+def test_documents_may_exceed_the_usual_limit(server: RunningServer, path: str):
     fields = {"source": "en", "target": "de"}
     if path == "/v2/document":
         fields = {f"{name}_lang": code.upper() for name, code in fields.items()}
@@ -154,7 +154,7 @@ def test_documents_may_be_larger(server: RunningServer, path: str):
 
 
 @pytest.mark.parametrize("path", ["/v2/glossaries", "/v3/glossaries"])
-def test_multipart_glossaries_may_be_larger(server: RunningServer, path: str):
+def test_multipart_glossaries_may_exceed_the_usual_limit(server: RunningServer, path: str):
     entries = "".join(f"term {number}\tBegriff {number}\n" for number in range(90_000))
     fields = {"name": "terms", "source_lang": "en", "target_lang": "de", "entries": entries}
     fields["entries_format"] = "tsv"
@@ -184,7 +184,7 @@ def test_forms_in_other_charsets_are_refused(server: RunningServer, path: str, c
     assert "UTF-8" in response.text
 
 
-def test_form_with_charset_utf_8(server: RunningServer):
+def test_form_with_charset_utf_8_is_accepted(server: RunningServer):
     fields = {"q": "A dog.", "source": "en", "target": "de"}
     content = "".join(
         f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'

@@ -57,14 +57,14 @@ def send(method: str, path: str) -> httpx.Response:
     return asyncio.run(request())
 
 
-def test_match_path_and_method():
+def test_routes_match_path_and_method():
     assert send("GET", "/v1/parts/a%20b").text == "a b"
     assert send("DELETE", "/v1/parts/x").status_code == 204
     assert send("POST", "/v1/parts").text == "body"
     assert send("GET", "/v1/parts").text == "all"
 
 
-def test_method_not_allowed():
+def test_disallowed_method_error_lists_allowed_methods():
     for path, allowed in (("/v1/parts", ("GET", "POST")), ("/v1/parts/x", ("DELETE", "GET"))):
         with pytest.raises(ApiError) as error:
             send("PUT", path)
@@ -72,7 +72,7 @@ def test_method_not_allowed():
         assert error.value.headers["allow"] == ", ".join(allowed)
 
 
-def test_unknown_paths_and_trailing_slash():
+def test_unknown_paths_are_refused_and_trailing_slash_redirected():
     for path in ("/", "/v1", "/v1/parts/x/y", "/v1/parts/x/"):
         with pytest.raises(ApiError) as error:
             send("GET", path)
@@ -88,7 +88,7 @@ def test_description_page_is_self_contained():
     assert not any(part in page for part in ("<script", "<style", "<link", "http://", "https://"))
 
 
-def test_openapi_document():
+def test_openapi_document_describes_routes_and_parameters():
     hidden = Routes()
     hidden.add("GET", "/hidden")(send)  # type: ignore[type-var]
     document = openapi([*routes().routes, *hidden.routes], "title", "1", "")

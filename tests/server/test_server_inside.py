@@ -184,7 +184,7 @@ def test_response_matches_npm_package(server, options):
     [
         ({"text": "word " * 3000}, 400, "text_too_long", "the model accepts"),
         ({"text": "a" * 30_000}, 413, "text_too_large", "send at most"),
-        ({"text": "  "}, 400, "invalid_text", "nothing to read"),
+        ({"text": "  "}, 400, "invalid_text", "no tokens to read"),
         ({"forced": "Wort " * 3000}, 400, "text_too_long", "the model accepts"),
         ({"insight": ["cross.99.weights"]}, 400, "invalid_option", "cross.99.weights"),
         ({"insight": ["nothing"]}, 400, "invalid_option", "nothing"),
@@ -204,7 +204,7 @@ def test_response_matches_npm_package(server, options):
         ({"steps": 65}, 422, "invalid_request", "steps"),
         ({"layers": 3}, 422, "invalid_request", "layers"),
         ({"target": "tlh"}, 400, "unsupported_language", "tlh"),
-        ({"target": "pl"}, 400, "not_inspectable", "one after the other"),
+        ({"target": "pl"}, 400, "not_inspectable", "form a chain"),
         ({"target": "es"}, 400, "not_inspectable", "Transformer"),
         ({"text": "word " * 200, "insight": []}, 400, "invalid_option", "bytes"),
     ],
@@ -234,7 +234,7 @@ def test_torch_and_matplotlib_are_not_imported():
     assert result.stdout.strip() == "[]"
 
 
-def test_trace_without_options_has_translation_only(translator):
+def test_trace_without_options_contains_only_the_translation(translator):
     traced = trace(translator, TEXT)
     assert (traced.tree, traced.steps) == (None, ())
     assert traced.translations[0].attentions is None and not traced.translations[0].arrays

@@ -51,7 +51,7 @@ def test_complete_digests_are_compared(tmp_path: Path, monkeypatch: pytest.Monke
     assert compared == [64] * 4
 
 
-def test_changes_of_the_file_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_changes_to_the_key_file_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "RECHECK_INTERVAL", 0.0)
     path = tmp_path / "keys.json"
     first = add_key(path, "ann", requests_per_minute=5, characters=9)
@@ -66,7 +66,7 @@ def test_changes_of_the_file_are_noticed(tmp_path: Path, monkeypatch: pytest.Mon
     assert ring.client(second).name == "bob"
 
 
-def test_rotation_without_an_outage(tmp_path: Path):
+def test_old_and_new_keys_work_during_rotation(tmp_path: Path):
     path = tmp_path / "keys.json"
     old = add_key(path, "ann", requests_per_minute=5, characters=9)
     add_key(path, "bob")
@@ -84,7 +84,7 @@ def test_rotation_without_an_outage(tmp_path: Path):
         rotate_key(path, "ann")
 
 
-def test_invalid_names_and_files(tmp_path: Path):
+def test_invalid_names_and_key_files_are_rejected(tmp_path: Path):
     path = tmp_path / "keys.json"
     add_key(path, "ann")
     for name in ("ann", "", "a b", "../x"):

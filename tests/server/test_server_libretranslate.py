@@ -32,7 +32,7 @@ def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
     return httpx.post(f"{server.url}{path}", json=fields)
 
 
-def test_official_client(server: RunningServer, translator: uwaga.Translator):
+def test_official_client_translates_and_detects(server: RunningServer, translator: uwaga.Translator):
     client = LibreTranslateAPI(server.url)
     assert client.translate(TEXTS[0], "en", "de") == translator.translate(TEXTS[0]).text
     assert client.languages() == [
@@ -44,7 +44,7 @@ def test_official_client(server: RunningServer, translator: uwaga.Translator):
     assert 50 < detection["confidence"] <= 100
 
 
-def test_list_of_texts(server: RunningServer, translator: uwaga.Translator):
+def test_list_of_texts_is_translated(server: RunningServer, translator: uwaga.Translator):
     body = post(server, "/translate", q=TEXTS, source="auto", target="de", alternatives=2).json()
     assert body["translatedText"] == [translation.text for translation in translator.translate(TEXTS)]
     assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
@@ -55,13 +55,13 @@ def test_list_of_texts(server: RunningServer, translator: uwaga.Translator):
     )
 
 
-def test_html(server: RunningServer, translator: uwaga.Translator):
+def test_html_is_translated(server: RunningServer, translator: uwaga.Translator):
     text = "<p>The <b>weather</b> is nice today.</p>"
     body = post(server, "/translate", q=text, source="en", target="de", format="html").json()
     assert body == {"translatedText": translator.translate(text, format="html").text}
 
 
-def test_forms_and_query_parameters(server: RunningServer, translator: uwaga.Translator):
+def test_forms_and_query_parameters_are_accepted(server: RunningServer, translator: uwaga.Translator):
     expected = {"translatedText": translator.translate(TEXTS[0]).text}
     fields = {"q": TEXTS[0], "source": "en", "target": "de"}
     assert httpx.post(f"{server.url}/translate", data=fields).json() == expected
@@ -94,7 +94,9 @@ def test_texts_without_translation_are_returned_unchanged(server: RunningServer)
         ({"q": "a" * 200_000, "source": "en", "target": "de"}, "Invalid request"),
     ],
 )
-def test_error_bodies(server: RunningServer, fields: dict[str, object], message: str):
+def test_errors_have_the_libretranslate_format(
+    server: RunningServer, fields: dict[str, object], message: str
+):
     response = post(server, "/translate", **fields)
     assert response.status_code == 400
     assert list(response.json()) == ["error"]
@@ -102,7 +104,7 @@ def test_error_bodies(server: RunningServer, fields: dict[str, object], message:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'"q"'])
-def test_bodies_that_are_not_json_objects(server: RunningServer, body: bytes):
+def test_bodies_that_are_not_json_objects_are_refused(server: RunningServer, body: bytes):
     response = httpx.post(
         f"{server.url}/translate", content=body, headers={"content-type": "application/json"}
     )
@@ -116,7 +118,7 @@ def test_suggestions_are_stored(server: RunningServer, tmp_path_factory: pytest.
     assert json.loads(line).items() >= suggestion.items()
 
 
-def test_settings_health_metrics_and_description(server: RunningServer):
+def test_settings_health_metrics_and_description_are_served(server: RunningServer):
     settings = httpx.get(f"{server.url}/frontend/settings").json()
     assert settings["charLimit"] == 100_000
     assert settings["suggestions"] is True
@@ -134,7 +136,7 @@ def test_settings_health_metrics_and_description(server: RunningServer):
 
 
 @pytest.mark.slow
-def test_keys_in_body(tmp_path: Path):
+def test_keys_in_the_body_are_checked(tmp_path: Path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", requests_per_minute=3)
     with running_server(tmp_path, keys=str(keys)) as server:
@@ -154,7 +156,7 @@ def test_keys_in_body(tmp_path: Path):
 
 
 @pytest.mark.parametrize("with_keys", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_translate_and_download_file(
+def test_file_is_translated_and_downloaded(
     tmp_path: Path, shared_server: RunningServer, translator: uwaga.Translator, with_keys: bool
 ):
     keys = tmp_path / "keys.json"

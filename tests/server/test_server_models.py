@@ -123,7 +123,7 @@ def test_pivot_translation_matches_library(bundled: Translator):
     run(work)
 
 
-def test_order_of_texts_in_several_languages(bundled: Translator):
+def test_texts_in_several_languages_keep_their_order(bundled: Translator):
     service, _ = make_service(bundled, served_model("a", "en", "de"), served_model("b", "fr", "de"))
     texts = ["This is surely English, is it not?", "Ceci est une phrase en français.", "Das ist auf Deutsch."]
 
@@ -245,7 +245,7 @@ def test_model_of_a_waiting_request_is_not_unloaded(bundled: Translator, monkeyp
     assert loaded == ["c", "a", "b", "c"]
 
 
-def test_read_models_without_loading(tmp_path: Path):
+def test_models_are_described_without_loading(tmp_path: Path):
     damaged = tmp_path / "damaged"
     damaged.mkdir()
     first, second = read_served_models([ModelSettings(name="bundled"), ModelSettings(name=str(damaged))])
@@ -255,7 +255,7 @@ def test_read_models_without_loading(tmp_path: Path):
         read_served_models([ModelSettings(name=str(damaged))])
 
 
-def test_message_for_pair_without_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_missing_model_error_suggests_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     missing, _ = read_served_models([ModelSettings(name="en-pt"), ModelSettings(name="bundled")])
     assert "uwaga models download en-pt" in missing.problem

@@ -129,14 +129,14 @@ def test_full_queue_rejects_with_retry_after(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_deadline(tmp_path: Path):
+def test_request_beyond_the_deadline_fails(tmp_path: Path):
     with running_server(tmp_path, limits={"deadline": 2.0, "characters": 1_000_000}) as server:
         response = post(server, LONG * 200)
         assert (response.status_code, "error" in response.json()) == (504, True)
         assert post(server, "Hello!").status_code == 200
 
 
-def test_port_in_use_message(tmp_path: Path):
+def test_port_in_use_error_suggests_another_port(tmp_path: Path):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -30,7 +30,9 @@ def test_dialect_and_document_format_of_plugins_are_served(tmp_path: Path) -> No
         assert document.status_code == 202, document.text
 
 
-def test_document_format_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_document_format_of_a_plugin_is_read_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The command line reads and writes it, and refuses it without the plugin."""
     forget_plugins(monkeypatch, DOCUMENT_FORMATS)
     plugin = plugin_file("Add a document format", tmp_path)
@@ -42,7 +44,7 @@ def test_document_format_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert target.read_text("utf-8") == "title=Ein Hund schläft.\n# a comment\nfoot=12\n"
 
 
-def test_unknown_dialect_names_the_way_out(tmp_path: Path) -> None:
+def test_unknown_dialect_error_suggests_a_plugin(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["serve", "--dialect", "lines"])
     assert result.exit_code == 1
     assert "no dialect is named 'lines'" in result.stderr and "uwaga --plugin FILE" in result.stderr

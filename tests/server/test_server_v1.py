@@ -32,18 +32,18 @@ def test_translations_match_library(server: RunningServer, translator: uwaga.Tra
     assert response.json()["model"] == "bundled"
 
 
-def test_empty_list_of_texts(server: RunningServer):
+def test_empty_list_of_texts_is_accepted(server: RunningServer):
     response = httpx.post(f"{server.url}/v1/translate", json={"text": [], "source": "en", "target": "de"})
     assert (response.status_code, response.json()["translations"]) == (200, [])
 
 
-def test_single_text(server: RunningServer, translator: uwaga.Translator):
+def test_single_text_is_translated(server: RunningServer, translator: uwaga.Translator):
     body = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
     assert body["translations"][0]["text"] == translator.translate(TEXTS[0]).text
     assert body["translations"][0]["detected_source"]["code"] == "en"
 
 
-def test_languages(server: RunningServer):
+def test_languages_are_listed(server: RunningServer):
     body = httpx.get(f"{server.url}/v1/languages").json()
     assert body == {"languages": [{"code": "en", "name": "English", "targets": ["de"]}]}
 
@@ -60,7 +60,7 @@ def test_languages(server: RunningServer):
         (b'{"text": "a", "source": "de", "target": "en"}', 400, "unsupported_languages"),
     ],
 )
-def test_invalid_bodies(server: RunningServer, body: bytes, status: int, code: str):
+def test_invalid_bodies_are_refused(server: RunningServer, body: bytes, status: int, code: str):
     headers = {"content-type": "application/json", "x-request-id": "here-1"}
     response = httpx.post(f"{server.url}/v1/translate", content=body, headers=headers)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
@@ -72,7 +72,7 @@ def test_too_large_body_is_refused(server: RunningServer):
     assert (response.status_code, response.json()["error"]["code"]) == (413, "body_too_large")
 
 
-def test_unknown_paths_and_methods(server: RunningServer):
+def test_unknown_paths_and_methods_are_refused(server: RunningServer):
     assert httpx.get(f"{server.url}/v1/nothing").status_code == 404
     assert "/v1/translate" in httpx.get(f"{server.url}/docs").text
     assert httpx.get(f"{server.url}/v1/translate").status_code == 405
@@ -91,7 +91,7 @@ def events(server: RunningServer, **body: object) -> list[tuple[str, dict[str, o
     return received
 
 
-def test_stream_pieces_and_final_event(server: RunningServer, translator: uwaga.Translator):
+def test_stream_sends_pieces_and_a_final_event(server: RunningServer, translator: uwaga.Translator):
     greedy = translator.translate(TEXTS[0], beam=1)
     *pieces, (name, final) = events(server, text=TEXTS[0], target="de", scores=True, tokens=True)
     assert len(pieces) > 2
@@ -102,7 +102,7 @@ def test_stream_pieces_and_final_event(server: RunningServer, translator: uwaga.
     assert [word["text"] for word in final["words"]] == [word.text for word in greedy.words]
 
 
-def test_stream_with_prefix(server: RunningServer, translator: uwaga.Translator):
+def test_stream_continues_the_prefix(server: RunningServer, translator: uwaga.Translator):
     *_, (_, final) = events(server, text=TEXTS[0], source="en", target="de", prefix="Heute")
     assert final["text"] == translator.translate(TEXTS[0], beam=1, prefix="Heute").text
 
@@ -163,7 +163,7 @@ def test_invalid_drafts_are_refused(
     assert message in error["message"]
 
 
-def test_stream_with_glossary(server: RunningServer, translator: uwaga.Translator):
+def test_stream_applies_the_glossary(server: RunningServer, translator: uwaga.Translator):
     terms = {"dog": "Köter"}
     body = {"text": "A dog runs.", "target": "de", "glossary": terms, "tokens": True}
     (name, piece), (_, final) = events(server, **body, source="en")
@@ -184,7 +184,7 @@ def test_invalid_streams_are_refused(server: RunningServer, fields: dict[str, ob
     assert (response.status_code, response.json()["error"]["code"]) == (400, code)
 
 
-def test_requested_parts(server: RunningServer, translator: uwaga.Translator):
+def test_response_contains_the_requested_parts(server: RunningServer, translator: uwaga.Translator):
     body = {"text": TEXTS[0], "source": "en", "target": "de", "nbest": 3}
     requested = {"tokens": True, "scores": True, "alignment": True, "attention": True}
     [translation] = httpx.post(f"{server.url}/v1/translate", json={**body, **requested}).json()[
@@ -208,7 +208,7 @@ def test_requested_parts(server: RunningServer, translator: uwaga.Translator):
     ]
 
 
-def test_glossary_format_and_tags(server: RunningServer, translator: uwaga.Translator):
+def test_glossary_format_and_ignored_tags_are_applied(server: RunningServer, translator: uwaga.Translator):
     url, terms = f"{server.url}/v1/translate", {"car": "Karre"}
     body = {"text": TEXTS[1], "source": "en", "target": "de"}
     translation = httpx.post(url, json={**body, "glossary": terms}).json()["translations"][0]["text"]
@@ -220,7 +220,7 @@ def test_glossary_format_and_tags(server: RunningServer, translator: uwaga.Trans
     assert translation == translator.translate(html, format="html", ignore_tags=["code"]).text
 
 
-def test_errors_per_text(server: RunningServer, translator: uwaga.Translator):
+def test_errors_are_reported_per_text(server: RunningServer, translator: uwaga.Translator):
     texts = [TEXTS[0], "word " * 400, TEXTS[2]]
     body = {"text": texts, "source": "en", "target": "de", "split": "never"}
     first, second, third = httpx.post(f"{server.url}/v1/translate", json=body).json()["translations"]
@@ -237,7 +237,7 @@ def test_coverage_reports_omitted_words(server: RunningServer):
         assert translation.get("coverage", {}).get("omitted", []) == (["Monday"] if options else [])
 
 
-def test_detection_and_models(server: RunningServer):
+def test_languages_are_detected_and_models_listed(server: RunningServer):
     texts = ["Das ist ein ganz normaler deutscher Satz.", "This is an English sentence.", "12"]
     detections = httpx.post(f"{server.url}/v1/detect", json={"text": texts}).json()["detections"]
     assert [detection and detection["code"] for detection in detections] == ["de", "en", None]
@@ -251,7 +251,7 @@ def test_detection_and_models(server: RunningServer):
     }
 
 
-def test_concurrent_clients(server: RunningServer, translator: uwaga.Translator):
+def test_concurrent_clients_get_their_translations(server: RunningServer, translator: uwaga.Translator):
     sentences = [f"{number} men and {number + 1} dogs are in the park." for number in range(40)]
     expected = [translation.text for translation in translator.translate(sentences)]
 

@@ -34,7 +34,7 @@ class FakeWorker:
         self._pipe.close()
 
 
-def test_ended_worker_is_noticed_immediately():
+def test_ended_worker_is_detected_immediately():
     worker = FakeWorker()
     check = WorkerCheck(worker)
     assert check(60)

@@ -86,7 +86,7 @@ def weblate_deepl(texts: list[str], target: str = "DE", key: str = "any", **fiel
     return {"json": body, "headers": {"authorization": f"DeepL-Auth-Key {key}".strip()}}
 
 
-def test_weblate_settings_check(server: RunningServer):
+def test_weblate_settings_check_passes(server: RunningServer):
     assert {"en", "de"} <= {language["code"] for language in httpx.get(f"{server.url}/languages").json()}
     assert len(post(server, "/translate", **weblate_libretranslate(["test"]))["translatedText"]) == 1
     sources, targets = (
@@ -104,12 +104,12 @@ def test_weblate_settings_check(server: RunningServer):
 @pytest.mark.parametrize(
     "text", ["Open [X5X] now.", "There are [X10X] cars in [X24X].", "[X0X] sleeps.", "[X0X][X7X]"]
 )
-def test_weblate_placeholders_for_libretranslate(server: RunningServer, text: str):
+def test_weblate_placeholders_survive_libretranslate(server: RunningServer, text: str):
     [translation] = post(server, "/translate", **weblate_libretranslate([text]))["translatedText"]
     assert sorted(re.findall(r"\[X\d+X\]", translation)) == sorted(re.findall(r"\[X\d+X\]", text))
 
 
-def test_weblate_batch_for_deepl(server: RunningServer):
+def test_weblate_batch_is_translated_by_deepl_dialect(server: RunningServer):
     texts = ['Open <x id="5"></x> the car.', TEXT, '<x id="0"></x>']
     kwargs = weblate_deepl(texts, context="A shop", model_type="prefer_quality_optimized")
     results = [translation["text"] for translation in post(server, "/v2/translate", **kwargs)["translations"]]
@@ -117,7 +117,7 @@ def test_weblate_batch_for_deepl(server: RunningServer):
     assert results[0].count('<x id="5"></x>') == 1
 
 
-def test_weblate_glossary(server: RunningServer):
+def test_weblate_glossary_is_created_and_listed(server: RunningServer):
     pairs = httpx.get(f"{server.url}/v2/glossary-language-pairs").json()["supported_languages"]
     assert ("EN", "DE") in {(pair["source_lang"].upper(), pair["target_lang"].upper()) for pair in pairs}
     glossary = {
@@ -149,7 +149,7 @@ def test_weblate_glossary(server: RunningServer):
         ("/v2/translate", weblate_deepl, {"": 403, "wrong": 403, "small": 456}),
     ],
 )
-def test_weblate_errors(
+def test_weblate_requests_get_the_expected_statuses_and_messages(
     closed_server: RunningServer,
     keys: dict[str, str],
     path: str,
@@ -168,7 +168,7 @@ def test_weblate_errors(
         assert isinstance(last.json()["error" if path == "/translate" else "message"], str)
 
 
-def test_weblate_unsupported_language(server: RunningServer):
+def test_weblate_unsupported_language_is_refused(server: RunningServer):
     response = httpx.post(f"{server.url}/translate", **weblate_libretranslate([TEXT], "tlh"))
     assert (response.status_code, response.json()["error"]) == (400, "tlh is not supported")
     response = httpx.post(f"{server.url}/v2/translate", **weblate_deepl([TEXT], "TLH"))
@@ -186,12 +186,12 @@ POST = (
 )
 
 
-def test_mastodon_languages(server: RunningServer):
+def test_mastodon_languages_are_listed(server: RunningServer):
     listed = httpx.get(f"{server.url}/languages", headers={"content-type": "application/json"}).json()
     assert {language["code"]: language["targets"] for language in listed} == {"en": ["de"], "de": []}
 
 
-def test_mastodon_post(server: RunningServer):
+def test_mastodon_post_keeps_its_markup(server: RunningServer):
     translations = post(server, "/translate", **mastodon([POST, "A car", "<p>🙂</p>"]))["translatedText"]
     assert re.findall("<[^>]+>", translations[0]) == re.findall("<[^>]+>", POST)
     assert ":blobcat:" in translations[0] and "schläft" in translations[0]
@@ -204,7 +204,7 @@ def test_mastodon_detects_language_of_each_text(server: RunningServer):
     assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
 
 
-def test_mastodon_error_statuses(closed_server: RunningServer, keys: dict[str, str]):
+def test_mastodon_requests_get_the_expected_statuses(closed_server: RunningServer, keys: dict[str, str]):
     """Mastodon treats 403 as quota exceeded, 429 as too many requests, and others as unexpected."""
     for key, expected in ((None, 400), ("wrong", 403), ("small", 403), ("usual", 200)):
         kwargs = mastodon([f"<p>{TEXT}</p>"], key=key and keys[key])
@@ -218,7 +218,7 @@ def test_mastodon_sample_names_its_variables():
     assert names == ["LIBRE_TRANSLATE_ENDPOINT", "LIBRE_TRANSLATE_API_KEY"]
 
 
-def test_zotero_with_libretranslate(
+def test_zotero_translates_with_libretranslate(
     server: RunningServer, closed_server: RunningServer, keys: dict[str, str]
 ):
     body = {"q": TEXT, "source": "en", "target": "de", "format": "text"}
@@ -230,7 +230,9 @@ def test_zotero_with_libretranslate(
     assert status(closed_server, "/translate", json=body | {"api_key": "wrong"}) == 403
 
 
-def test_zotero_with_deeplx(server: RunningServer, closed_server: RunningServer, keys: dict[str, str]):
+def test_zotero_translates_with_deeplx(
+    server: RunningServer, closed_server: RunningServer, keys: dict[str, str]
+):
     body = json.dumps({"text": TEXT, "source_lang": "EN", "target_lang": "DE"})
     kwargs = {"content": body, "headers": {"content-type": "application/json; charset=utf-8"}}
     assert post(server, "/deeplx/translate", **kwargs)["data"] == GERMAN
@@ -248,7 +250,7 @@ def test_zotero_with_deeplx(server: RunningServer, closed_server: RunningServer,
     ],
 )
 @pytest.mark.parametrize("source", ["en", "auto"])
-def test_calibre_engine_of_guide(server: RunningServer, text: str, source: str):
+def test_calibre_engine_of_guide_translates(server: RunningServer, text: str, source: str):
     """Build the body and read the response as the plugin does."""
     engine = json.loads(sample("calibre.md", "engine"))
     engine_request = engine["request"]
@@ -271,7 +273,7 @@ def omegat(text: str, target: str = "DE-DE") -> dict[str, str]:
 @pytest.mark.parametrize(
     "text", [TEXT, "A man <g1>sleeps</g1>.", "Open <x1/> the <g2>new</g2> car.", "<e0/>A man<f1>"]
 )
-def test_omegat_plugin_of_opus_cat(server: RunningServer, text: str):
+def test_omegat_plugin_of_opus_cat_keeps_tags(server: RunningServer, text: str):
     response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(text), timeout=60)
     translation = response.json()["translation"]
     assert re.findall("<[^>]+>", translation) == re.findall("<[^>]+>", text)
@@ -284,7 +286,7 @@ def test_omegat_html_characters_are_preserved(server: RunningServer):
     assert "https://example.org/?a=1&b=2" in response.json()["translation"]
 
 
-def test_omegat_connection_check_and_errors(server: RunningServer):
+def test_omegat_connection_check_and_errors_are_answered(server: RunningServer):
     assert httpx.get(f"{server.url}/MTRestService/ListSupportedLanguagePairs").json() == ["en-de"]
     response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(TEXT, "TLH"))
     assert response.status_code == 400 and "translation" not in response.json()
@@ -308,7 +310,7 @@ def home_assistant(server: RunningServer, **data: object) -> dict[str, Any]:
     return {"content": response.json(), "status": response.status_code}
 
 
-def test_home_assistant_command_of_guide(server: RunningServer):
+def test_home_assistant_command_of_guide_translates(server: RunningServer):
     result = home_assistant(server, text=TEXT, source="en", target="de")
     assert result == {"content": {"translatedText": GERMAN}, "status": 200}
     result = home_assistant(server, text='The car is "very"\nfast — 5 °C', target="de")
@@ -319,7 +321,7 @@ def test_home_assistant_command_of_guide(server: RunningServer):
     ]
 
 
-def test_home_assistant_script_of_guide(server: RunningServer):
+def test_home_assistant_script_of_guide_shows_translation_or_error(server: RunningServer):
     """Render the templates of its notifications for a translation and for an error."""
     jinja2 = pytest.importorskip("jinja2")
     [script] = yaml.safe_load(sample("home-assistant.md", "scripts.yaml")).values()

@@ -58,7 +58,7 @@ FLUENT = "Translate the following text into German, If translation is unnecessar
         ("", "Translate this sentence from my book to French: {}", None, "fr"),
     ],
 )  # fmt: skip
-def test_prompts_of_clients(system: str, message: str, source: str | None, target: str):
+def test_prompts_of_clients_are_parsed(system: str, message: str, source: str | None, target: str):
     assert read_prompt(message.replace("{}", TEXT), system) == Prompt(TEXT, source, target)
 
 
@@ -88,7 +88,7 @@ def test_prompts_of_clients(system: str, message: str, source: str | None, targe
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("text", ["A man sleeps.", "Note: a man\nsleeps: here.", "Wow - so <b>fast</b>!"])
-def test_prompts_of_language_models(message: str, source: str | None, text: str):
+def test_prompts_for_language_models_are_parsed(message: str, source: str | None, text: str):
     if "“" in message:
         text = text.replace("\n", " ")
     assert read_prompt(message.replace("{}", text)) == Prompt(text, source, "de")
@@ -108,7 +108,7 @@ def test_prompts_of_language_models(message: str, source: str | None, text: str)
         ("", "Translate to German:\n\n{}", None),
     ],
 )  # fmt: skip
-def test_prompts_that_ask_for_json(system: str, message: str, key: str | None):
+def test_prompts_that_ask_for_json_are_parsed(system: str, message: str, key: str | None):
     for text in ("A man sleeps.", "Return the JSON file."):
         prompt = read_prompt(message.replace("{}", text), system)
         assert prompt is not None and (prompt.text, prompt.target, prompt.json_key) == (text, "de", key)
@@ -122,7 +122,7 @@ def test_prompts_that_ask_for_json(system: str, message: str, key: str | None):
         ("Can you translate this to Finnish? It says: Hello", Prompt("Hello", None, "fi")),
     ],
 )
-def test_prompts_of_people(message: str, expected: Prompt):
+def test_informal_prompts_are_parsed(message: str, expected: Prompt):
     assert read_prompt(message) == expected
 
 
@@ -143,7 +143,7 @@ def test_prompts_of_people(message: str, expected: Prompt):
         ("", ""),
     ],
 )
-def test_messages_without_request(message: str, system: str):
+def test_messages_without_request_are_not_prompts(message: str, system: str):
     assert read_prompt(message, system) is None
 
 
@@ -166,12 +166,12 @@ def test_text_after_instruction_is_unchanged(text: str):
 
 
 @given(message=st.text() | st.text('translate to from German en-\n :"“„«»🔤`'), system=st.text())
-def test_text_is_part_of_message(message: str, system: str):
+def test_text_of_prompt_is_part_of_the_message(message: str, system: str):
     prompt = read_prompt(message, system)
     assert prompt is None or prompt.text in message
 
 
-def test_language_names():
+def test_language_names_are_recognised():
     for name in sorted({*NAMES.values(), *NATIVE_NAMES}):
         name = name.replace("_", " ")
         prompt = read_prompt(f"Translate to {name}: Hello")

@@ -40,7 +40,7 @@ OTHER = ('name="file"; filename="b.txt"', "more")
 NAME = ('name="name"', "letter")
 
 
-def test_upload_is_closed_after_block():
+def test_upload_is_closed_after_the_with_block():
     async def read():
         async with read_upload(upload(NAME, FILE), NamedUpload) as (fields, file):
             assert (fields.name, file.filename, file.file.read()) == ("letter", "a.txt", b"words")

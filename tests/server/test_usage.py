@@ -24,7 +24,7 @@ def state(request, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 1000])
-def test_counts_per_owner(state, limit):
+def test_usage_is_counted_per_owner(state, limit):
     usage = open_usage(state)
     assert usage.read("ann") == Usage()
     usage.add("ann", 5, limit=limit)
@@ -37,7 +37,7 @@ def test_counts_per_owner(state, limit):
         assert open_usage(state).read("ann") == usage.read("ann")
 
 
-def test_limit_is_exact(state):
+def test_usage_limit_is_exact(state):
     usage = open_usage(state)
     usage.add("ann", 90, limit=100)
     with pytest.raises(QuotaError, match="10 of 100"):
@@ -49,7 +49,7 @@ def test_limit_is_exact(state):
 
 
 @pytest.mark.parametrize("limit", [0, 1000])
-def test_concurrent_threads(state, limit):
+def test_usage_of_concurrent_threads_is_counted(state, limit):
     usage = open_usage(state)
 
     def work():
@@ -66,7 +66,7 @@ def test_concurrent_threads(state, limit):
 
 
 @pytest.mark.parametrize("limit", [0, pytest.param(10000, marks=pytest.mark.slow)])
-def test_concurrent_processes(tmp_path, limit):
+def test_usage_of_concurrent_processes_is_counted(tmp_path, limit):
     code = (
         "import sys; from pathlib import Path; from test_usage import open_usage\n"
         "usage = open_usage(Path(sys.argv[1]))\n"

@@ -42,7 +42,7 @@ def clients(server: RunningServer) -> Iterator[list[httpx.Client]]:
         client.close()
 
 
-def test_glossary_lifecycle(clients: list[httpx.Client]):
+def test_glossary_is_created_changed_and_deleted(clients: list[httpx.Client]):
     ann, bob, _ = clients
     created = ann.post("/v1/glossaries", json=WORDS)
     assert created.status_code == 201
@@ -64,7 +64,7 @@ def test_glossary_lifecycle(clients: list[httpx.Client]):
     assert ann.get(path).json()["error"]["code"] == "not_found"
 
 
-def test_translate_with_stored_glossary(clients: list[httpx.Client]):
+def test_stored_glossary_is_applied_for_its_owner(clients: list[httpx.Client]):
     ann, bob, _ = clients
     glossary_id = ann.post("/v1/glossaries", json=WORDS).json()["id"]
     body = {"text": LINES[2], "source": "en", "target": "de", "glossary_id": glossary_id}
@@ -106,14 +106,14 @@ def wait_until_ended(client: httpx.Client, path: str) -> dict[str, object]:
     raise AssertionError("the document was not done in time")
 
 
-def test_copied_texts_are_counted(clients: list[httpx.Client]):
+def test_untranslated_texts_are_counted_by_reason(clients: list[httpx.Client]):
     files = {"file": ("a.html", "<p>Two men are running.</p><pre>code here</pre>")}
     created = clients[0].post("/v1/documents", data={"source": "en", "target": "de"}, files=files)
     status = wait_until_ended(clients[0], f"/v1/documents/{created.json()['id']}")
     assert (status["of"], status["untranslated"]) == (1, {"code and forms": 1})
 
 
-def test_document_lifecycle(clients: list[httpx.Client]):
+def test_document_is_uploaded_translated_and_deleted(clients: list[httpx.Client]):
     ann, bob, _ = clients
     glossary = ann.post("/v1/glossaries", json=WORDS).json()["id"]
     fields = {"source": "en", "target": "de", "glossary_id": glossary}
@@ -187,7 +187,7 @@ def test_document_beyond_quota_is_refused(clients: list[httpx.Client]):
     assert poor.post("/v2/document", data={"target_lang": "DE"}, files=file, headers=key).status_code == 456
 
 
-def test_deepl_keys(server: RunningServer):
+def test_missing_and_wrong_deepl_keys_are_refused(server: RunningServer):
     body = {"text": ["A man."], "target_lang": "DE"}
     for headers in ({}, {"authorization": "DeepL-Auth-Key wrong"}, {"authorization": "Bearer wrong"}):
         response = httpx.post(f"{server.url}/v2/translate", json=body, headers=headers)
@@ -197,7 +197,7 @@ def test_deepl_keys(server: RunningServer):
 
 
 @pytest.mark.slow
-def test_server_without_state_folder(tmp_path: Path):
+def test_server_without_state_folder_stores_nothing(tmp_path: Path):
     with running_server(tmp_path) as server:
         assert httpx.get(f"{server.url}/v1/glossaries").status_code == 501
         assert httpx.get(f"{server.url}/v2/glossaries").status_code == 400

@@ -57,7 +57,7 @@ def test_hostile_yaml_is_rejected_in_time(name, tmp_path):
     assert time.process_time() - start < 10
 
 
-def test_quoted_values_are_short(tmp_path):
+def test_values_quoted_in_errors_are_short(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(
         "run: x\ndata: {train: [a]}\ntraining: {seed: " + "y" * 100_000 + "}\n" + "z" * 900 + ": 1"
@@ -69,7 +69,7 @@ def test_quoted_values_are_short(tmp_path):
     assert len(quoted({"a": "b" * 10**6})) < 100
 
 
-def test_valid_yaml(tmp_path):
+def test_valid_yaml_is_read(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text("a: 1e-4\nb: [yes, 2024-01-02, ~]\nc: {d: 'é', <<: {e: 1}}\n")
     values = read_yaml(path)

@@ -49,7 +49,7 @@ def settings(model: Any) -> Settings:
         ("transformer", TransformerSettings),
     ],
 )
-def test_preset_names(name: str, kind: type) -> None:
+def test_preset_name_selects_the_family(name: str, kind: type) -> None:
     assert type(settings(name).model) is kind
 
 
@@ -81,7 +81,7 @@ def test_family_defaults_to_transformer() -> None:
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
-def test_presets_round_trip(name: str) -> None:
+def test_presets_survive_round_trip(name: str) -> None:
     original = settings(name)
     reparsed = parse(Settings, yaml.safe_load(yaml.safe_dump(original.model_dump(mode="json"))), "my.yaml")
     assert reparsed == original
@@ -129,7 +129,7 @@ def test_each_preset_has_a_recipe() -> None:
         assert model == PRESETS[name.removeprefix("multi30k-").removesuffix(".yaml") + "-small"]()
 
 
-def test_changed_preset() -> None:
+def test_preset_values_can_be_changed() -> None:
     base = PRESETS["luong-small"]().model_dump()
     assert settings({"preset": "luong-small", "score": "dot"}).model.model_dump() == base | {"score": "dot"}
     assert settings({"preset": "small", "width": 128}).model == settings(
@@ -153,7 +153,7 @@ def test_invalid_changes_of_preset_are_reported(model: Any, message: str) -> Non
         settings(model)
 
 
-def test_change_setting_of_preset() -> None:
+def test_settings_of_a_preset_can_be_changed_by_key() -> None:
     values: dict[str, Any] = {"model": "luong-small", "run": "r"}
     change_setting(values, "model.score=dot")
     change_setting(values, "model.layers=2")

@@ -34,11 +34,11 @@ assert sys.colours_are_loaded
 """
 
 
-def test_own_implementations_are_imported_on_first_use() -> None:
+def test_built_in_implementations_are_imported_on_first_use() -> None:
     subprocess.run([sys.executable, "-c", LAZY], check=True)
 
 
-def test_names_in_absent_packages_are_left_out() -> None:
+def test_implementations_in_absent_packages_are_omitted() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
     assert list(registry) == ["fraction", "decimal"]
     assert "absent" not in registry
@@ -46,14 +46,14 @@ def test_names_in_absent_packages_are_left_out() -> None:
         registry["absent"]
 
 
-def test_added_implementations_come_first_and_replace() -> None:
+def test_added_implementations_come_first_and_replace_others() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
     registry.register("decimal")(int)
     assert list(registry) == ["decimal", "fraction"] and len(registry) == 2
     assert registry["decimal"] is int
 
 
-def test_unknown_name_lists_and_suggests() -> None:
+def test_unknown_name_error_lists_and_suggests_names() -> None:
     registry: Registry[object] = Registry("number", "uwaga.numbers", TABLE)
     with pytest.raises(SettingsError, match="no number is named 'fractoin'; did you mean 'fraction'"):
         registry.find("fractoin")
@@ -61,7 +61,9 @@ def test_unknown_name_lists_and_suggests() -> None:
         registry.check("x" * 10_000_000)
 
 
-def test_entry_points_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_of_installed_packages_are_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "numbers-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers\nVersion: 1.0\n", "utf-8")

@@ -37,7 +37,7 @@ def test_M27_terms_are_used_and_reported():
     assert BUNDLED.translate("A dog.", glossary=TERMS) == BUNDLED.translate("A dog.")
 
 
-def test_M27_repeated_term_is_repeated():
+def test_M27_repeated_term_is_applied_each_time():
     translation = BUNDLED.translate("A car and a car.", glossary={"car": "Gefährt|Gefährts"})
     assert translation.text.count("Gefährt") == 2
     assert [use.applied for use in translation.terms] == [True, True]
@@ -56,14 +56,14 @@ def test_M27_term_replaces_usual_word(mode):
         assert translation.count(term) == 1 and usual not in translation
 
 
-def test_M27_several_terms_in_sentence():
+def test_M27_several_terms_in_a_sentence_are_applied():
     glossary = {"dog": "Köter", "house": "Gebäude"}
     translation = BUNDLED.translate("The dog is in the house.", glossary=glossary)
     assert [use.applied for use in translation.terms] == [True, True]
     assert "Hund" not in translation.text and "Haus" not in translation.text
 
 
-def test_M27_text_of_single_term():
+def test_M27_text_that_is_a_single_term_becomes_its_translation():
     glossary = {"dog": "Vierbeiner", "traffic light": "ampel"}
     for text, expected in (("dog", "Vierbeiner"), ("Dog", "Vierbeiner"), ("Traffic light", "Ampel")):
         for mode in ("forced", "soft"):
@@ -89,7 +89,7 @@ def test_M27_term_ends_at_word_boundary():
 
 
 @pytest.mark.parametrize("sentence", ["Cars, she said.", "He said: “cars”", "(cars)"])
-def test_M27_term_without_preceding_space(sentence):
+def test_M27_term_without_preceding_space_has_an_additional_form(sentence):
     sentence_terms = finder({"cars": "Wagen"}).find_terms(sentence)
     forms = [BUNDLED.target.decode(tokens) for tokens in sentence_terms.phrases.phrases[0].alternatives]
     assert {form.strip() for form in forms} == {"Wagen"}
@@ -111,7 +111,7 @@ def test_M27_nested_terms_are_counted_separately():
     ]
 
 
-def test_M27_warning_if_length_limit_excludes_term():
+def test_M27_length_limit_that_excludes_term_causes_warning():
     translation = BUNDLED.translate(
         "The car is fast.", glossary={"fast": "ungeheuerlich flott"}, max_length=4
     )
@@ -138,7 +138,7 @@ def test_M27_terms_are_not_split_between_sentences():
         assert "".join(sentence.text for sentence in cut.sentences) == text
 
 
-def test_M27_batches_and_nbest_lists():
+def test_M27_terms_are_applied_in_batches_and_nbest_lists():
     texts = ["The car is fast.", "A dog.", "The man sees a fast car.", "Cars!"] * 3
     translations = BUNDLED.translate(texts, glossary=TERMS, nbest=3)
     for text, translation in zip(texts, translations, strict=True):
@@ -151,7 +151,7 @@ def test_M27_batches_and_nbest_lists():
     )
 
 
-def test_unspellable_term_is_rejected(tmp_path):
+def test_term_that_the_tokeniser_cannot_spell_is_rejected(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("house\tHaus\ncar\tWagen\n")
     pieces = SpacedPieces({"</s>": 0, "<unk>": 1, "<pad>": 2, "Haus": 3, "a": 4}, BUNDLED.target.symbols, "x")
@@ -169,7 +169,7 @@ def test_invalid_search_options_are_rejected():
         BUNDLED.translate("The car.", glossary=TERMS, glossary_mode="hard")
 
 
-def test_command_line(tmp_path):
+def test_command_line_applies_glossary(tmp_path):
     path = tmp_path / "terms.csv"
     path.write_text("car,Wagen\nfast,flott\n")
     runner = CliRunner()
@@ -186,7 +186,7 @@ def test_command_line(tmp_path):
     assert (streamed.exit_code, streamed.stdout) == (0, greedy.stdout)
 
 
-def test_word_continuations():
+def test_word_continuations_begin_with_letter_or_digit():
     continuations = word_continuations(BUNDLED.target, BUNDLED.decoder.vocabulary)
     pieces = BUNDLED.target.pieces(range(BUNDLED.decoder.vocabulary))
     assert continuations.dtype == np.bool_

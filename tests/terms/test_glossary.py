@@ -28,7 +28,7 @@ def find_terms(glossary, text):
     return [(text[match.start : match.end], match.term.targets[0]) for match in glossary.find(text)]
 
 
-def test_word_boundaries_and_longest_match():
+def test_terms_match_at_word_boundaries_longest_first():
     glossary = Glossary.from_argument(TERMS)
     text = "The house's front  door, a doorway; House of Acme in New York. A front of the door."
     assert find_terms(glossary, text) == [
@@ -44,7 +44,7 @@ def test_word_boundaries_and_longest_match():
 
 
 @pytest.mark.parametrize("before", ["", "So. ", "So! ", "(", "So: '", "“"])
-def test_capital_at_sentence_start(before):
+def test_capital_at_sentence_start_matches_lower_case_term(before):
     [match] = Glossary.from_argument({"house": "Haus"}).find(f"{before}House for sale")
     assert match.capitalised
     assert Glossary.from_argument({"house": "Haus"}).find(f"{before}a House for sale") == []
@@ -52,7 +52,7 @@ def test_capital_at_sentence_start(before):
     assert not match.capitalised
 
 
-def test_ignore_case():
+def test_ignore_case_matches_any_capitals():
     glossary = Glossary((Term("iPhone case", ("Hülle",), "here"),), ignore_case=True)
     assert len(glossary.find("IPHONE CASE and iphone case")) == 2
 
@@ -82,7 +82,7 @@ def test_matches_are_ordered_and_disjoint(terms, text):
 
 
 @given(st.sets(st.text("abc", min_size=1, max_size=4)), st.text("abc.", max_size=30))
-def test_longer_then_earlier_terms_take_precedence(terms, text):
+def test_longer_and_then_earlier_terms_take_precedence(terms, text):
     glossary = Glossary(Term(" ".join(term), ("x",), "here") for term in terms)
     starts = range(len(text))
     candidates = [(-len(term), start) for term in terms for start in starts if text.startswith(term, start)]
@@ -110,7 +110,7 @@ def test_memory_is_proportional_to_terms(words):
     assert used < 2 * sum(len(term.source) for term in terms) + 200 * len(terms) + 10_000
 
 
-def test_file_formats(tmp_path):
+def test_glossary_file_formats_are_read(tmp_path):
     tsv, semicolons = tmp_path / "a.tsv", tmp_path / "b.csv"
     tsv.write_text(
         "source\ttarget\tnote\n# a note\n\nhouse\tHaus | Hauses\tbuilding\nNew  York\nAcme\tAcme\n"
@@ -205,7 +205,7 @@ def test_any_file_is_read_or_rejected(tmp_path_factory, name, content):
         Glossary(read_terms(path, ("en", "de")))
 
 
-def test_hundred_thousand_terms():
+def test_hundred_thousand_terms_are_matched():
     glossary = Glossary(Term(f"word{n} of {n % 7}", (f"Wort{n}",), "here") for n in range(100_000))
     text = " ".join(f"word{n} of {n % 7}" for n in range(0, 100_000, 100))
     assert len(glossary.find(text)) == 1000

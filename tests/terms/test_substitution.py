@@ -109,7 +109,7 @@ def test_M27_term_beside_usual_word_is_not_applied():
         assert [use.applied for use in terms.find_uses(BUNDLED.target.encode(text), text)] == [applied]
 
 
-def test_M27_usual_word_of_another_word_may_stay():
+def test_M27_usual_word_that_translates_another_word_may_stay():
     usual = "Das Auto und das Auto sind schnell."
     terms = replace(
         sentence_terms("The car and the auto are fast.", {"car": "Wagen"}), usual=usual, replaced=("Auto",)
@@ -152,7 +152,7 @@ FAULTS = (
         (2, "Excluir cadastro (-a)", (0, 1)),
     ],
 )
-def test_M27_faults_of_hypotheses(case, text, faults):
+def test_M27_missing_terms_and_other_changes_are_faults(case, text, faults):
     source, usual, word, target = FAULTS[case]
     replaced = "carrinho" if case == 0 else "conta"
     judge = term_sentence(source, usual, {word: target}, [replaced])
@@ -190,7 +190,7 @@ def test_M27_unknown_usual_word_is_not_dropped():
         ),
     ],
 )
-def test_M27_span_of_usual_words(source, target, links, term, expected):
+def test_M27_span_of_usual_words_follows_alignment(source, target, links, term, expected):
     def spans(text):
         starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == " ")]
         return tuple((start, start + len(word)) for start, word in zip(starts, text.split(), strict=True))
@@ -203,7 +203,7 @@ def test_M27_span_of_usual_words(source, target, links, term, expected):
     assert target[slice(*span)] == expected
 
 
-def test_M27_terms_outside_shortlist():
+def test_M27_terms_outside_shortlist_are_applied():
     """A shortlist without a term's tokens changes neither its use nor the end of the sentence."""
     plain = [BUNDLED.translate(source).text for source, *_ in SYNONYMS]
     tokens = sorted({token for text in plain for token in BUNDLED.target.encode(text)})

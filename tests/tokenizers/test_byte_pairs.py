@@ -72,7 +72,7 @@ def pair(request, tmp_path_factory):
     return library, write_and_read(tmp_path_factory.mktemp("bpe"), library)
 
 
-def test_native_codec_is_read(pair):
+def test_supported_tokeniser_is_read_by_native_codec(pair):
     library, codec = pair
     assert type(codec) is BytePairCodec
     assert codec.size == library.get_vocab_size()
@@ -85,7 +85,7 @@ def test_native_codec_is_read(pair):
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_ids_and_texts_equal_library(pair, data):
+def test_ids_and_texts_match_library(pair, data):
     library, codec = pair
     special = st.sampled_from(["<s>", "</s>", "<|end|>", " [tool] ", "!"])
     text = "".join(data.draw(st.lists(TEXTS | special, max_size=5)))
@@ -99,7 +99,7 @@ def test_ids_and_texts_equal_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_pieces_and_numbers_equal_library(pair):
+def test_pieces_and_numbers_match_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -107,14 +107,14 @@ def test_pieces_and_numbers_equal_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_file_equals_library(pair, tmp_path):
+def test_file_matches_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_declared(tmp_path)).content == codec.content
 
 
-def test_byte_level_codec_file_equals_library():
+def test_byte_level_codec_file_matches_library():
     bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))
@@ -128,7 +128,7 @@ def test_byte_level_codec_file_equals_library():
 
 
 @pytest.mark.parametrize("merge", [("a", "b"), ("a", " b"), ("#version", "b")])
-def test_merges_round_trip(merge, tmp_path):
+def test_merges_survive_round_trip(merge, tmp_path):
     pairs = BytePairs([*LETTERS, "".join(merge), *sorted({*merge} - {*LETTERS})], [merge])
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
@@ -164,7 +164,7 @@ def vocabularies(draw):
 
 
 @given(vocabularies(), st.text("abcde", max_size=40), st.booleans())
-def test_merge_order_equals_library(vocabulary, word, whole_words):
+def test_merge_order_matches_library(vocabulary, word, whole_words):
     pieces, merges = vocabulary
     library = models.BPE(
         {piece: number for number, piece in enumerate(pieces)}, merges, ignore_merges=whole_words
@@ -217,7 +217,7 @@ def test_damaged_file_is_rejected(tmp_path, damage):
 @pytest.mark.parametrize(
     "change", [{"dropout": 0.1}, {"continuing_subword_prefix": "##"}, {"unk_token": "<s>"}]
 )
-def test_other_models_use_library(tmp_path, change):
+def test_unsupported_models_use_the_library(tmp_path, change):
     values = json.loads(train_library().to_str())
     values["model"] |= change
     if "continuing_subword_prefix" in change:

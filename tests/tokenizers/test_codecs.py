@@ -29,11 +29,11 @@ def read(directory):
     return read_tokenizer_json(directory, Declared({}, {}, {}))
 
 
-def test_special_tokens_of_valid_file(tmp_path):
+def test_special_tokens_of_valid_file_are_read(tmp_path):
     assert read(write_tokeniser(tmp_path, lambda values: None)).add_special_tokens() == ((2,), (3,))
 
 
-def test_library_panic_names_file(tmp_path):
+def test_library_panic_error_names_the_file(tmp_path):
     def rename(values):
         special = values["post_processor"]["special_tokens"]
         special["[XXX]"] = special.pop("[CLS]")
@@ -44,7 +44,7 @@ def test_library_panic_names_file(tmp_path):
     assert codec.encode("a") == [1]
 
 
-def test_missing_unknown_token_names_file(tmp_path):
+def test_missing_unknown_token_error_names_the_file(tmp_path):
     codec = read(write_tokeniser(tmp_path, lambda values: values["model"].update(unk_token="[GONE]")))
     with pytest.raises(ModelError, match=r"tokenizer\.json: damaged"):
         codec.encode("b")

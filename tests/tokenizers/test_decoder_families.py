@@ -39,7 +39,7 @@ def special_texts(kind):
 
 
 @KIND
-def test_ids_and_texts_equal_transformers(kind):
+def test_ids_and_texts_match_transformers(kind):
     uwaga_tokeniser, peer = read_both(folder(kind), spare=7)
     for text in [*PLAIN_TEXTS, *ODD_TEXTS, *LINES[::5], *special_texts(kind)]:
         row = peer(text).input_ids
@@ -60,14 +60,14 @@ def test_declared_end_symbol_is_preferred():
 
 @KIND
 @given(ANY_TEXT)
-def test_any_text_equals_transformers(kind, text):
+def test_any_text_matches_transformers(kind, text):
     uwaga_tokeniser, peer = cached_both(kind)
     assert ids(uwaga_tokeniser, text) == peer(text).input_ids
 
 
 @KIND
 @given(st.data())
-def test_any_ids_equal_transformers(kind, data):
+def test_any_ids_match_transformers(kind, data):
     uwaga_tokeniser, peer = cached_both(kind)
     row = data.draw(st.lists(st.integers(0, len(peer) - 1), max_size=12))
     assert uwaga_tokeniser.decode(row) == peer.decode(row, skip_special_tokens=True)
@@ -100,7 +100,7 @@ def random_lines(count, seed=0):
 
 @pytest.mark.release
 @KIND
-def test_ten_thousand_lines_equal_transformers(kind):
+def test_ten_thousand_lines_match_transformers(kind):
     uwaga_tokeniser, peer = cached_both(kind)
     lines = random_lines(10_000)
     rows = peer(lines).input_ids
@@ -109,7 +109,7 @@ def test_ten_thousand_lines_equal_transformers(kind):
 
 
 @KIND
-def test_round_trip(kind):
+def test_texts_survive_round_trip(kind):
     uwaga_tokeniser, _ = cached_both(kind)
     for text in [*LINES[::11], "naïve 🚗\n日本語\t x"]:
         assert uwaga_tokeniser.decode(ids(uwaga_tokeniser, text)) == text
@@ -117,14 +117,14 @@ def test_round_trip(kind):
 
 @pytest.mark.parametrize("start", [True, False])
 @pytest.mark.parametrize("end", [True, False])
-def test_declared_start_and_end_symbols(start, end):
+def test_declared_start_and_end_symbols_are_added(start, end):
     uwaga_tokeniser, peer = read_both(sentencepiece_folder("llama2", add_bos_token=start, add_eos_token=end))
     assert ids(uwaga_tokeniser, "the dog") == peer("the dog").input_ids
 
 
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
 @pytest.mark.parametrize("legacy", [True, False])
-def test_sentencepiece_model_without_tokenizer_json(kind, legacy):
+def test_sentencepiece_model_without_tokenizer_json_is_read(kind, legacy):
     """Without ``legacy`` transformers drops a leading space of a text, which SentencePiece keeps."""
     directory = sentencepiece_folder(kind, legacy=legacy)
     uwaga_tokeniser, peer = read_both(directory)
@@ -142,7 +142,7 @@ def test_sentencepiece_model_without_tokenizer_json(kind, legacy):
 
 @pytest.mark.parametrize("kind", ["llama2", "gemma"])
 @given(text=ANY_TEXT)
-def test_any_text_equals_sentencepiece(kind, text):
+def test_any_text_matches_sentencepiece(kind, text):
     if kind not in CACHED_SENTENCEPIECE:
         directory = sentencepiece_folder(kind)
         peer = SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
@@ -155,7 +155,7 @@ def test_any_text_equals_sentencepiece(kind, text):
 CACHED_SENTENCEPIECE = {}
 
 
-def test_added_tokens_of_sentencepiece_model(tmp_path):
+def test_added_tokens_of_sentencepiece_model_are_read(tmp_path):
     directory = tmp_path / "m"
     shutil.copytree(sentencepiece_folder("llama2"), directory)
     size = SentencePieceProcessor(model_file=str(directory / "tokenizer.model")).get_piece_size()

@@ -52,7 +52,7 @@ def special_texts(name, space):
 
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)
-def test_ids_of_tokenizer_json_equal_transformers(name):
+def test_ids_of_tokenizer_json_match_transformers(name):
     case = newer_format(name)
     assert (case.folder / "tokenizer.json").exists()
     for text in [*PLAIN_TEXTS, *ODD_TEXTS, *LINES[::7], *special_texts(name, " "), *special_texts(name, "")]:
@@ -60,7 +60,7 @@ def test_ids_of_tokenizer_json_equal_transformers(name):
 
 
 @FAMILY
-def test_ids_of_older_files_equal_transformers(name):
+def test_ids_of_older_files_match_transformers(name):
     """Texts for which transformers 5 differs from SentencePiece are in the next test."""
     case = older_format(name)
     assert not (case.folder / "tokenizer.json").exists()
@@ -78,7 +78,7 @@ def test_ids_of_older_files_equal_transformers(name):
 
 @pytest.mark.parametrize("name", SENTENCEPIECE_FAMILIES)
 @given(ANY_TEXT)
-def test_pieces_of_older_files_equal_sentencepiece(name, text):
+def test_pieces_of_older_files_match_sentencepiece(name, text):
     """Includes texts for which transformers 5 keeps a final space or, in mBART, omits the normalisation."""
     case = older_format(name)
     assume(not any(token in text for token in case.uwaga.codec.added))
@@ -92,14 +92,14 @@ def test_pieces_of_older_files_equal_sentencepiece(name, text):
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)
 @given(ANY_TEXT)
-def test_any_text_equals_transformers(name, text):
+def test_any_text_matches_transformers(name, text):
     case = newer_format(name)
     assert ids(case, text) == case.peer(text).input_ids
 
 
 @pytest.mark.parametrize("name", ["bart", "gpt2", "bert", "bert-cased", "t5", "m2m100"])
 @given(ANY_TEXT)
-def test_any_text_of_older_files_equals_transformers(name, text):
+def test_any_text_of_older_files_matches_transformers(name, text):
     case = older_format(name)
     text = text.replace("\x85", "")  # white space to transformers' T5, a character to SentencePiece
     assert ids(case, text) == case.peer(text).input_ids
@@ -107,7 +107,7 @@ def test_any_text_of_older_files_equals_transformers(name, text):
 
 @FAMILY
 @given(data=st.data())
-def test_any_ids_equal_transformers(name, data):
+def test_any_ids_match_transformers(name, data):
     for case in (older_format(name), *([newer_format(name)] if name in JSON_FAMILIES else [])):
         limit = len(case.peer) if name != "m2m100" else len(case.peer) - 108
         row = data.draw(st.lists(st.integers(0, limit - 1), max_size=12))
@@ -115,7 +115,7 @@ def test_any_ids_equal_transformers(name, data):
 
 
 @FAMILY
-def test_round_trip(name):
+def test_texts_survive_round_trip(name):
     case = older_format(name)
     for text in [line for line in LINES if line.isascii()][:30:7]:
         decoded = case.uwaga.decode(ids(case, text))
@@ -129,7 +129,7 @@ def test_round_trip(name):
 
 
 @FAMILY
-def test_symbols(name):
+def test_symbols_match_transformers(name):
     case = older_format(name)
     symbols = case.uwaga.symbols
     assert symbols.pad == (case.peer.pad_token_id if name != "gpt2" else symbols.end)
@@ -139,7 +139,7 @@ def test_symbols(name):
     assert case.uwaga.name == str(case.folder)
 
 
-def test_language_ids_of_published_models():
+def test_language_ids_match_published_models():
     """The ids of languages in the vocabularies of published checkpoints, computed by hand."""
     assert 250_001 + MBART50.index("en_XX") == 250_004
     assert 250_001 + MBART50.index("ro_RO") == 250_020
@@ -153,7 +153,7 @@ def test_language_ids_of_published_models():
     assert case.uwaga.number("<mask>") == size + 1 + len(NLLB200)
 
 
-def test_language_tokens():
+def test_language_tokens_are_added_as_in_each_family():
     """Language tokens of source and target in each multilingual family."""
     for name in ("mbart50", "m2m100", "nllb"):
         case = older_format(name)
@@ -183,7 +183,7 @@ def copy_folder(case, tmp_path, **changes):
     return folder
 
 
-def test_nllb_legacy_behaviour(tmp_path):
+def test_nllb_legacy_behaviour_puts_the_language_last(tmp_path):
     case = older_format("nllb")
     folder = copy_folder(case, tmp_path, legacy_behaviour=True, src_lang="fra_Latn", tgt_lang="deu_Latn")
     sides = READERS["nllb"](folder, case.ids)
@@ -192,7 +192,7 @@ def test_nllb_legacy_behaviour(tmp_path):
     assert sides.target.first == case.uwaga.languages["deu_Latn"]
 
 
-def test_declared_languages_and_start(tmp_path):
+def test_declared_languages_and_start_are_read(tmp_path):
     case = older_format("mbart50")
     folder = copy_folder(case, tmp_path, src_lang="en_XX", tokenizer_class="MBartTokenizer")
     sides = READERS["mbart"](folder, dataclasses.replace(case.ids, start=case.uwaga.languages["ro_RO"]))
@@ -201,7 +201,7 @@ def test_declared_languages_and_start(tmp_path):
     assert "sl_SI" not in sides.source.languages
 
 
-def test_missing_or_ambiguous_languages():
+def test_missing_or_ambiguous_languages_are_rejected():
     mbart, nllb = older_format("mbart50").uwaga, older_format("nllb").uwaga
     assert mbart.with_language("fr").language == "fr_XX"
     assert nllb.with_language("fra").language == "fra_Latn"
@@ -215,7 +215,7 @@ def test_missing_or_ambiguous_languages():
         READERS["nllb"](older_format("nllb").folder, older_format("nllb").ids).source.add_special_tokens([5])
 
 
-def test_clean_up_equals_transformers(tmp_path):
+def test_clean_up_matches_transformers(tmp_path):
     text = "it is n't . Are you , he 's 've ' ok ' ? I 'm we 're !"
     assert clean_up(text) == older_format("t5").peer.clean_up_tokenization(text)
     case = older_format("t5")
@@ -243,7 +243,7 @@ def test_tokenizer_config_overrides_tokenizer_json(tmp_path):
     assert tokeniser.add_special_tokens([5]) == [case.uwaga.symbols.end, 5]
 
 
-def test_added_tokens(tmp_path):
+def test_added_tokens_are_read_or_rejected(tmp_path):
     """Tokens that were added to the vocabulary later."""
     for name in ("bart", "t5"):
         case = older_format(name)
@@ -261,7 +261,7 @@ def test_added_tokens(tmp_path):
 
 
 @FAMILY
-def test_vocabulary_size_mismatch(name):
+def test_vocabulary_size_mismatch_is_rejected(name):
     case = older_format(name)
     for size in (case.ids.vocabulary - 60, case.ids.vocabulary + 5_000):
         with pytest.raises(
@@ -276,7 +276,7 @@ def test_vocabulary_size_mismatch(name):
         case.uwaga.pieces([-1])
 
 
-def test_rows_without_piece():
+def test_embedding_rows_without_piece_have_no_text():
     """The number of embeddings is rounded up; a model may generate such a token, which has no text."""
     case = older_format("t5")
     tokeniser = READERS["t5"](
@@ -325,12 +325,12 @@ def test_damaged_files_are_reported(name, file, content, message, tmp_path):
 
 
 @FAMILY
-def test_lone_surrogate(name):
+def test_lone_surrogate_is_rejected(name):
     with pytest.raises(DataError, match="not valid Unicode"):
         older_format(name).uwaga.encode("a \ud83d b")
 
 
-def test_model_bytes_differ():
+def test_model_bytes_identify_the_tokeniser():
     first = older_format("t5").uwaga
     assert (
         first.model_bytes

@@ -140,11 +140,11 @@ def cases():
 
 
 @pytest.mark.parametrize(("language", "marked"), cases())
-def test_sentences_of_languages(language, marked):
+def test_sentences_of_each_language_are_split(language, marked):
     assert split_sentences(marked.replace("|", ""), language) == marked.split("|")
 
 
-def test_texts_without_capitals():
+def test_texts_without_capitals_are_split():
     assert split_sentences("hi. how are you? fine, e.g. ok. bye", "en") == [
         "hi. ",
         "how are you? ",
@@ -154,7 +154,7 @@ def test_texts_without_capitals():
     assert split_sentences("Hi. how are you", "en") == ["Hi. how are you"]
 
 
-def test_empty_texts_and_spaces():
+def test_empty_texts_and_spaces_are_not_split():
     assert split_sentences("", "en") == []
     assert split_sentences("  ", "en") == ["  "]
     assert split_sentences(" A. B.", "en") == [" A. B."]
@@ -222,7 +222,7 @@ def count_steps(line, language):
         "(a. B ",
     ],
 )
-def test_steps_are_linear(part):
+def test_number_of_steps_is_linear(part):
     split_sentences(part, "en")
     single, double = (count_steps(part * count, "en") for count in (400, 800))
     assert double <= 2.02 * single
@@ -239,7 +239,7 @@ def unbounded_repeats(tree):
                     yield from unbounded_repeats(inner)
 
 
-def test_patterns_are_bounded():
+def test_patterns_have_no_unbounded_repeats():
     patterns = {
         name: value.pattern for name, value in vars(sentences).items() if isinstance(value, re.Pattern)
     }
@@ -253,7 +253,7 @@ def test_patterns_are_bounded():
 
 
 @pytest.mark.parametrize("block", [(0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F), (0xFF00, 0xFFEF)])
-def test_closing_punctuation(block):
+def test_closing_punctuation_belongs_to_its_sentence(block):
     closing = [chr(code) for code in range(*block) if unicodedata.category(chr(code)) in ("Pe", "Pf")]
     assert closing
     for character in closing:

@@ -22,7 +22,7 @@ from uwaga.tokenizers.text import augment, choose_forms, surface
         ("unpunctuated", "...", "..."),
     ],
 )
-def test_forms(form: str, text: str, expected: str) -> None:
+def test_surface_forms_change_case_and_punctuation(form: str, text: str, expected: str) -> None:
     assert surface(text, form) == expected
 
 
@@ -31,7 +31,7 @@ def test_unknown_form_is_rejected() -> None:
         surface("a", "sideways")
 
 
-def test_shares() -> None:
+def test_forms_are_chosen_by_their_shares() -> None:
     shares = {"lower": 0.2, "upper": 0.05, "unpunctuated": 0.25}
     grid = (np.arange(1000) + 0.5) / 1000  # every share of the draws exactly once
     forms = choose_forms(shares, grid)

@@ -50,7 +50,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=8).map(""
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", NORMALISATIONS)
-def test_round_trip(tokenisers, kind, norm) -> None:
+def test_texts_survive_round_trip(tokenisers, kind, norm) -> None:
     tokeniser = tokenisers[kind, norm]
 
     @settings(deadline=None, max_examples=60)
@@ -69,7 +69,7 @@ def test_round_trip(tokenisers, kind, norm) -> None:
     check()
 
 
-def test_all_characters(tokenisers) -> None:
+def test_all_characters_survive_round_trip(tokenisers) -> None:
     tokeniser = tokenisers["bpe", "identity"]
     points = [*range(0x20000), *range(0x20000, 0x110000, 17)]
     for start in range(0, len(points), 512):
@@ -77,7 +77,7 @@ def test_all_characters(tokenisers) -> None:
         assert tokeniser.decode(tokeniser.encode(text)) == text
 
 
-def test_symbol_ids(tokenisers) -> None:
+def test_symbols_have_fixed_ids(tokenisers) -> None:
     for tokeniser in tokenisers.values():
         symbols = tokeniser.symbols
         assert (symbols.pad, symbols.unknown, symbols.start, symbols.end) == (0, 1, 2, 3)
@@ -128,7 +128,7 @@ def test_training_is_deterministic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_large_vocabulary_reports_largest(tmp_path: Path, kind: str) -> None:
+def test_too_large_vocabulary_error_states_the_largest_size(tmp_path: Path, kind: str) -> None:
     with pytest.raises(SettingsError, match="largest possible size is") as error:
         train_tokeniser(LINES, TextSettings(kind=kind, size=30_000), tmp_path / "big")
     assert not list(tmp_path.iterdir())
@@ -137,7 +137,7 @@ def test_too_large_vocabulary_reports_largest(tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_small_vocabulary_reports_smallest(tmp_path: Path, kind: str) -> None:
+def test_too_small_vocabulary_error_states_the_smallest_size(tmp_path: Path, kind: str) -> None:
     with pytest.raises(SettingsError, match="smallest possible size is") as error:
         train_tokeniser(LINES, TextSettings(kind=kind, size=20), tmp_path / "small")
     smallest = int(str(error.value).split("size is ")[1].split(" ")[0])
@@ -145,12 +145,12 @@ def test_too_small_vocabulary_reports_smallest(tmp_path: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\0", "\u2581"]])
-def test_training_without_text(tmp_path: Path, lines: list[str]) -> None:
+def test_training_without_text_is_rejected(tmp_path: Path, lines: list[str]) -> None:
     with pytest.raises(DataError, match="no text"):
         train_tokeniser(lines, TextSettings(size=300), tmp_path / "none")
 
 
-def test_errors_of_lines_are_raised(tmp_path: Path) -> None:
+def test_errors_while_reading_lines_are_raised(tmp_path: Path) -> None:
     def lines():
         yield from LINES
         raise DataError("corpus.tsv, line 401: broken")
@@ -162,7 +162,7 @@ def test_errors_of_lines_are_raised(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_symbol_without_byte_fallback(tmp_path: Path) -> None:
+def test_unknown_characters_become_unknown_without_byte_fallback(tmp_path: Path) -> None:
     tokeniser = train_tokeniser(LINES, TextSettings(size=80, byte_fallback=False), tmp_path / "plain")
     for text in ("dog \u65e5", "dog\u2581"):
         assert tokeniser.symbols.unknown in tokeniser.encode(text)
@@ -179,7 +179,7 @@ def test_lone_surrogates_are_rejected(tokenisers) -> None:
                 tokeniser.sample([text], 0.1, 1)
 
 
-def test_damaged_and_missing_files(tokenisers, tmp_path: Path) -> None:
+def test_damaged_and_missing_files_are_rejected(tokenisers, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gone\.spm: no such"):
         Tokeniser.load(tmp_path / "gone.spm")
     with pytest.raises(ModelError, match="cannot be read"):
@@ -193,7 +193,7 @@ def test_damaged_and_missing_files(tokenisers, tmp_path: Path) -> None:
         Tokeniser.from_bytes(b"not a model at all" * 40, "junk")
 
 
-def test_ids_outside_the_vocabulary(tokenisers) -> None:
+def test_ids_outside_the_vocabulary_are_rejected(tokenisers) -> None:
     tokeniser = tokenisers["unigram", "nfkc"]
     for invalid in (360, -1, 10**6):
         with pytest.raises(DataError, match=str(invalid)):

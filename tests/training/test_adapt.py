@@ -126,7 +126,7 @@ def test_rates_scale_the_first_step(base: Path, tmp_path: Path) -> None:
         torch.testing.assert_close(difference, torch.full_like(difference, rate * 1e-3), atol=1e-5, rtol=1e-2)
 
 
-def test_M34_adapter_folder_and_merge(base: Path, tmp_path: Path) -> None:
+def test_M34_adapter_is_saved_and_merged(base: Path, tmp_path: Path) -> None:
     model = base / "run" / "model"
     adapter = train(adapt_settings(base, model, f"../{tmp_path.name}/run", adapt=LORA))
     assert adapter is not None
@@ -194,7 +194,9 @@ def test_adapter_of_another_model_is_rejected(base: Path, tmp_path: Path) -> Non
         uwaga.load(model, adapter=adapter)
 
 
-def test_dev_scores_before_and_after(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dev_scores_before_and_after_are_logged(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = {"also": {"general": [str(base / "dev.tsv")]}}
     train(adapt_settings(base, base / "run" / "model", f"../{tmp_path.name}/run", steps=2, data=data))
     log = capsys.readouterr().err
@@ -209,7 +211,7 @@ def test_dev_scores_before_and_after(base: Path, tmp_path: Path, capsys: pytest.
     assert "Before and after" in (tmp_path / "run/model/card.md").read_text()
 
 
-def test_init_from_run_checkpoint(base: Path, tmp_path: Path) -> None:
+def test_checkpoint_of_a_run_can_be_adapted(base: Path, tmp_path: Path) -> None:
     checkpoint = checkpoint_path(base / "run" / "checkpoints", 20)
     folder = train(adapt_settings(base, checkpoint, f"../{tmp_path.name}/run", steps=2))
     assert folder is not None
@@ -225,7 +227,7 @@ def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
         (r"model\.\w+: .* omit it", {"model": "transformer-small"}),
         (r"text\.size: the tokenisers are those of", {"text": {"size": 99}}),
         (r"data\.max_tokens: 40, but .* takes 40 tokens", {"data": {"max_tokens": 40}}),
-        (r"data\.languages: .*translates abc to cba only", {"data": {"languages": ["en", "de"]}}),
+        (r"data\.languages: .*translates only abc to cba", {"data": {"languages": ["en", "de"]}}),
         (r"adapt\.freeze: 'encodr\.\*' matches no weight .* encoder", {"adapt": {"freeze": ["encodr.*"]}}),
         (r"adapt\.freeze: nothing is left to train", {"adapt": {"freeze": ["*"]}}),
         (r"adapt\.rates: 'x' matches no weight", {"adapt": {"rates": {"x": 2.0}}}),
@@ -251,7 +253,7 @@ def test_invalid_settings_are_rejected(base: Path, tmp_path: Path) -> None:
         train(adapt_settings(base, "nobody", run))
     with pytest.raises(ModelError, match=r"step-1\.safetensors: no such checkpoint"):
         train(adapt_settings(base, base / "run/checkpoints/step-1.safetensors", run))
-    with pytest.raises(SettingsError, match=r"with lora only the adapters train"):
+    with pytest.raises(SettingsError, match=r"with lora only the adapters are trained"):
         adapt_settings(base, model, run, adapt={"freeze": ["*"], **LORA})
     values = toy_values(base) | {"adapt": {"freeze": ["*"]}}
     with pytest.raises(SettingsError, match=r"adapt: needs a model to adapt"):

@@ -24,7 +24,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 4, 7])
-def test_processes_together_read_the_batches_of_one(corpora: Corpora, world: int) -> None:
+def test_processes_together_read_the_batches_of_a_single_process(corpora: Corpora, world: int) -> None:
     count = corpora.train.count(0)
     for start in [(0, 0), (0, count - 2), (3, 1)]:  # including the end of an epoch
         expected = list(islice(corpora.stream(*start), 5 * world))

@@ -116,7 +116,7 @@ def screen(console: Console, bar: TrainingBar) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_progress_bar_contents_and_refresh(width: int) -> None:
+def test_progress_bar_shows_progress_and_refreshes(width: int) -> None:
     console, clock = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None), Clock()
     bar = TrainingBar(console, 20_000, clock)
     assert "preparing" in screen(console, bar)

@@ -169,7 +169,7 @@ def test_corpus_settings_that_affect_weights_cannot_change(tmp_path: Path) -> No
             check_unchanged(path, before, changed(number, **change))
 
 
-def test_remote_corpora_and_read_errors(tmp_path: Path, monkeypatch) -> None:
+def test_remote_corpora_are_read_and_errors_reported(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("uwaga.files.store.PAUSE", 0.001)
     values = toy_corpora_values(tmp_path, steps=3, save_every=3, validate_every=3)
     memory = fsspec.filesystem("memory")

@@ -32,7 +32,7 @@ SMALL = {
 }
 
 
-def test_loss_shares_by_hand() -> None:
+def test_loss_shares_match_hand_calculation() -> None:
     assert ProphetNetSettings(ngram=2).loss_shares == (0.5, 0.5)
     assert ProphetNetSettings(ngram=3, ngram_decay=0.5).loss_shares == (4 / 7, 2 / 7, 1 / 7)
 
@@ -97,12 +97,12 @@ def test_M29_learns_from_a_settings_file(tmp_path: Path, steps: int) -> None:
         uwaga.load(model, engine="native")
 
 
-def test_two_vocabularies_are_rejected() -> None:
+def test_vocabularies_of_different_sizes_are_rejected() -> None:
     with pytest.raises(SettingsError, match="prophetnet shares one table between vocabularies of 23 and 24"):
         build_model(ProphetNetSettings(**SMALL), SYMBOLS, 23, 24)
 
 
-def test_published_size() -> None:
+def test_preset_has_the_published_size() -> None:
     """Qi 2020 §4.1: 12 and 12 layers, width 1024, filter 4096, 16 heads, n = 2."""
     large = MODEL_PRESETS["prophetnet"]()
     assert isinstance(large, ProphetNetSettings)

@@ -40,7 +40,7 @@ def run_ranks(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
         return list(pool.map(run_rank, range(world)))
 
 
-def test_run_on_all_and_gather() -> None:
+def test_run_on_all_and_gather_return_results_of_all_ranks() -> None:
     assert run_ranks(lambda ranks: ranks.run_on_all(lambda: ranks.rank**2)) == [0, 1, 4]
     assert (
         run_ranks(lambda ranks: ranks.gather({"rank": ranks.rank})) == [[{"rank": n} for n in range(3)]] * 3
@@ -102,7 +102,7 @@ def test_error_of_rank_0_is_raised_in_all() -> None:
     assert all(isinstance(error, FailedElsewhereError) for error in results[1:])
 
 
-def test_bug_is_raised_where_it_occurs() -> None:
+def test_unexpected_error_is_raised_where_it_occurs() -> None:
     def work(ranks: Ranks) -> Any:
         ranks.run_on_all(lambda: 1 // (ranks.rank - 2))
 
@@ -135,7 +135,7 @@ def test_silent_process_is_reported() -> None:
     local, silent = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
     silent.close()  # stops its heartbeats
     try:
-        with pytest.raises(RankLostError, match=r"rank 1 \(process \d+ on host .*\) has not been heard of"):
+        with pytest.raises(RankLostError, match=r"rank 1 \(process \d+ on host .*\) has not responded"):
             local.gather("")
     finally:
         local.close()
@@ -144,13 +144,13 @@ def test_silent_process_is_reported() -> None:
 def test_missing_process_is_reported() -> None:
     local = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
-        with pytest.raises(RankLostError, match="rank 1, which never joined, has not been heard of"):
+        with pytest.raises(RankLostError, match="rank 1, which never joined, has not responded"):
             local.gather("")
     finally:
         local.close()
 
 
-def test_stopping_process_does_not_wait_for_silent_ones() -> None:
+def test_stopping_process_does_not_wait_for_silent_processes() -> None:
     store = HashStore()
     local, silent = RankMessages(store, 1, 2), RankMessages(store, 0, 2)
     silent.close()
@@ -180,7 +180,7 @@ def test_broken_connection_is_reported_once_with_the_ended_process() -> None:
         rank_messages.close()
 
 
-def test_waiting_process_detects_failure_of_another() -> None:
+def test_waiting_process_detects_failure_of_another_process() -> None:
     store = HashStore()
     local, other = RankMessages(store, 0, 2), RankMessages(store, 1, 2)
     threading.Timer(0.2, other.fail).start()
@@ -190,7 +190,7 @@ def test_waiting_process_detects_failure_of_another() -> None:
     other.close()
 
 
-def test_single_process_communicates_with_nobody(tmp_path: Path) -> None:
+def test_single_process_does_not_communicate(tmp_path: Path) -> None:
     with join_ranks({}) as ranks:
         assert ranks is SINGLE_PROCESS
     with join_ranks({"WORLD_SIZE": "1", "RANK": "0"}) as ranks:

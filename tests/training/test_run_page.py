@@ -36,7 +36,7 @@ def records(path: Path) -> list[dict[str, object]]:
     return [values for _, values in read_records(path)]
 
 
-def test_page_contains_what_was_logged(run: Path) -> None:
+def test_page_contains_the_logged_values(run: Path) -> None:
     text = (run / REPORT).read_text(encoding="utf-8")
     assert text == run_page(run)
     page = Page(text)
@@ -76,7 +76,7 @@ def test_samples_are_truncated_on_resume(tmp_path: Path) -> None:
     assert records(tmp_path / "run" / SAMPLES) == before
 
 
-def test_bleu_by_length() -> None:
+def test_bleu_is_reported_by_length() -> None:
     pairs = [Pair("a " * count, (f"w{count} x y z " * 3,), count) for count in (1, 5, 6, 41, 60)]
     texts = [pair.references[0] if pair.line != 6 else "none of it" for pair in pairs]
     scores = scores_by_length(pairs, texts, "13a")
@@ -162,7 +162,7 @@ def test_folder_without_run_is_rejected(tmp_path: Path) -> None:
         run_page(tmp_path)
 
 
-def test_report_command(run: Path, tmp_path: Path) -> None:
+def test_report_command_writes_the_page(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
     assert result.exit_code == 0 and out.read_text() == run_page(run)

@@ -73,7 +73,7 @@ def newest_step(folder: Path) -> int:
 
 
 @pytest.mark.slow
-def test_two_processes_match_one(tmp_path: Path) -> None:
+def test_two_processes_match_a_single_process(tmp_path: Path) -> None:
     settings = prepare(tmp_path, **EXACT | {"accumulate": 2})
     train(settings)
     errors = run_to_end(tmp_path, 2)
@@ -85,7 +85,7 @@ def test_two_processes_match_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.release
-def test_four_processes_fsdp_and_changed_counts_match_one(tmp_path: Path) -> None:
+def test_four_processes_fsdp_and_changed_counts_match_a_single_process(tmp_path: Path) -> None:
     settings = prepare(tmp_path, **EXACT | {"clip": 0.5, "steps": 12, "keep_last": 9})
     train(settings)
     run_to_end(tmp_path, 4, "run=four")
@@ -154,7 +154,7 @@ def test_unresponsive_process_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_errors_are_reported_once_without_own_traceback(tmp_path: Path) -> None:
+def test_errors_are_reported_once_without_traceback(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=4)
     for processes, changes, message in (
         (
@@ -192,7 +192,7 @@ def test_full_disk_stops_all_processes(tmp_path: Path) -> None:
     run_to_end(tmp_path, 2)
 
 
-def test_model_flops(tmp_path: Path) -> None:
+def test_model_flops_match_the_formula(tmp_path: Path) -> None:
     from uwaga.decoder import Symbols
     from uwaga.models.build import build_model
     from uwaga.training.ranks import SINGLE_PROCESS

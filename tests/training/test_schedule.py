@@ -28,7 +28,7 @@ def test_rate_rises_to_the_peak_and_falls(kind: str, warmup: int, steps: int) ->
         assert math.isclose(rates[-1], 0.01)
 
 
-def test_inverse_sqrt_by_hand() -> None:
+def test_inverse_sqrt_matches_hand_calculation() -> None:
     settings = ScheduleSettings(kind="inverse_sqrt", peak=5e-3, warmup=2000)
     assert math.isclose(learning_rate(settings, 1000, 10**6), 2.5e-3)
     assert math.isclose(learning_rate(settings, 8000, 10**6), 2.5e-3)  # √(2000 / 8000) = 1/2

@@ -48,7 +48,7 @@ def test_score_of_a_plugin_is_trained_stored_and_loaded(
     ("content", "message"),
     [(None, "no such file"), ("x = 1\ny = z\n", "line 2: NameError"), ("def\n", "SyntaxError")],
 )
-def test_faulty_plugin_is_named_with_its_line(
+def test_faulty_plugin_is_reported_with_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
 ) -> None:
     forget_plugins(monkeypatch)
@@ -61,7 +61,7 @@ def test_faulty_plugin_is_named_with_its_line(
     assert message in result.stderr
 
 
-def test_settings_name_plugins_in_a_list(tmp_path: Path) -> None:
+def test_settings_list_plugins(tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text("plugins: myscore.py\n", "utf-8")
     result = uwaga("train", tmp_path / "settings.yaml")
     assert result.exit_code == 1

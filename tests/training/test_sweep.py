@@ -132,7 +132,7 @@ def test_unfinished_trials_are_repeated_first(tmp_path: Path) -> None:
             open_study(tmp_path, other, "bleu", {})
 
 
-def test_one_sweep_at_a_time(tmp_path: Path) -> None:
+def test_second_sweep_at_a_time_is_rejected(tmp_path: Path) -> None:
     files = write_sweep(tmp_path, parameters={RATE: {"values": [0.01]}})
     (tmp_path / "run").mkdir()
     with RunLock(tmp_path / "run"), pytest.raises(RunInUseError):

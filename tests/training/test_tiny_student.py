@@ -75,7 +75,7 @@ def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
         pytest.param("aan", "float32", marks=pytest.mark.release),
     ],
 )
-def test_M26_M35_learn_to_reverse(tmp_path: Path, kind: str, precision: str) -> None:
+def test_M26_M35_models_learn_to_reverse_words(tmp_path: Path, kind: str, precision: str) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     values = toy_values(
         tmp_path,

@@ -44,7 +44,7 @@ def metrics(settings: Settings) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
-def test_learns_to_reverse(tmp_path: Path) -> None:
+def test_transformer_learns_to_reverse_words(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=5)
     values = toy_values(
         tmp_path,
@@ -104,7 +104,7 @@ def test_gradients_of_batches_and_parts_add_up(folder: Path) -> None:
             torch.testing.assert_close(actual, gradient, atol=1e-6, rtol=1e-4)
 
 
-def test_update_threads_are_deterministic(folder: Path) -> None:
+def test_updates_with_threads_are_deterministic(folder: Path) -> None:
     settings = toy_settings(folder, threads=3)
     corpora = prepare_corpora(settings, lambda text: None)
     weights = []
@@ -120,7 +120,7 @@ def test_update_threads_are_deterministic(folder: Path) -> None:
         assert torch.equal(first, second)
 
 
-def test_early_stopping_and_kept_checkpoints(folder: Path) -> None:
+def test_training_stops_early_and_keeps_the_best_checkpoints(folder: Path) -> None:
     settings = toy_settings(
         folder,
         steps=400,
@@ -155,7 +155,7 @@ def test_best_checkpoint_becomes_the_model_without_averaging(folder: Path) -> No
         assert any(torch.equal(weight, tensor) for tensor in tensors.values()), name
 
 
-def test_average_is_the_mean(tmp_path: Path) -> None:
+def test_average_is_the_mean_of_the_checkpoints(tmp_path: Path) -> None:
     paths = [
         write_checkpoint(tmp_path, Progress(step=step), {"model.w": torch.full((2, 3), float(step))})
         for step in (1, 2, 6)

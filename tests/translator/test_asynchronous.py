@@ -60,7 +60,7 @@ def test_errors_propagate_to_caller(translator: Translator) -> None:
     asyncio.run(check_errors())
 
 
-def test_full_queue_rejects(translator: Translator) -> None:
+def test_full_queue_rejects_requests(translator: Translator) -> None:
     async def translate_all() -> list[object]:
         async with AsyncTranslator(translator, most_waiting=2, workers=1) as shared:
             return await asyncio.gather(
@@ -96,7 +96,7 @@ def test_nice_lowers_engine_thread_priority(translator: Translator) -> None:
         AsyncTranslator(translator, nice=20)
 
 
-def test_expired_deadline(translator: Translator) -> None:
+def test_expired_deadline_raises(translator: Translator) -> None:
     async def check_deadline() -> None:
         async with AsyncTranslator(translator, workers=1) as shared:
             with pytest.raises(DeadlineError, match="not answered within"):

@@ -93,7 +93,7 @@ def test_recording_leaves_translations_unchanged(bundled, engine, options):
                 assert np.array_equal(actual.attention, mean.attention)
 
 
-def test_M10_all_32_bundled_matrices_equal_torch(bundled):
+def test_M10_all_32_bundled_matrices_match_torch(bundled):
     targets = [translation.text for translation in bundled["float32"].translate(TEXTS)]
     for text, target in zip(TEXTS, targets, strict=True):
         actual, expected = (bundled[name].attend(text, target).attentions for name in ("float32", "torch"))
@@ -169,7 +169,7 @@ def test_M9_local_window_weights_sum_to_at_most_one():
 
 
 @pytest.mark.parametrize("name", ["cho", "sutskever"])
-def test_models_without_attention(name):
+def test_models_without_attention_record_none(name):
     model = recurrent_translator(name)
     assert model.translate(tiny.ENGLISH[0], attention="all").attentions is None
     with pytest.raises(SettingsError, match="no attention to look at"):
@@ -177,7 +177,7 @@ def test_models_without_attention(name):
 
 
 @pytest.mark.parametrize("kind", ["ssru", "aan"])
-def test_M26_M35_no_decoder_matrices_without_self_attention(kind):
+def test_M26_M35_models_have_no_decoder_attention_matrices(kind):
     shape = tiny.TINY.model_copy(update={"self_attention": kind})
     attended = Translator(Model(tiny.transformer(shape, JOINT, JOINT), JOINT, JOINT, tiny.SEARCH)).attend(
         *sentence_pair()
@@ -189,7 +189,7 @@ def test_M26_M35_no_decoder_matrices_without_self_attention(kind):
 def test_ensemble_rejects_all_attentions():
     members = [tiny.transformer(tiny.TINY, JOINT, JOINT, seed) for seed in (1, 2)]
     model = Translator(Model(Ensemble(members), JOINT, JOINT, tiny.SEARCH))
-    with pytest.raises(SettingsError, match="load one of them alone, or ask for attention=True"):
+    with pytest.raises(SettingsError, match="load one of them alone, or use attention=True"):
         model.translate(tiny.ENGLISH[0], attention="all")
     for attended in (model.attend(*sentence_pair()), model.attend(tiny.ENGLISH[0])):
         assert attended.attention is not None and attended.attentions is None

@@ -61,7 +61,7 @@ class Losing:
         ("Wait… what?", "…"),
     ],
 )
-def test_signs_come_through(translator, source, expected):
+def test_special_characters_survive_translation(translator, source, expected):
     for options in ({}, {"format": "html"}, {"format": "markdown"}, {"beam": 3, "nbest": 2}):
         translation = translator.translate(source, **options)
         assert expected in translation.text, (options, translation.text)
@@ -71,7 +71,7 @@ def test_signs_come_through(translator, source, expected):
         assert translation.source == source
 
 
-def test_quotation_marks_are_those_of_the_target(translator):
+def test_quotation_marks_are_those_of_the_target_language(translator):
     text = translator.translate("“The house is old,” said the man. “It’s very old.”").text
     assert len(re.findall("„", text)) == len(re.findall("“", text)) == 2, text
     assert "”" not in text and '"' not in text
@@ -90,13 +90,13 @@ def test_no_break_spaces_stay_beside_their_words(translator, space):
 
 
 @given(st.text(SIGNS + " abc.", max_size=30))
-def test_no_sign_is_lost_or_doubled(translator, text):
+def test_no_special_character_is_lost_or_duplicated(translator, text):
     translation = translator.translate(text)
     signs = Counter(character for character in text if character in SIGNS)
     assert Counter(character for character in translation.text if character in SIGNS) == signs
 
 
-def test_alignment_is_that_of_the_text_as_written(translator):
+def test_alignment_refers_to_the_original_text(translator):
     source = "“The man…” reads 😀 a book — slowly."
     translation = translator.translate(source, alignment=True)
     assert translation.alignment is not None
@@ -110,12 +110,12 @@ def test_alignment_is_that_of_the_text_as_written(translator):
     assert {"man", "reads", "book"} <= set(words)
 
 
-def test_signs_are_escaped_in_a_format(translator):
+def test_special_characters_are_escaped_in_html(translator):
     text = translator.translate("<p>The value a &lt; b is small.</p>", format="html").text
     assert "a &lt; b" in text
 
 
-def test_what_is_lost_is_reported():
+def test_lost_characters_are_reported():
     tokeniser = tiny.tokeniser()
     layer = Characters(Losing("★"), KnownCharacters(tokeniser), ("en", "de"))
     text = Text(("a ★ b",), "text 1")
@@ -123,7 +123,7 @@ def test_what_is_lost_is_reported():
     assert text.result.warnings == ("characters that the model does not know are missing: ★",)
 
 
-def test_lost_quotation_marks_are_put_around_their_words():
+def test_lost_quotation_marks_are_restored_around_their_words():
     class Forgetful(Losing):
         def translate(self, texts):
             super().translate(texts)
@@ -139,7 +139,7 @@ def test_lost_quotation_marks_are_put_around_their_words():
     assert text.result.text == "HE SAID „NO“ TO IT"
 
 
-def test_texts_with_known_characters_are_left_alone():
+def test_texts_with_known_characters_are_unchanged():
     class Recording:
         def translate(self, texts):
             self.texts = list(texts)
@@ -149,7 +149,7 @@ def test_texts_with_known_characters_are_left_alone():
     assert recording.texts == [text]
 
 
-def test_known_characters_of_a_tokeniser():
+def test_characters_outside_the_tokeniser_are_unknown():
     tokeniser = tiny.tokeniser()
     characters = KnownCharacters(tokeniser)
     known = set("the dog")
@@ -161,7 +161,7 @@ def test_known_characters_of_a_tokeniser():
     assert "\u0301" not in characters.unknown(decomposed)
 
 
-def test_byte_tokens_that_are_no_character_are_left_out(translator):
+def test_incomplete_byte_tokens_are_omitted(translator):
     """Each answer is decoded from arbitrary tokens, byte tokens among them."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]

@@ -51,7 +51,7 @@ def spans(hypothesis: Translation):
     return word_spans((*hypothesis.tokens, *[END] * (len(hypothesis.token_scores) - len(hypothesis.tokens))))
 
 
-def test_confidence_by_hand():
+def test_confidence_matches_hand_calculation():
     scores = [math.log(0.5), math.log(0.5), math.log(0.9), math.log(0.8), math.log(0.2)]
     translation = Translation("Autos. da", 0.0, ("▁Auto", "s.", "▁da", END), tuple(scores), sum(scores), True)
     assert [(word.text, round(word.probability, 9)) for word in translation.words] == [
@@ -69,7 +69,7 @@ def test_confidence_by_hand():
     assert translation.confidence.entropy is None
 
 
-def test_entropies_on_request(translator):
+def test_entropies_are_returned_on_request(translator):
     plain, with_entropy = hypotheses(translator, nbest=2), hypotheses(translator, nbest=2, entropy=True)
     assert all(hypothesis.entropies == () for hypothesis in plain)
     for expected, actual in zip(plain, with_entropy, strict=True):
@@ -91,7 +91,7 @@ def test_copied_text_has_no_words(translator):
     assert split_words(copied.text, copied.words) == [("12", None)]
 
 
-def test_confidence_json(translator):
+def test_confidence_is_serialised_to_json(translator):
     translation = translator.translate(TEXTS[0], nbest=2)
     assert "words" not in translation.to_dict()
     document = json.loads(json.dumps(translation.to_dict(confidence=True), allow_nan=False))
@@ -114,7 +114,7 @@ def test_word_spans_cover_the_pieces_in_order(pieces):
 
 
 @given(PIECES, st.text(max_size=20))
-def test_in_text_is_lossless(pieces, text):
+def test_words_split_the_text_without_loss(pieces, text):
     words = words_from_tokens(text, pieces, [-0.1] * len(pieces))
     assert "".join(part for part, _ in split_words(text, words)) == text
 

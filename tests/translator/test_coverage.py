@@ -62,7 +62,7 @@ def bundled():
         ("1990 miles, 30 tickets", "1990 milhas, 30 bilhetes", (), ()),
     ],
 )
-def test_numbers_compare_by_value(source, target, missing, added):
+def test_numbers_are_compared_by_value(source, target, missing, added):
     assert differing_numbers(source, target) == (missing, added)
 
 
@@ -77,7 +77,7 @@ def test_number_comparison_takes_linear_time(part):
     assert cost(16_000) < 12 * cost(4_000) + 0.02
 
 
-def test_unaligned_word_needs_less_evidence():
+def test_unaligned_word_needs_less_evidence_of_omission():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
 
@@ -114,7 +114,7 @@ def test_unaligned_mode_scores_only_unclear_words(bundled, monkeypatch):
     assert scored == [1 + len(["meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
 
 
-def test_coverage_of_markup_sentences_and_chains(bundled):
+def test_coverage_is_reported_for_markup_sentences_and_chains(bundled):
     page = bundled.translate(f"<p>I like <b>dogs</b>.</p><p>{MEETING}</p>", format="html", coverage=True)
     assert page.coverage.omitted == ("Monday",)
     sentences = bundled.translate(f"I like dogs. {MEETING}", split="sentences", coverage=True)
@@ -152,7 +152,7 @@ def test_differing_numbers_are_reported_without_coverage(bundled):
         ("the coat", "o casaco (peça)", ()),
     ],
 )
-def test_added_brackets_are_found(source, target, added):
+def test_added_brackets_are_detected(source, target, added):
     assert added_brackets(source, target, ["casaco (peça)"]) == added
 
 
@@ -173,11 +173,11 @@ def test_added_brackets_are_found(source, target, added):
         ("今天天气很好", "Hoje o tempo está muito bom e quente", ()),
     ],
 )
-def test_added_words_of_short_texts_are_found(source, target, added):
+def test_added_words_of_short_texts_are_detected(source, target, added):
     assert added_words(source, target, "pt") == added
 
 
-def test_words_aligned_to_nothing_are_added():
+def test_unaligned_target_words_are_reported_as_added():
     alignment = WordAlignment(((0, 5),), ((0, 3), (4, 10)), ((0, 1),))
     assert added_words("Hello", "Ola amigos", "pt", alignment) == ("Ola",)
     assert added_words("Hello", "Ola amigos", "pt", alignment, ["Ola"]) == ()
@@ -194,14 +194,14 @@ def test_additions_take_linear_time(part):
     assert cost(16_000) < 12 * cost(4_000) + 0.02
 
 
-def test_function_words_are_not_omissions(bundled):
+def test_function_words_are_recognised(bundled):
     text = "In order to go, he will not order a book upon request."
     words = {text[start:].split()[0].strip(",.") for start in function_words(text, "en")}
     assert words == {"In", "order", "to", "will", "upon"} and function_words(text, "xx") == frozenset()
     assert len(function_words(text, "en")) == 5
 
 
-def test_forced_term_raises_no_doubt(bundled):
+def test_forced_term_causes_no_warning(bundled):
     glossary = {"car": "Karosse", "Monday": "Wochenbeginn"}
     translation = bundled.translate("The car is fast.", glossary=glossary, coverage=True)
     assert translation.terms[0].applied and "Karosse" in translation.text and not translation.warnings

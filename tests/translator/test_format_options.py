@@ -22,7 +22,7 @@ HTML = '<p>A man in a <b>blue shirt</b> sings.</p><img alt="Two dogs"><p>Two <i>
 
 
 @pytest.mark.parametrize("pivot", [False, True])
-def test_html(translator: Translator, pivot: bool) -> None:
+def test_html_translation_keeps_tags_and_placeholders(translator: Translator, pivot: bool) -> None:
     reverse = Translator(
         Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
     )
@@ -37,7 +37,7 @@ def test_html(translator: Translator, pivot: bool) -> None:
     assert translation.tokens
 
 
-def test_alternatives_have_markup(translator: Translator) -> None:
+def test_alternatives_keep_their_markup(translator: Translator) -> None:
     translation = translator.translate("A <b>woman</b> is in the house.", format="html", nbest=3)
     assert len(translation.alternatives) == 2
     assert all(
@@ -66,7 +66,7 @@ def test_plain_texts_are_not_parsed(translator: Translator, monkeypatch: pytest.
     assert list(translator.run([Request(texts[0])])) == plain[:1]
 
 
-def test_malformed_xml(translator: Translator) -> None:
+def test_malformed_xml_is_rejected_or_copied(translator: Translator) -> None:
     texts = ["A <b>dog</b>.", "A <b>dog."]
     with pytest.raises(DataError, match="text 2: not well-formed XML"):
         translator.translate(texts, format="xml")
@@ -79,12 +79,12 @@ def test_malformed_xml(translator: Translator) -> None:
     "options",
     [{"format": "rtf"}, {"ignore_tags": "b"}, {"ignore_tags": ["b"]}, {"placeholders": ["("]}, {"formt": 1}],
 )
-def test_invalid_values(translator: Translator, options: dict[str, object]) -> None:
+def test_invalid_format_options_are_rejected(translator: Translator, options: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
         translator.translate("A dog.", **options)  # type: ignore[call-overload]
 
 
-def test_run_with_a_format(translator: Translator) -> None:
+def test_run_translates_with_a_format(translator: Translator) -> None:
     lines = ["A <b>woman</b>.", "Two dogs."]
     translations = list(translator.run((Request(line, format="html") for line in lines), window=1))
     assert translations[0].text.count("<b>") == 1

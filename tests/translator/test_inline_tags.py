@@ -76,7 +76,7 @@ def test_texts_without_inner_tags_are_not_aligned(
     assert results[1].inline == (B, translator.translate("Two dogs.").text, E)
 
 
-def test_untranslatable_text(translator: Translator) -> None:
+def test_untranslatable_text_is_rejected_copied_or_emptied(translator: Translator) -> None:
     long: Inline = ("A ", B, "dog " * 2000, E)
     with pytest.raises(TextTooLongError, match="text 1"):
         translator.run_inlines([long], Request("", split="never"))

@@ -60,7 +60,7 @@ def test_load_options_reject_invalid_values_by_name(name, value):
 
 
 @pytest.mark.parametrize("value", [5, 1.5, b"numbers", {}, object()])
-def test_model_name_must_be_a_name(value):
+def test_model_name_of_another_type_is_rejected(value):
     with pytest.raises(SettingsError, match=r"^name must be"):
         uwaga.load(value)
 

@@ -84,7 +84,7 @@ def test_largest_model_is_chosen(machine):
     assert "large" in repr(uwaga.load("qaa-qab"))
 
 
-def test_pivot_without_a_direct_model(machine):
+def test_pivot_is_used_without_a_direct_model(machine):
     paths = [install(machine, "to", "qaa", "en", 1), install(machine, "from", "en", "qab", 2)]
     pivot = uwaga.load(source="qaa", target="qab", engine="native", threads=1)
     assert len(pivot.models) == 2
@@ -128,17 +128,17 @@ def test_repeated_model_is_loaded_once(machine):
 
 
 @pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
-def test_bundled_model_is_found_and_is_the_default(machine):
+def test_bundled_model_is_selected_by_language_and_by_default(machine):
     assert uwaga.load("en-de").translate("Good morning!") == uwaga.load().translate("Good morning!")
     assert uwaga.load(source="eng", target="de_DE").languages == ("en", "de")
     install(machine, "own", "en", "de")
     assert "own" in repr(uwaga.load("en-de")) and "bundled" in repr(uwaga.load())
 
 
-def test_languages_with_a_named_model(machine):
+def test_languages_must_match_those_of_a_named_model(machine):
     path = install(machine, "one", "qaa", "qab")
     assert uwaga.load(path, source="qaa", target="qab").languages == ("qaa", "qab")
-    with pytest.raises(SettingsError, match="translates qaa to qab only"):
+    with pytest.raises(SettingsError, match="translates only qaa to qab"):
         uwaga.load(path, source="qab")
     (machine / "qaa-qab").symlink_to(path)
     install(machine, "larger", "qaa", "qab", width=32)
@@ -224,5 +224,5 @@ def test_shortlist_requires_a_single_model(machine, tmp_path):
         ),
     ],
 )
-def test_language_pair_syntax(machine, name, pair):
+def test_language_pairs_are_parsed(machine, name, pair):
     assert language_pair(name) == pair

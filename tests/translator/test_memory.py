@@ -109,7 +109,7 @@ def test_all_model_classes_accept_memory(folder, tmp_path):
     assert str(ensemble.translate("seven")) == str(uwaga.load(folder).translate("seven"))
 
 
-def test_memory_option_on_the_command_line(folder, capsys):
+def test_command_line_accepts_the_memory_option(folder, capsys):
     for command in (["translate", "seven"], ["score", str(MODEL / "nothing.tsv")]):
         with pytest.raises(SystemExit) as exit_info:
             main([command[0], "--model", str(folder), "--memory", "slow", *command[1:]])

@@ -39,7 +39,7 @@ def test_translation_view_has_every_matrix(engine, tmp_path):
             assert shape == getattr(translation.attentions, name).shape
 
 
-def test_view_of_an_attended_text():
+def test_view_of_an_attended_text_shows_its_attention():
     tokens = samples.pieces(5)
     encoder = samples.attentions(2, 3, 5, 0, kinds=("encoder",))
     decoder = Attentions(decoder=encoder.encoder)

@@ -186,7 +186,7 @@ def test_warnings_name_their_step():
     assert pivot.input_warnings(TEXTS[0]) == tuple(script_warnings[:1])
 
 
-def test_steps_in_results_and_repr():
+def test_results_and_repr_show_the_steps():
     pivot = FIRST.then(SECOND)
     translation = pivot.translate(TEXTS[0], attention=True)
     assert translation.attention is None
@@ -208,7 +208,7 @@ def test_only_languages_of_the_chain_are_accepted():
         lambda: pivot.stream("Hi", target="en"),
         lambda: pivot.between("pt", "en"),
     ):
-        with pytest.raises(SettingsError, match="translates pt to de only"):
+        with pytest.raises(SettingsError, match="translates only pt to de"):
             call()
 
 

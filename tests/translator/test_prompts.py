@@ -84,13 +84,13 @@ def expected_prompt(peer, text):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_prompt_tokens_equal_transformers(chat_model, translator, text):
+def test_prompt_tokens_match_transformers(chat_model, translator, text):
     source = translator.source
     assert source.add_special_tokens(source.encode(text)) == expected_prompt(chat_model[1], text)
 
 
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\ue000\r\n"), min_size=1).map(str.strip))
-def test_prompt_tokens_of_any_text_equal_transformers(chat_model, translator, text):
+def test_prompt_tokens_of_any_text_match_transformers(chat_model, translator, text):
     source = translator.source
     if text:
         assert source.add_special_tokens(source.encode(text)) == expected_prompt(chat_model[1], text)
@@ -105,7 +105,7 @@ def test_special_tokens_in_a_text_are_plain_text(chat_model, translator):
 
 
 @pytest.mark.parametrize("card", ["language: en\n", ""])
-def test_M42_draft_model_of_the_same_vocabulary(chat_model, translator, tmp_path, card):
+def test_M42_draft_model_does_not_change_translations(chat_model, translator, tmp_path, card):
     """Languages on the model card are those of its training only: a prompt may name others."""
     drafting = tmp_path / "drafting"
     shutil.copytree(chat_model[0], drafting)
@@ -151,7 +151,7 @@ def test_single_text_stream_and_batch_agree(translator):
         assert "".join(translator.stream(text, max_length=12)) == translation.text
 
 
-def test_alignment_by_attention_to_the_prompt(chat_model, translator):
+def test_alignment_uses_attention_to_the_prompt(chat_model, translator):
     pair = ("The dog runs to German dogs.", "Zwei Hunde laufen.")
     [links] = translator.align([pair])
     assert links.source and links.target and len(links.target) > 2
@@ -189,7 +189,7 @@ def test_answer_may_fill_the_remaining_positions(chat_model, engine):
     ).warnings  # about half of the positions are for the text
 
 
-def test_languages_by_call_or_at_loading(chat_model, translator):
+def test_languages_are_set_by_call_or_at_loading(chat_model, translator):
     free = uwaga.Translator.load(chat_model[0], device="cpu")
     with pytest.raises(SettingsError, match=r"name the source \(--from\)"):
         free.translate("A dog.")
@@ -267,7 +267,7 @@ def generator(chat_model):
     return uwaga.TextGenerator.load(chat_model[0], device="cpu")
 
 
-def test_chat_answers_equal_transformers(chat_model, generator):
+def test_chat_answers_match_transformers(chat_model, generator):
     _, peer, model = chat_model
     chats = [TURNS[:2], TURNS, TURNS[1:2]]
     continuations = generator.generate(chats, max_length=15, beam=1, sample=False)
@@ -292,7 +292,7 @@ def test_chat_answers_equal_transformers(chat_model, generator):
         assert "".join(generator.stream(chat, max_length=15)) == continuation.text
 
 
-def test_texts_and_chats_mix_and_invalid_prompts_are_named(generator):
+def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
     text, chat = generator.generate(["A dog", TURNS], max_length=9)
     assert text.text == generator.generate("A dog", max_length=9).text
     assert chat.text == generator.generate(TURNS, max_length=9).text
@@ -343,7 +343,7 @@ def test_pipeline_answers_chats(chat_model, generator):
         ("SmolLM2-135M-Instruct", "chat"),
     ],
 )
-def test_prompt_of_a_model_family(name, family):
+def test_prompt_is_chosen_by_model_name(name, family):
     assert choose_prompt([name]).name == family
 
 
@@ -368,7 +368,7 @@ def test_prompts_contain_the_text_once():
         ("Hy-MT2-7B", ("zh", "fi"), "将以下文本翻译为Finnish，"),
     ],
 )
-def test_prompts_of_hunyuan_generations(name, pair, prefix):
+def test_prompts_follow_the_hunyuan_generation(name, pair, prefix):
     assert choose_prompt([name]).message(*pair).startswith(prefix)
 
 
@@ -403,7 +403,7 @@ def test_templates_need_jinja(monkeypatch, tmp_path):
         ChatTemplate("{{ messages }} without the library").render(translation_messages("A"))
 
 
-def test_templates_need_a_jinja_without_known_sandbox_escapes(monkeypatch, tmp_path):
+def test_templates_need_a_jinja_version_without_known_sandbox_escapes(monkeypatch, tmp_path):
     """The package metadata states an earlier version."""
     (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
     (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")

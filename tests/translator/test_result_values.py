@@ -23,7 +23,7 @@ def numbers():
     return uwaga.load(NUMBERS, threads=1)
 
 
-def test_translation_str_equality_and_hash(numbers):
+def test_translations_are_printed_compared_and_hashed_by_value(numbers):
     translation, duplicate = (
         numbers.translate("forty-two", beam=4, nbest=2, attention=True) for _ in range(2)
     )
@@ -79,7 +79,7 @@ def test_results_with_arrays_compare_and_hash():
         assert (make(0.5) == make(0.25)) is False and (make(0.5) == 3) is False
 
 
-def test_results_serialise_to_one_line_of_json():
+def test_results_are_serialised_to_one_line_of_json():
     for result in (
         Translation("ä", -1.0, ("ä",), (-1.0,)),
         Score(-1.0, ("a",), (-1.0,), ("b",), "ö", "ä"),
@@ -90,7 +90,7 @@ def test_results_serialise_to_one_line_of_json():
         assert json.loads(result.to_json()) == result.to_dict()
 
 
-def test_translator_repr(numbers):
+def test_translator_repr_describes_model_and_engine(numbers):
     isa = numbers.decoder.isa
     assert (
         repr(numbers)
@@ -117,7 +117,7 @@ def test_help_documents_every_load_parameter(load):
         assert len(description[1]) > 20 and not description[1].startswith("as "), name
 
 
-def test_docstrings_do_not_refer_elsewhere():
+def test_docstrings_do_not_refer_to_other_docstrings():
     sources = sorted((ROOT / "src").rglob("*.py"))
     referring = [
         path.name for path in sources if re.search(r": as there\b", path.read_text(encoding="utf-8"))

@@ -67,7 +67,7 @@ def test_parts_fit_and_join_to_the_text(text, limit):
 
 @settings(deadline=None)
 @given(st.text(alphabet="ab ,é\u0301\u2028", max_size=200), st.integers(3, 30))
-def test_cut_with_non_additive_token_counts(text, limit):
+def test_texts_with_non_additive_token_counts_are_cut_to_fit(text, limit):
     """A character may have tokens only between others, as a line separator inside a sentence does."""
 
     def count(part):
@@ -190,7 +190,7 @@ def test_loop_is_detected_at_any_position(tokens, cycle, repeats):
 
 
 @given(st.lists(st.integers(0, 3), max_size=40))
-def test_loops_equal_exhaustive_comparison(tokens):
+def test_loop_detection_matches_exhaustive_comparison(tokens):
     def repeated(period):
         runs = [list(group) for _, group in itertools.groupby(map(int.__eq__, tokens, tokens[period:]))]
         return period + max((len(run) for run in runs if run[0]), default=0)
@@ -245,7 +245,7 @@ def test_low_score_has_a_warning():
     assert "warnings" not in translation.to_dict()
 
 
-def test_score_stats_by_hand():
+def test_score_stats_match_hand_calculation():
     hypotheses = [Hypothesis((1,), 0.0, -float(number), (0.0, 0.0)) for number in range(200)]
     assert summarise_scores(hypotheses) == ScoreStats(mean=-199 / 4, low=-197 / 2, sentences=200)
     assert summarise_scores(hypotheses[:99]) is None

@@ -19,7 +19,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("language", sorted(TEXTS))
-def test_language_of_a_sentence(language):
+def test_language_of_a_sentence_is_detected(language):
     detected = detect_language(["12 345", TEXTS[language]])
     assert detected.language == language and 0.5 < detected.probability <= 1
 
@@ -42,14 +42,14 @@ def test_short_text_prefers_expected_languages(text, among, language):
 PAIR = LanguagePair("en", "de", ("en",), ("de",))
 
 
-def test_unexpected_and_undetermined_languages():
+def test_unexpected_and_undetermined_languages_are_reported():
     assert detect_language([TEXTS["fr"]], ["de", "en"]).language == "fr"
     assert detect_language([TEXTS["ru"]], ["de", "en"]).language == "ru"
     assert detect_language(["ᚠᚢᚦ"], ["de", "en"]) == (UNDETERMINED, 0.0)
     assert detect_language(["Hallo"], ["en"], "de").language in ("de", "en")
 
 
-def test_auto_gives_the_code_of_the_model():
+def test_auto_source_has_the_code_of_the_model():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
     assert known_source("auto", [ENGLISH], nllb).source == "eng_Latn"
     assert known_source("auto", [ENGLISH], PAIR) == ("en", frozenset())

@@ -91,7 +91,7 @@ def test_alignment_leaves_translations_unchanged(bundled, engine, options):
         ]
 
 
-def test_engine_alignment_equals_torch(bundled):
+def test_engine_alignment_matches_torch(bundled):
     alignments = [
         [translation.alignment for translation in bundled[engine].translate(TEXTS, alignment=True)]
         for engine in ("float32", "torch")
@@ -132,7 +132,7 @@ def test_pieces_have_the_spans_of_their_sentences(bundled):
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "luong", "gnmt"])
-def test_recurrent_models_align(name):
+def test_recurrent_models_return_alignments(name):
     torch.manual_seed(1)
     model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
     translator = Translator(
@@ -142,7 +142,7 @@ def test_recurrent_models_align(name):
         check_alignment(translation)
 
 
-def test_alignment_head_setting():
+def test_alignment_head_setting_selects_the_head():
     model = tiny.transformer(tiny.TINY, JOINT, JOINT)
     pair = (tiny.ENGLISH[1], tiny.GERMAN[1])
     default = Translator(Model(model, JOINT, JOINT, tiny.SEARCH))
@@ -173,7 +173,7 @@ def test_longest_target_is_aligned(bundled):
         assert len(alignment.target) == len(split_words(long))
 
 
-def test_align_given_translations(bundled):
+def test_existing_translations_are_aligned(bundled):
     pairs = [("The man  eats.", " Der MANN isst ﬁsch . "), ("", "Haus"), ("House", ""), ("12", "12")]
     for words in ("words", "spaces"):
         for (source, target), alignment in zip(pairs, bundled["int8"].align(pairs, words=words), strict=True):
@@ -233,7 +233,7 @@ def test_uncached_sentences_are_encoded_again(bundled, monkeypatch):
     ] == expected
 
 
-def test_head_errors_find_the_head_of_the_links(bundled):
+def test_head_errors_identify_the_head_of_the_links(bundled):
     pairs = [
         (text, translation.text)
         for text, translation in zip(tiny.ENGLISH, bundled["int8"].translate(tiny.ENGLISH), strict=True)
@@ -267,7 +267,7 @@ def test_head_errors_find_the_head_of_the_links(bundled):
             head_errors(bundled["int8"], invalid_pairs, links)
 
 
-def test_native_alignment_without_torch():
+def test_native_engine_aligns_without_torch():
     code = (
         "import sys, uwaga; one = uwaga.load(threads=1).translate('He left.', alignment=True); "
         "assert one.alignment.links; assert 'torch' not in sys.modules"

@@ -177,7 +177,7 @@ def test_blank_text_gives_an_empty_translation(translator, text):
     assert "".join(translator.stream(text)) == translation.text
 
 
-def test_no_texts_give_no_translations(translator):
+def test_empty_list_of_texts_gives_no_translations(translator):
     assert translator.translate([]) == []
     assert translator.score([]) == []
     assert list(translator.run([])) == []
@@ -350,7 +350,7 @@ def test_transformer_runs_natively_by_default(folder):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_translation_in_sixteen_bits(folder, dtype):
+def test_models_translate_in_sixteen_bits(folder, dtype):
     loaded = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(loaded.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(loaded.translate(TEXTS, max_length=5)) == len(TEXTS)
@@ -368,7 +368,7 @@ def test_translation_in_sixteen_bits(folder, dtype):
         ({"engine": "tensorflow"}, "engine must be one of auto, native, torch"),
         ({"engine": "native", "dtype": "float16"}, "native engine runs on the CPU .* not dtype float16"),
         ({"engine": "native", "device": "cuda"}, "native engine runs on the CPU .* not device 'cuda'"),
-        ({"engine": "torch", "dtype": "int8"}, "int8 and int4 are the native engine's"),
+        ({"engine": "torch", "dtype": "int8"}, "int8 and int4 need the native engine"),
     ],
 )
 def test_invalid_load_options_are_rejected(folder, options, message):
@@ -376,7 +376,7 @@ def test_invalid_load_options_are_rejected(folder, options, message):
         uwaga.load(folder, **options)
 
 
-def test_threads_apply_only_during_calls(folder, monkeypatch):
+def test_thread_count_applies_only_during_calls(folder, monkeypatch):
     default_threads, set_num_threads, thread_counts = torch.get_num_threads(), torch.set_num_threads, []
     monkeypatch.setattr(
         torch, "set_num_threads", lambda threads: (thread_counts.append(threads), set_num_threads(threads))

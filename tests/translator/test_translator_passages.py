@@ -66,7 +66,7 @@ def test_sentences_are_separated_by_end_tokens():
     assert list(short.tokens) == expected
 
 
-def test_split_option():
+def test_split_option_controls_sentence_splitting():
     translator = make_translator(split_above=0)
     text = " ".join(SENTENCES[1:])
     by_sentences = " ".join(part.text for part in translator.translate(SENTENCES[1:]))
@@ -82,7 +82,7 @@ def test_split_option():
         translator.translate(LONG, split="never")
 
 
-def test_languages_without_spaces():
+def test_sentences_of_unspaced_languages_are_joined_without_spaces():
     spaced, unspaced = make_translator().translate(LONG), make_translator(("en", "zh-Hans")).translate(LONG)
     assert unspaced.text == "".join(part.text for part in make_translator().translate(SENTENCES))
     assert spaced.tokens == unspaced.tokens

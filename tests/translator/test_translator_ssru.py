@@ -71,13 +71,13 @@ def test_M26_M35_parallel_scores_equal_stepwise_scores(folder):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_M26_M35_translation_in_sixteen_bits(folder, dtype):
+def test_M26_M35_models_translate_in_sixteen_bits(folder, dtype):
     translator = uwaga.load(folder, device="cpu", dtype=dtype, engine="torch")
     assert next(translator.decoder.parameters()).dtype == getattr(torch, dtype)
     assert len(translator.translate(TEXTS, max_length=5)) == len(TEXTS)
 
 
-def test_M26_M35_cross_attention(folder, tmp_path):
+def test_M26_M35_models_record_cross_attention(folder, tmp_path):
     translator = uwaga.load(folder, engine="torch", device="cpu")
     translation = translator.translate(TEXTS[0], attention=True)
     assert translation.attention.shape == (len(translation.token_scores), len(translation.source_tokens) + 1)
@@ -86,7 +86,7 @@ def test_M26_M35_cross_attention(folder, tmp_path):
     assert result.exit_code == 0, result.output
 
 
-def test_M26_M35_mixed_ensembles(folder, tmp_path):
+def test_M26_M35_models_form_mixed_ensembles(folder, tmp_path):
     model = tiny.transformer(tiny.TINY, JOINT, JOINT, seed=3)
     save_model(
         tmp_path / "other",
@@ -101,7 +101,7 @@ def test_M26_M35_mixed_ensembles(folder, tmp_path):
     assert [translation.tokens for translation in ensemble] == [translation.tokens for translation in single]
 
 
-def test_M26_M35_parameter_count(folder):
+def test_M26_M35_description_counts_the_parameters(folder):
     description = describe(folder)
     loaded = uwaga.load(folder, engine="torch", device="cpu").decoder
     distinct = {id(weight): weight.numel() for weight in loaded.parameters()}

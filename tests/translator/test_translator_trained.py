@@ -22,7 +22,7 @@ def translator():
     return uwaga.load(MODELS / "numbers-en-de", device="cpu")
 
 
-def test_number_words():
+def test_number_words_are_spelt_correctly():
     assert english(342) == "three hundred forty two"
     assert [german(number) for number in (1, 21, 101, 342)] == [
         "eins",

@@ -89,7 +89,7 @@ def align_words(
 
 
 def _largest_weights(weights: Floats, piece_words: Sequence[Sequence[range]]) -> set[tuple[int, int]]:
-    """Return the links by the largest weights of each target piece, and of source words without a link."""
+    """Return the links with the largest weight of each target piece, and of each unlinked source word."""
     strongest_sources = weights.argmax(axis=1).tolist()
     pairs = {
         (source, target)
@@ -144,7 +144,7 @@ def _link_probabilities(
 
 
 def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
-    """Compose the alignments of a chain of models; None if a step has none.
+    """Compose the alignments of a chain of models; return None if a model has no alignment.
 
     The target words of each step must be the source words of the next.
     """

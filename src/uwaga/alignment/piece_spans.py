@@ -90,7 +90,7 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
 
 
 def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
-    """Give pieces of white space an empty span at the start of the next, unless another span covers it."""
+    """Give each white-space piece an empty span before the next piece, unless another span covers it."""
     ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
     for index in range(len(pieces) - 1, -1, -1):
         piece, span = pieces[index], spans[index]
@@ -136,7 +136,7 @@ def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterato
 
 @lru_cache(1 << 16)
 def _surface(piece: str) -> str:
-    """Return the characters of a piece without white space and marks of white space."""
+    """Return the characters of a piece without white space and white-space markers."""
     return "".join(piece.replace(SPACE_MARK, "").replace(BYTE_SPACE_MARK, "").split())
 
 

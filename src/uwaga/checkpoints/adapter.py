@@ -179,14 +179,14 @@ def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
     checksum = weights_checksum(weights)
     if checksum != adapter.base_sha256:
         raise ModelError(
-            f"{adapter.path}: an adapter of {adapter.base!r} (weights {adapter.base_sha256[:12]}), and "
-            f"{checkpoint.path} is another model (weights {checksum[:12]}); give that one with --model"
+            f"{adapter.path}: an adapter of {adapter.base!r} (weights {adapter.base_sha256[:12]}), but "
+            f"{checkpoint.path} is another model (weights {checksum[:12]}); give its base model with --model"
         )
     for name, (a, b) in adapter.factors.items():
         shape = weights.shapes.get(f"{name}.weight")
         if shape != (b.shape[0], a.shape[1]):
             raise ModelError(
-                f"{adapter.path}: {name!r} is for a matrix {(b.shape[0], a.shape[1])}, the model has "
+                f"{adapter.path}: {name!r} is for a matrix {(b.shape[0], a.shape[1])}, but the model has "
                 f"{shape}; copy the adapter again"
             )
     adapted_weights = AdaptedWeights(weights.shapes, weights.table, weights.stored, adapter)

@@ -66,7 +66,7 @@ class WeightSummary:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model with all the data needed to run it: checked, its weights not yet in memory.
+    """A checked model with all the data needed to run it; its weights are not yet in memory.
 
     :func:`uwaga.checkpoints.to_engine.to_engine` and :func:`uwaga.checkpoints.to_torch.to_torch` build models
     from it.
@@ -129,7 +129,7 @@ class Checkpoint:
 
     @property
     def task(self) -> Task:
-        """The task of the model, by the kind of its settings and its training."""
+        """The task of the model, derived from its settings and its training."""
         if isinstance(self.settings, DecoderOnlySettings) and not self.trained_to_translate:
             return "generate"
         return "fill" if isinstance(self.settings, EncoderOnlySettings) else "translate"

@@ -47,7 +47,7 @@ class Description:
     alignment_head: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the description for JSON, the languages by side."""
+        """Return the description as JSON values, with the languages by side."""
         source, target = self.languages
         values = asdict(self) | {"languages": {"source": list(source), "target": list(target)}}
         if self.alignment_head is None:

@@ -208,7 +208,7 @@ class Languages:
             return tokeniser.with_language(language)
         if tokeniser.language is None:
             raise SettingsError(
-                f"{self.location}: a model of several languages without a {side}; {tokeniser.choices()}"
+                f"{self.location}: a multilingual model without a {side}; {tokeniser.choices()}"
             )
         return tokeniser
 
@@ -253,8 +253,8 @@ def resolve_languages(
             resolved[side] = requested
         elif base_language(requested) != base_language(languages[side]):
             raise SettingsError(
-                f"{location}: translates {languages[0]} to {languages[1]} only, {('from', 'to')[side]} "
-                f"{requested!r} it cannot; leave the languages out or choose another model"
+                f"{location}: translates only {languages[0]} to {languages[1]}, not {('from', 'to')[side]} "
+                f"{requested!r}; leave the languages out or choose another model"
             )
     return resolved[0], resolved[1]
 

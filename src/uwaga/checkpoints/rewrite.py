@@ -118,7 +118,7 @@ def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
 
 def _check_replaceable(folder: Path, names: set[str]) -> None:
     if folder.exists() and not folder.is_dir():
-        raise ModelError(f"{folder}: there is a file of this name; give the model another folder")
+        raise ModelError(f"{folder}: is a file; give another folder")
     foreign = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
     if foreign:
         raise ModelError(

@@ -38,8 +38,8 @@ def to_engine(
     if packed is None and checkpoint.packed is not None:
         if precision not in (None, checkpoint.packed.precision):
             raise SettingsError(
-                f"{checkpoint.path}: an {checkpoint.packed.precision} model; {precision} needs the model "
-                "that it was made of"
+                f"{checkpoint.path}: an {checkpoint.packed.precision} model; {precision} needs the "
+                "original model"
             )
         packed = checkpoint.packed
     packed = packed or pack_weights(checkpoint, precision or checkpoint.precision or "float32")
@@ -56,7 +56,7 @@ def pack_weights(
     """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`."""
     settings, weights = _settings(checkpoint), checkpoint.weights
     if weights is None:
-        raise ModelError(f"{checkpoint.path}: quantised already; give the model that it was made of")
+        raise ModelError(f"{checkpoint.path}: already quantised; give the original model")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         stored = StoredForms(weights.integers, weights.rows)

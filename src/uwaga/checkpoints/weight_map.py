@@ -209,8 +209,8 @@ def _resolved(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, Sto
             continue
         if stored_tensor.shape != shape:
             raise ModelError(
-                f"{stored_tensor.path}: {name!r} has shape {stored_tensor.shape}, {table.origin} asks for "
-                f"{shape}"
+                f"{stored_tensor.path}: {name!r} has shape {stored_tensor.shape}, but {table.origin} asks "
+                f"for {shape}"
             )
         if not is_constant(stored_tensor, compute()):
             raise ModelError(f"{stored_tensor.path}: {name!r} is not the sinusoids that the family uses")
@@ -262,7 +262,7 @@ def _check_shapes(
                 f"{padding.rows}; the files belong to different models"
             )
         raise ModelError(
-            f"{tensor.path}: {view.name!r} has shape {actual}, {table.origin} asks for {expected}; "
+            f"{tensor.path}: {view.name!r} has shape {actual}, but {table.origin} asks for {expected}; "
             "the files belong to different models"
         )
 

@@ -130,7 +130,7 @@ def _check_options(
 ) -> None:
     """Reject options that cannot be combined."""
     if aligner and (model is not None or both is not None or choose):
-        raise SettingsError("--aligner learns from the pairs alone: leave out --model, --both and --choose")
+        raise SettingsError("--aligner learns only from the pairs: leave out --model, --both and --choose")
     if choose and both is not None:
         raise SettingsError(
             "--choose needs a single model: run it for each of the two, then align with --both"

@@ -29,7 +29,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def report_errors(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Wrap a verb so that a user's mistake ends it with ``error: ...`` on stderr, without a traceback.
+    """Wrap a verb so that user errors end it with ``error: ...`` on stderr, without a traceback.
 
     The exit status is 1 for a :class:`~uwaga.errors.UwagaError`, a file that cannot be read or written, and a
     closed or full standard output; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe
@@ -55,7 +55,7 @@ def report_errors(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 @contextlib.contextmanager
 def require_extra(extra: str, work: str) -> Iterator[None]:
-    """Report a module that cannot be imported in the block as a missing extra.
+    """Report modules that cannot be imported within the block as a missing extra.
 
     Args:
         extra: the extra of uwaga that installs the module.

@@ -40,8 +40,8 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
     plain = not any(alignment.checksum for alignment in gold)
     if plain and len(alignments) != len(gold):
         raise DataError(
-            f"{hypotheses} has {len(alignments)} lines and {references[0]} {len(gold)}: they must be of "
-            "the same pairs"
+            f"{hypotheses} has {len(alignments)} lines and {references[0]} {len(gold)}: they must "
+            "align the same pairs"
         )
     report = alignment_report(select_lines(alignments, gold, str(hypotheses)), gold)
     if as_json:

@@ -95,7 +95,7 @@ def _check_not_files(texts: list[str]) -> None:
 
 
 def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK_LINES`, or as ``pace`` sets."""
+    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK_LINES` or of ``pace``."""
     return _decode_chunks(_batches(read_lines(path), pace), str(path))
 
 

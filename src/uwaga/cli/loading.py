@@ -68,7 +68,7 @@ def load_for_sample(
 
 
 def _installed_sources(target: str) -> list[str]:
-    """Return the source languages of the installed models, those of models into the target first."""
+    """Return the source languages of the installed models; those of models into the target come first."""
     from uwaga.library.installed import installed_models
 
     models = [model.languages for model in installed_models()]

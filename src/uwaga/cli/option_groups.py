@@ -46,7 +46,7 @@ NO_PATTERNS = "none"
 
 @dataclass(frozen=True)
 class Group:
-    """The options of a record in a verb.
+    """The options of a verb that set the fields of a record.
 
     Attributes:
         record: a dataclass with options.

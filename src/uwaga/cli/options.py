@@ -137,7 +137,9 @@ def labelled(values: Sequence[str], option: str) -> dict[str, str]:
         if not name or not path:
             raise SettingsError(f"{option} {value!r}: expected NAME=PATH or a path")
         if name in paths:
-            raise SettingsError(f"{option}: two are named {name!r}; name them apart with NAME=PATH")
+            raise SettingsError(
+                f"{option}: two paths are named {name!r}; give them different names, NAME=PATH"
+            )
         paths[name] = path
     return paths
 

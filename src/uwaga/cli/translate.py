@@ -152,7 +152,7 @@ class Notes:
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the use of drafts, and the number of lines that have not been named."""
+        """Report the use of drafts, and the number of lines that were not reported one by one."""
         if self.draft is not None:
             typer.echo(
                 f"drafts: {self.draft.share_accepted:.0%} of {self.draft.proposed} tokens accepted, "
@@ -296,7 +296,7 @@ def translate(
     shape = _Shape(as_json, stream, nbest_format == "moses", confidence, shows_colours(output))
     shape.check(search)
     if request["format"] != "text" and stream:
-        raise SettingsError("--format puts tags back after the whole translation: leave out --stream")
+        raise SettingsError("--format inserts tags into complete translations: leave out --stream")
     if request["format"] != "text" and alignments is not None:
         raise SettingsError("--alignments counts the words of plain lines: leave out --format")
     if resume and output is None:

@@ -59,7 +59,7 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """A judgement of the figures by the log-probabilities, which do not pile up as tokens do."""
+        """Assessment based on log-probabilities, whose differences do not accumulate like those of tokens."""
         if self.difference <= GOOD_DIFFERENCE:
             return "good: the quality is that of float32"
         if self.difference <= FAIR_DIFFERENCE:

@@ -168,11 +168,11 @@ class Batches:
         return latest[1]
 
     def count(self, epoch: int) -> int:
-        """Return the number of batches in an epoch; all its pools are arranged."""
+        """Return the number of batches in an epoch; this arranges all its pools."""
         return len(self.epoch(epoch))
 
     def has(self, epoch: int, index: int) -> bool:
-        """Return whether an epoch has a batch; no later pools are arranged."""
+        """Return whether an epoch has a batch, without arranging later pools."""
         return self.epoch(epoch).find(index) is not None
 
     def batch(self, epoch: int, index: int) -> Batch:

@@ -108,7 +108,7 @@ class CorpusChecks:
 
 
 def _features(texts: Sequence[bytes]) -> Floats:
-    """Return (3, texts) the log length, the encoded digit counts and the class of the final mark."""
+    """Return the log length, the encoded digit counts and the class of the final mark, (3, texts)."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     codes = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
     ends = np.cumsum(lengths + 1)
@@ -119,7 +119,7 @@ def _features(texts: Sequence[bytes]) -> Floats:
 
 
 def _score(source: Floats, target: Floats, ratio: float) -> Floats:
-    """Return (pairs,) the log-likelihood that pairs are translations, up to a constant."""
+    """Return the log-likelihood that pairs are translations, up to a constant, (pairs,)."""
     deviation = (target[0] - source[0] - ratio) / LENGTH_DEVIATION
     numbers = np.where(
         source[1] == target[1], np.where(source[1] == 0, 0.0, NUMBER_EVIDENCE), -NUMBER_EVIDENCE

@@ -28,7 +28,7 @@ Words = NDArray[np.uint64]
 
 
 def make_key(*numbers: int | Ids) -> Words:
-    """Return (keys,) a hash key of some numbers, which are scalars or (keys,)."""
+    """Return hash keys (keys,) of numbers, which are scalars or (keys,)."""
     key = np.zeros(1, dtype=np.uint64)
     for number in numbers:
         word = np.atleast_1d(np.asarray(number)).astype(np.uint64)
@@ -188,7 +188,7 @@ class Mixture:
 
 
 def temperature_draws(sizes: Sequence[int], temperature: float) -> list[int]:
-    """Return the number of draws from each corpus, at least one, in an epoch of as many pairs as they have.
+    """Return the number of draws from each corpus, at least one; together, as many as there are pairs.
 
     The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by the largest remainder method, which keeps
     their sum.

@@ -126,7 +126,7 @@ class MixedSides(NamedTuple):
 
 
 class Plan(Sequence[Ids]):
-    """The batches of an epoch, as (sentences,) the row numbers of the pairs of each.
+    """The batches of an epoch; each is given by the row numbers (sentences,) of its pairs.
 
     The pairs of the epoch are divided into consecutive pools, and each pool into batches of similar length in
     random order. A pool is arranged when one of its batches is requested, so that neither time nor memory
@@ -270,7 +270,7 @@ class SegmentationSampler:
         return Column.from_rows(tagged), Column.from_rows(target)
 
     def expected(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
-        """Return (pairs,) the widths to reserve for sources and targets of these stored lengths, including
+        """Return the widths (pairs,) to reserve for sources and targets of these stored lengths, including
         the end symbol.
         """
         source_width, target_width = (

@@ -63,7 +63,7 @@ class Store:
             for name, size in metadata["files"].items():
                 if sizes[name] != size:
                     raise DataError(
-                        f"{folder / name}: {sizes[name]} bytes where {size} were written; {remedy}"
+                        f"{folder / name}: {sizes[name]} bytes, but {size} were written; {remedy}"
                     )
             columns = {
                 name: Column.open(folder / name, dtype, folder / f"{name}{OFFSETS}")

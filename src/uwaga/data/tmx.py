@@ -162,7 +162,7 @@ def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> lis
 
 
 def _script_and_region(code: str) -> tuple[str, str]:
-    """Return the script and region of a code, each empty if unknown; that of Chinese shows its script."""
+    """Return the script and region of a code, each empty if unknown; a region of Chinese implies a script."""
     language, *subtags = SEPARATOR.split(code.lower())
     script = next((subtag for subtag in subtags if len(subtag) == SCRIPT_LETTERS and subtag.isalpha()), "")
     regions = (subtag for subtag in subtags if len(subtag) == 2 or (len(subtag) == 3 and subtag.isdigit()))

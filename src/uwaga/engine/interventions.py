@@ -48,15 +48,13 @@ class Heads:
 
     @property
     def touches_encoder(self) -> bool:
-        """True if the encoder computes something else."""
+        """True if the intervention changes the output of the encoder."""
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
         """Check the intervention against a model's number of layers of this kind and of heads in each."""
         if self.kind not in ATTENTION_KINDS:
-            raise SettingsError(
-                f"no attention is of the kind {self.kind!r}; there are {', '.join(ATTENTION_KINDS)}"
-            )
+            raise SettingsError(f"unknown attention kind {self.kind!r}; known: {', '.join(ATTENTION_KINDS)}")
         if self.layer is not None and not 1 <= self.layer <= layers:
             raise SettingsError(f"layer {self.layer}: the model has {layers} of that kind, counted from 1")
         if self.head is not None and not 1 <= self.head <= heads:
@@ -66,7 +64,7 @@ class Heads:
                 f"weights {self.weights!r}: give an array, or one of {', '.join(REPLACEMENTS)}"
             )
         if isinstance(self.weights, str) and self.weights == "alone" and self.head is None:
-            raise SettingsError("weights 'alone': name the head that is to be alone")
+            raise SettingsError("weights 'alone': name the head to keep")
         for name, table in (("weights", self.weights), ("mask", self.mask)):
             if isinstance(table, np.ndarray) and (table.ndim not in (2, 3) or not table.size):
                 raise SettingsError(f"{name}: shape {table.shape}; give (target, source) of one sentence")
@@ -89,7 +87,7 @@ class Positions:
 
     @property
     def touches_encoder(self) -> bool:
-        """True if the encoder computes something else."""
+        """True if the intervention changes the output of the encoder."""
         return self.side == "source"
 
     def check(self, relative: bool, positions: int | None) -> None:
@@ -121,7 +119,7 @@ def core_edits(
         if isinstance(intervention, Positions):
             intervention.check(relative, settings.max_length)
             if decoder_only and intervention.side == "source":
-                raise SettingsError("side source: a decoder-only model has the side target alone")
+                raise SettingsError("side source: a decoder-only model has only the side target")
             continue
         encoder = intervention.kind == "encoder"
         heads = settings.heads if encoder else sizes.decoder_heads
@@ -135,7 +133,7 @@ def core_edits(
 
 
 def edited_positions(interventions: Sequence[Intervention], side: str) -> list[int]:
-    """Return the positions of the last intervention on the positions of a side; empty without one."""
+    """Return the positions that the last intervention on a side sets; empty if there is none."""
     positions = [
         list(intervention.places)
         for intervention in interventions

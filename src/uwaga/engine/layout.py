@@ -33,7 +33,7 @@ AttentionSettings = BahdanauSettings | LuongSettings | GnmtSettings
 
 
 def engine_refusal(settings: object) -> str | None:
-    """Return the end of a message that the engine cannot run a model with these settings; None if it can."""
+    """Return the end of an error message for settings that the engine cannot run; None if it can run them."""
     if isinstance(settings, RecurrentSettings):
         if isinstance(settings, AttentionSettings) and settings.score not in _core.SCORES:
             return f"attention with the scores {', '.join(_core.SCORES)}, not score: {settings.score}"
@@ -96,12 +96,12 @@ class Product:
 
     @property
     def rows(self) -> slice:
-        """The block's outputs."""
+        """Slice of the outputs in the block."""
         return slice(self.first, self.first + sum(self.outputs))
 
     @property
     def columns(self) -> slice:
-        """The block's inputs."""
+        """Slice of the inputs in the block."""
         return slice(self.column, self.column + self.inputs)
 
 
@@ -132,7 +132,7 @@ def vectors(settings: EngineSettings, target: int, location: str = "settings") -
 def stored_shapes(
     settings: EngineSettings, source: int, target: int, location: str = "settings"
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all stored tensors of a model by name; the arguments are :func:`products`'."""
+    """Return the shapes of all stored tensors of a model by name; arguments are those of :func:`products`."""
     shapes = vectors(settings, target, location)
     for product in products(settings, source, target, location):
         for weight, outputs in zip(product.weights, product.outputs, strict=True):

@@ -174,7 +174,7 @@ class NativeModel:
             return cache[key].used_by(self._core)
 
     def caching_sources(self) -> NativeModel:
-        """Return the model for a call that compares it with edited models.
+        """Return a copy that caches encoded sources, for a call that compares it with edited models.
 
         A batch encoded by one of these models is not encoded again by others with an unchanged encoder. At
         most :data:`MAX_CACHE_BYTES` are cached.
@@ -287,7 +287,7 @@ class NativeModel:
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
-        """See :attr:`uwaga.decoder.Decoder.cross_attentions`; errors as of :meth:`attentions`."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`; errors are those of :meth:`attentions`."""
         return self.recording(False).cross_attentions(sources, targets)
 
     def insight(

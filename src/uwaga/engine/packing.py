@@ -115,7 +115,7 @@ class PackedWeights:
 
 
 class StoredForms(NamedTuple):
-    """Functions that read stored tensors other than as a whole.
+    """Functions that read stored tensors as integers, or only some of their rows.
 
     ``integers`` returns a tensor that is stored as integers, None for other tensors; used unchanged if all
     tensors of an int8 matrix with 127 levels are stored as integers. ``rows`` returns rows of a stored
@@ -138,7 +138,7 @@ def pack(
     levels: int = MAX_LEVELS,
     stored: StoredForms = FLOATS,
 ) -> PackedWeights:
-    """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
+    """Pack a model's weights. In decoder-only models, int8 matrices have ``spread`` set; see :class:`Matrix`.
 
     Args:
         settings: the settings of the model.

@@ -86,7 +86,7 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
 
 @contextmanager
 def _converted_errors(name: str, report: Callable[[str], object]) -> Iterator[None]:
-    """Raise sacreBLEU's errors, some of which it logs before it exits, as a :class:`DataError`."""
+    """Convert sacreBLEU's errors, some of which it logs before it exits, to :class:`DataError`."""
     from sacrebleu.utils import SACREBLEU_DIR
 
     logged: list[str] = []

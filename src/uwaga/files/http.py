@@ -339,7 +339,7 @@ def reason(error: BaseException) -> str:
 
 
 def to_json(values: object) -> bytes:
-    """Return a record as the JSON that is stored."""
+    """Return a record as JSON for storage."""
     return json.dumps(values, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
 
 

@@ -30,7 +30,7 @@ def check_same_job(target: str, started: Mapping[str, Any], current: Mapping[str
     for key in [*new, *old]:
         if old.get(key) != new.get(key):
             raise SettingsError(
-                f"{target}: was started with {key} = {quoted(old.get(key))}, and is now asked for with "
+                f"{target}: was started with {key} = {quoted(old.get(key))}, but is now requested with "
                 f"{quoted(new.get(key))}; use the same to resume, or {remedy} to start over"
             )
 
@@ -105,7 +105,7 @@ def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> 
         raise DataError(f"{target}: cannot be written: {error.strerror or error} ({path.name})") from None
     with os.fdopen(handle, "r+b") as file:
         if try_lock(handle) is False:
-            raise RunInUseError(f"{target}: another process writes it; wait, or choose another file")
+            raise RunInUseError(f"{target}: another process is writing it; wait, or choose another file")
         if not resume:
             file.truncate(0)
         header = json.dumps({"journal": JOURNAL_FORMAT, **work}, sort_keys=True).encode()

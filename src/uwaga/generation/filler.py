@@ -133,7 +133,7 @@ class MaskFiller:
         head = self.model.head
         if head is None:
             raise ModelError(
-                f"{self.tokeniser.name}: the model gives states but predicts no tokens, for its folder holds "
+                f"{self.tokeniser.name}: the model gives states but predicts no tokens, since its folder has "
                 "no 'cls.predictions' weights"
             )
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= self.model.vocabulary:
@@ -145,7 +145,7 @@ class MaskFiller:
         positions = [[position for position, token in enumerate(row) if token == mask] for row in ids]
         for gaps, name in zip(positions, names, strict=True):
             if not gaps:
-                raise DataError(f"{name} has no {MASK}: put one where a word is to be found")
+                raise DataError(f"{name} has no {MASK}: put one in place of a word")
         encoded = zip(texts, self._in_batches(self.model.encode, ids), positions, strict=True)
         return [self._fillings(text, head(states[gaps]), k) for text, states, gaps in encoded]
 

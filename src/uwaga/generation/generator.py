@@ -170,7 +170,7 @@ class TextGenerator:
                 model what to begin with. Or a chat, a list of messages ``{"role": "user", "content": ...}``,
                 or a sequence of chats: the continuation is the assistant's next message, and its ``prompt``
                 the chat as the model's template renders it.
-            **options: how to search, by name. What is missing or None is as the model's own settings say.
+            **options: how to search, by name. The model's settings replace values that are missing or None.
 
                 - ``max_length``: most new tokens.
                 - ``min_length``: fewest new tokens.
@@ -214,7 +214,7 @@ class TextGenerator:
         return self.continue_all(prompts, search_options, [f"prompt {n}" for n in range(1, len(prompts) + 1)])
 
     def options(self, **options: Unpack[GenerateOptions]) -> SearchOptions:
-        """Return the model's own search options, changed by those given; see :meth:`generate`.
+        """Return the model's search options with the given changes; see :meth:`generate`.
 
         Raises:
             SettingsError: an unknown name, or an impossible value.
@@ -242,7 +242,7 @@ class TextGenerator:
         ]
 
     def check_chats(self) -> None:
-        """Check that the model chats.
+        """Check that the model supports chats.
 
         Raises:
             SettingsError: it has no chat template.
@@ -338,7 +338,7 @@ class TextGenerator:
         return chat, decoder
 
     def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
-        """Return the function from the tokens of a continuation to its text.
+        """Return a function that decodes the tokens of a continuation.
 
         Tokenisers of words drop the space at the start of a text, and so are given the last token of the
         prompt that has a text, too.
@@ -356,7 +356,7 @@ class TextGenerator:
         return self._fitting(ids or [self.tokeniser.symbols.start], name)
 
     def _fitting(self, ids: list[int], name: str) -> list[int]:
-        """Return the ids of a prompt if the model has as many positions, or refuse them."""
+        """Return the ids of a prompt; raise TextTooLongError if the model has fewer positions."""
         limit = self.decoder.max_source
         if limit is not None and len(ids) > limit:
             raise TextTooLongError(
@@ -398,5 +398,5 @@ def _check_prompted(options: SearchOptions) -> None:
         )
     if options.mbr:
         raise SettingsError(
-            "mbr is a translator's: continuations of a prompt need not be alike; leave it out"
+            "mbr is only for translators, since continuations of a prompt differ: leave it out"
         )

@@ -77,7 +77,7 @@ class LengthTable:
         return "\n".join(lines) + "\n"
 
     def add_systems(self, earlier: LengthTable, table_name: str) -> LengthTable:
-        """Return the table with the systems of an earlier table inserted before its own.
+        """Return the table with the systems of an earlier table inserted before those of this table.
 
         Args:
             earlier: table measured on the same lines in the same way; its results of systems that are in

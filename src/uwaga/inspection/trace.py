@@ -147,9 +147,7 @@ def trace(
 def native_transformer(translator: Translator) -> NativeModel:
     """Return the model of a translator that can be traced."""
     if len(translator.models) > 1:
-        raise NotInspectableError(
-            f"{len(translator.models)} models translate one after the other here: inspect one of them"
-        )
+        raise NotInspectableError(f"this is a chain of {len(translator.models)} models: inspect one of them")
     decoder = translator.decoder
     if not isinstance(decoder, NativeModel):
         raise NotInspectableError(
@@ -173,7 +171,7 @@ class _Tracer:
             translator.model.segmenter().ids(text), self._model.max_source, "the text", "source"
         )
         if not self._source:
-            raise DataError("there is nothing to read in the text: give a sentence")
+            raise DataError("the text has no tokens to read: give a sentence")
         if target is not None:
             side = translator.target
             forced = tuple(side.add_special_tokens(side.encode(target.strip())))

@@ -296,7 +296,7 @@ def choose_entry(listing: Listing, model: str, architecture: str | None, source:
 
 
 def _alternatives(listing: Listing, model: str) -> Iterator[str]:
-    """Yield why the model is unknown, and models with similar names."""
+    """Yield the parts of the message for an unknown model: the reason, and similar names."""
     yield f"there is no model {quoted(model)}"
     name = model.replace("_", "-").lower()
     refused = [problem for problem in listing.problems if name in problem.lower()]

@@ -85,10 +85,12 @@ def _check(file: RemoteFile, size: int, sha256: str) -> None:
     if size == 0:
         raise CatalogueError(f"{file.name}: is empty; refused")
     if file.size is not None and size != file.size:
-        raise CatalogueError(f"{file.name}: {size} bytes unpacked, the catalogue says {file.size}; refused")
+        raise CatalogueError(
+            f"{file.name}: {size} bytes unpacked, but the catalogue says {file.size}; refused"
+        )
     if file.sha256 is not None and sha256 != file.sha256:
         raise CatalogueError(
-            f"{file.name}: its SHA-256 is {sha256}, the catalogue says {file.sha256}; refused"
+            f"{file.name}: its SHA-256 is {sha256}, but the catalogue says {file.sha256}; refused"
         )
 
 
@@ -269,7 +271,7 @@ def _check_total(file: RemoteFile, location: str, total: int | None) -> None:
         return
     if file.packed_size is not None and total != file.packed_size:
         raise CatalogueError(
-            f"{public_url(location)}: has {total} bytes, the catalogue says {file.packed_size}; refused"
+            f"{public_url(location)}: has {total} bytes, but the catalogue says {file.packed_size}; refused"
         )
     if total > file.max_packed_bytes:
         raise CatalogueError(
@@ -307,7 +309,7 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
     size = path.stat().st_size
     if file.packed_size is not None and size != file.packed_size:
         raise CatalogueError(
-            f"{public_url(location)}: {size} bytes, the catalogue says {file.packed_size}; refused"
+            f"{public_url(location)}: {size} bytes, but the catalogue says {file.packed_size}; refused"
         )
     if size > file.max_packed_bytes:
         raise CatalogueError(
@@ -321,7 +323,7 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
             digest.update(block)
     if digest.hexdigest() != file.packed_sha256:
         raise CatalogueError(
-            f"{public_url(location)}: its SHA-256 is {digest.hexdigest()}, the catalogue says "
+            f"{public_url(location)}: its SHA-256 is {digest.hexdigest()}, but the catalogue says "
             f"{file.packed_sha256}; refused"
         )
 

@@ -138,8 +138,8 @@ def install(
             shutil.rmtree(parts, ignore_errors=True)
     except OSError as error:
         raise CatalogueError(
-            f"{error.filename or home}: cannot be written: {error.strerror or error}; free it, or name "
-            "another folder with the variable UWAGA_HOME"
+            f"{error.filename or home}: cannot be written: {error.strerror or error}; make it writable, or "
+            "name another folder with the variable UWAGA_HOME"
         ) from None
     return folder
 
@@ -200,7 +200,7 @@ def _check_disk_space(home: Path, entry: CatalogueEntry) -> None:
     free = shutil.disk_usage(home).free
     if needed > free:
         raise CatalogueError(
-            f"{home}: {entry.name} needs {needed >> 20} MB and there are {free >> 20} MB free; free some, or "
+            f"{home}: {entry.name} needs {needed >> 20} MB, but only {free >> 20} MB are free; free some, or "
             "name another folder with the variable UWAGA_HOME"
         )
 

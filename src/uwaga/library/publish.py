@@ -49,7 +49,7 @@ def save_folder(
         raise ModelError(f"{folder}: exists and is not overwritten; give the model another folder")
     if model_folder is None:
         raise ModelError(
-            "an ensemble, a model with an adapter, or one with another decoder is in no folder, so it cannot "
+            "an ensemble, a model with an adapter, or one with another decoder has no folder, so it cannot "
             "be saved; merge an adapter with `uwaga merge` and load the merged model"
         )
     files = _model_files(model_folder)
@@ -88,7 +88,7 @@ def _check_inside(file: Path) -> None:
     cache = folder.parent.parent / "blobs" if folder.parent.name == "snapshots" else folder
     if file.resolve().parent not in (folder, cache):
         raise ModelError(
-            f"{file}: a link that leads out of the model's folder; replace it with the file itself"
+            f"{file}: a link that leads outside the model's folder; replace it with the file itself"
         )
 
 

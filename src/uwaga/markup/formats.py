@@ -19,7 +19,7 @@ TAG = re.compile(
 
 
 def text_format(text: str) -> Format:
-    """Return the format of a text that may have tags although no format is named."""
+    """Return the format of a text without a stated format: ``message`` if it has tags, else ``text``."""
     return "message" if TAG.search(text) else "text"
 
 

@@ -298,7 +298,7 @@ class _Finder:
 
 
 class _TagEnds:
-    """Finds the ends of tags, past the quotes of their attributes.
+    """Finds the ends of tags, skipping quoted attribute values.
 
     Positions from which no end is reached are recorded. Otherwise a text with unclosed quotes would be
     scanned again from each of its tags.
@@ -344,7 +344,7 @@ def _closing_tags(tokens: Iterable[Token], is_relevant: Callable[[Token], bool])
 
 
 def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
-    """Return the ends of the annotations of ruby by their starts; most of their closing tags are optional."""
+    """Return the ends of ruby annotations by their starts; most of their closing tags are optional."""
     ends: dict[int, int] = {}
     start, name = -1, ""
     for token in tokens:
@@ -361,7 +361,7 @@ def _annotation_ends(tokens: Iterable[Token]) -> dict[int, int]:
 
 
 def _untranslated_element(token: Token, raw: str) -> str:
-    """Return an element that is never translated as a piece."""
+    """Return the piece for an element that is never translated."""
     if token.name in SCRIPTS:
         return raw
     reason = "code and forms" if token.name in UNTRANSLATED_BLOCKS else "marked as untranslated"
@@ -369,7 +369,7 @@ def _untranslated_element(token: Token, raw: str) -> str:
 
 
 def match_tags(parts: Sequence[str | Tag]) -> Inline:
-    """Return the parts with opening and closing tags that do not pair by name turned into void tags.
+    """Return the parts; opening and closing tags without a partner of the same name become void tags.
 
     A closing tag closes the nearest open tag of its name; tags opened in between remain unpaired.
     """

@@ -70,7 +70,7 @@ def insert_tags(
 def _at_source_edge(
     marks: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """Return for each tag whether it was at the same end of the source, along with the white space there."""
+    """Return for each tag whether it was at the same end of the source, ignoring white space there."""
     if not sources or 0 < gap < words:
         return [False] * len(marks)
     first, last = sources[0][0], sources[-1][1]
@@ -131,7 +131,7 @@ def _separating_space(character: str) -> str:
 
 
 def _default_slot(marks: Sequence[Mark]) -> int:
-    """Return the slot of a space that no tag had in the source: after closing and before opening tags."""
+    """Return the default position of a space among tags: after closing and before opening tags."""
     for number, mark in enumerate(marks):
         if mark.tag.kind == "open":
             return number

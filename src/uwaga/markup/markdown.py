@@ -84,7 +84,7 @@ class MarkdownParser:
 
 
 class _HiddenTemplates:
-    """Tags of templates in a text, in place of which the parser sees characters without meaning.
+    """Template tags in a text, which are replaced by private-use characters for the parser.
 
     Otherwise a link such as ``[text]({{< ref "page" >}})`` would not be one.
     """
@@ -101,7 +101,7 @@ class _HiddenTemplates:
         return f"{HIDDEN_START}{chr(ord(HIDDEN_START) + len(self._templates))}"
 
     def restore(self, tokens: Sequence[Token]) -> Sequence[Token]:
-        """Return the tokens with the tags of templates, which become tokens of their own in text."""
+        """Return the tokens with the template tags restored; in text, each becomes a separate token."""
         if not self._templates:
             return tokens
         restored: list[Token] = []
@@ -313,7 +313,7 @@ def _common_blocks(
 
 
 def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlock:
-    """Return a block of HTML, which is read again, or of code."""
+    """Return a block of HTML, which the reader of HTML reads, or of code."""
     if token.type != "html_block":
         return TextBlock("code", min(start, end), end, "", "", 0)
     if in_quote:  # whose lines begin with a mark

@@ -214,7 +214,7 @@ def is_number_like(text: str) -> bool:
 
 
 def number_arguments(text: str) -> str | None:
-    """Return a text whose arguments are numbered, ``%1$s``, so that they may change places.
+    """Return a text with numbered arguments, ``%1$s``, so that they can be reordered.
 
     Return None if it has fewer than two arguments that are not numbered, or one that has a width or a
     precision among the arguments.

@@ -128,7 +128,7 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
 
 
 def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, tuple[Symbol, ...]]:
-    """Return the text with symbols for untranslated pieces, and the symbols; pieces without one stay tags.
+    """Return the text with symbols for untranslated pieces, and the symbols; pieces without one remain tags.
 
     Args:
         inline: the text.
@@ -211,9 +211,9 @@ def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
 
 
 def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
-    """Return the pieces of a text with what symbols stand for in place of those that spell them.
+    """Return the pieces of a text; those that spell a symbol are replaced by what the symbol stands for.
 
-    Their number stays, so that they label attention: a tag is divided among the pieces of its symbol.
+    Their number stays the same, so that they label attention: a tag is divided among its symbol's pieces.
     """
     written, position = list(pieces), 0
     tags = {symbol.text: symbol.tag.raw for symbol in symbols}
@@ -232,7 +232,7 @@ def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
 
 
 def _symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
-    """Return how many pieces at the beginning spell a symbol, the longest there; 0 if they do not."""
+    """Return how many leading pieces spell a symbol, the longest possible one; 0 for none."""
     word, longest = "", 0
     for count, piece in enumerate(pieces, start=1):
         word += piece

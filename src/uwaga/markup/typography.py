@@ -1,4 +1,4 @@
-"""Characters that a model does not know: typographic marks written as their plain twins, others kept.
+"""Characters that a model does not know: typographic marks are replaced by plain ones, others kept.
 
 Quotation marks, dashes and the ellipsis have plain twins that mean the same. The twins are written in the
 input of the model, and the marks again in its translation, in the style of the target language. Other
@@ -60,7 +60,7 @@ FIRST_PICTOGRAPH, LAST_ARROW, LAST_OPERATOR = "\u2190", "\u21ff", "\u22ff"
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement in a text: of a span by a text, or by a tag in its place."""
+    """A replacement of a span of a text by another text or by a tag."""
 
     start: int
     end: int
@@ -69,7 +69,7 @@ class Edit:
 
 
 def visible_text(inline: Inline) -> str:
-    """Return a text with tags in which a stand-in takes the place of each character of a tag."""
+    """Return a text in which each character of a tag is replaced by a placeholder character."""
     return "".join(part if isinstance(part, str) else OBJECT * len(part.text) for part in inline)
 
 
@@ -103,7 +103,7 @@ def count_quotation_marks(text: str) -> int:
 
 
 def enclose_quotations(inline: Inline, language: str) -> Inline:
-    """Return a text whose straight double quotation marks are tags around the quotations.
+    """Return a text with straight double quotation marks replaced by tags around the quotations.
 
     Args:
         inline: words and tags.
@@ -118,7 +118,7 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
 
 
 def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
-    """Return the replacements that restore a text from the text with ``edits``."""
+    """Return the replacements that undo ``edits`` in the edited text."""
     shift, restoring = 0, []
     for edit in edits:
         start = edit.start + shift
@@ -128,7 +128,7 @@ def inverse(edits: Sequence[Edit], text: str) -> list[Edit]:
 
 
 def moved(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
-    """Return the spans of words after replacements; both are in order.
+    """Return the spans of words after replacements; words and replacements must be in order.
 
     A text that is inserted between two words belongs to neither. Words that one replacement covers all
     get its span.
@@ -156,7 +156,7 @@ def align_again(
     """Return an alignment for the words of the final texts.
 
     Args:
-        alignment: the alignment of the texts with twins.
+        alignment: the alignment of the texts with plain marks.
         source: the final source, and the spans in it of the words of ``alignment``.
         target: the same for the translation.
     """
@@ -168,7 +168,7 @@ def align_again(
 
 
 def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
-    """Return the insertions that write tags, named by their ``id``, into a text without them."""
+    """Return the insertions of tags, selected by their ``id``, into the text without them."""
     edits, position = [], 0
     for part in inline:
         if isinstance(part, Tag) and id(part) in tags:
@@ -179,7 +179,7 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
 
 
 def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
-    """Return the replacements of unknown typographic marks by twins that are known.
+    """Return the replacements of unknown typographic marks by plain marks that are known.
 
     If a quotation mark is unknown, all of its kind are replaced. A dash between two words without spaces gets
     spaces, because a hyphen would join them.
@@ -201,10 +201,10 @@ def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Ed
 
 
 def typographic(source: str, target: str, language: str) -> list[Edit]:
-    """Return the replacements in a translation of plain marks by those that its source has.
+    """Return the replacements of plain marks in a translation by the typographic marks of its source.
 
     Args:
-        source: the source with its typographic marks, which were written as their twins for the model.
+        source: the source with its typographic marks, which were replaced by plain marks for the model.
         target: the translation.
         language: code of the target language, whose quotation marks are used.
     """
@@ -263,7 +263,7 @@ def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
 
 
 def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing: str) -> Iterator[Edit]:
-    """Yield the replacements of straight quotation marks, which open and close by turns.
+    """Yield the replacements of straight quotation marks, which open and close alternately.
 
     A mark that touches a word on one side alone opens before it or closes after it.
     """
@@ -284,8 +284,8 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
 def kept_characters(text: str, unknown: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
-    A letter, a digit, a currency or an operator takes the word or the number that it belongs to with it:
-    ``£20``, ``C++``, ``3 × 4``, ``x²``. An emoji is a piece of its own, with its joiners and skin tones.
+    For a letter, a digit, a currency or an operator, the piece is the entire word or expression: ``£20``,
+    ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones.
     """
     if not unknown:
         return (text,) if text else ()
@@ -358,7 +358,7 @@ def _is_operand(word: str) -> bool:
 
 
 def _over_word(text: str, index: int, step: int) -> int:
-    """Return where a word ends in one direction: ``index`` is between characters, ``step`` -1 or 1."""
+    """Return the end of a word in one direction: ``index`` is between characters, ``step`` -1 or 1."""
     while True:
         neighbour = index if step > 0 else index - 1
         if _is_word(text, neighbour) or _is_separator(text, neighbour):
@@ -368,7 +368,7 @@ def _over_word(text: str, index: int, step: int) -> int:
 
 
 def _is_separator(text: str, index: int) -> bool:
-    """Return whether a point or comma stands between two digits."""
+    """Return whether a point or comma is between two digits."""
     return (
         text[max(index, 0) : index + 1] in (".", ",")
         and text[max(index - 1, 0) : index].isdigit()
@@ -381,7 +381,7 @@ def _is_word(text: str, index: int) -> bool:
 
 
 def _is_apart(text: str, index: int) -> bool:
-    """Return whether a character stands between spaces."""
+    """Return whether a character is between spaces."""
     return _is_space(text, index - 1) and _is_space(text, index + 1)
 
 

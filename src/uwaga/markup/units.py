@@ -56,7 +56,7 @@ def untranslated(raw: str, reason: str, words: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """Texts in one place of a document that are written together.
+    """Texts at one position in a document that are written together.
 
     Attributes:
         inlines: the texts, in document order.
@@ -93,7 +93,7 @@ class Fragment:
         return [inline for piece in self.pieces if isinstance(piece, Unit) for inline in piece.inlines]
 
     def write(self, inlines: Sequence[Inline]) -> str:
-        """Return the string with other texts in place of :attr:`inlines`."""
+        """Return the string with :attr:`inlines` replaced by other texts."""
         return "".join(write_pieces(self.pieces, inlines))
 
 
@@ -177,13 +177,13 @@ def _is_outside(part: str | Tag) -> bool:
 
 
 def balance_tags(inline: Inline) -> Inline:
-    """Return the text with opening and closing tags without a partner turned into void tags."""
+    """Return the text with unpaired opening and closing tags turned into void tags."""
     pairs = paired_tags(inline)
     return void_unpaired_tags(inline, {*pairs, *pairs.values()})
 
 
 def void_unpaired_tags(parts: Sequence[str | Tag], paired: set[int]) -> Inline:
-    """Return the parts with opening and closing tags at other than the given positions made void."""
+    """Return the parts with opening and closing tags made void, except at the given positions."""
     return tuple(
         Tag("void", part.raw, part.text)
         if isinstance(part, Tag) and part.kind in ("open", "close") and index not in paired

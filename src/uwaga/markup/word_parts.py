@@ -25,7 +25,7 @@ RAISED = re.compile(r"<(?:\w+:)?su[bp]\b|vertAlign|\sbaseline=")
 def divide_words(
     stripped: StrippedText, translation: str, sources: Sequence[Span], targets: Sequence[Span], links: Links
 ) -> tuple[Sequence[Span], Sequence[Span], Links]:
-    """Return the words, with those that have tags inside divided, and their links.
+    """Return the words, divided at the tags inside them, and their links.
 
     Args:
         stripped: the source and its tags.
@@ -57,7 +57,7 @@ def _inner_positions(stripped: StrippedText, sources: Sequence[Span]) -> dict[in
 
 
 class _Divider:
-    """Divides words one by one; ``_exact`` has the only parts of the translation for parts of the source."""
+    """Divides words one by one; ``_exact`` maps parts of the source to their only counterparts."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
-    """Return the indices of the spans that overlap another; if that is empty, of the span around it.
+    """Return the indices of the spans that overlap another span; for an empty one, of the span around it.
 
     Args:
         spans: ascending, without overlaps.
@@ -151,7 +151,7 @@ def project(spans: Sequence[Span], words: Sequence[Span]) -> list[range]:
 def project_links(
     alignment: WordAlignment, source_words: Sequence[Iterable[int]], target_words: Sequence[Sequence[int]]
 ) -> tuple[set[tuple[int, int]], list[tuple[tuple[int, int], float]]]:
-    """Return the links of an alignment, and their probabilities, between other words.
+    """Return the links of an alignment and their probabilities, transferred to other words.
 
     Args:
         alignment: the alignment.

@@ -65,7 +65,7 @@ def attributes(tag: str) -> dict[str, str]:
 
 
 def with_attribute(tag: str, name: str, value: str) -> str:
-    """Return a tag with another value of an attribute that it has, in double quotes."""
+    """Return a tag with the value of an existing attribute replaced, in double quotes."""
     for match in ATTRIBUTE.finditer(tag):
         if match[1] == name and match.lastindex in (2, 3):
             start, end = match.span(match.lastindex)
@@ -115,7 +115,7 @@ def html_attributes(tag: str) -> dict[str, str]:
 
 
 def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
-    """Yield the tokens of a part of a well-formed document; together they are that part.
+    """Yield the tokens of a part of a well-formed document; joined, they equal that part.
 
     Args:
         text: the document.
@@ -175,7 +175,7 @@ def content_pieces(
 
 
 def text_elements(text: str, names: Collection[str]) -> Iterator[Piece]:
-    """Yield the pieces of a document in which elements of these names hold text alone."""
+    """Yield the pieces of a document in which elements of these names contain only text."""
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)

@@ -34,7 +34,7 @@ LINE_BREAK = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)\s*")
 
 @dataclass(frozen=True)
 class XmlOutline:
-    """Which elements separate texts.
+    """The elements that separate texts.
 
     Attributes:
         detect: detect them by the positions of words; if false, only those in ``splitting`` separate texts.

@@ -167,6 +167,6 @@ def describe_model(model: nn.Module) -> str:
 
 
 def pad(rows: Sequence[Sequence[int]], filler: int, device: torch.device) -> Tensor:
-    """Return (sentences, longest) ids, shorter rows padded with ``filler``."""
+    """Return the ids (sentences, longest), with shorter rows padded with ``filler``."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], device=device)

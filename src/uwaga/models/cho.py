@@ -65,7 +65,7 @@ class Cho(Recurrent):
         return Unrolled(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
 
     def _states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
-        """Return (rows, time, units), with the contribution of words computed for all steps at once."""
+        """Return the states (rows, time, units); the contributions of words are computed in one step."""
         _, time, words = embedded.shape
         units = hidden.shape[1]
         word_gates = self.decoder.project(embedded)  # (rows, time, 3 units)

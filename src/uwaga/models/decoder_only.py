@@ -310,7 +310,7 @@ def key_positions(mask: Tensor) -> Tensor:
 
 
 def _real_lengths(source: Tensor, filler: int) -> Tensor:
-    """Return (sentences,) tokens before trailing padding; a prompt may contain the padding symbol."""
+    """Return the lengths (sentences,) without trailing padding; a prompt may contain the padding symbol."""
     real = source != filler
     positions = torch.arange(1, source.shape[1] + 1, device=source.device)
     return (real * positions).amax(dim=1).clamp_min(1)

@@ -159,7 +159,7 @@ class Ensemble:
         return _average_steps(steps, choice)
 
     def _all_tokens(self, choice: Choice) -> Choice:
-        """Return the choice for the members: every token."""
+        """Return the choice that requests all tokens from the members."""
         return Choice(
             self.vocabulary, attention=choice.attention, all_tokens=True, extra_tokens=choice.extra_tokens
         )

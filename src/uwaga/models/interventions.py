@@ -112,7 +112,7 @@ def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
     """Replace the positions of a decoder-only model in place, in its table and its rotations."""
     replacement.check(False, model.settings.max_length)
     if replacement.side == "source":
-        raise SettingsError("side source: a decoder-only model has the side target alone")
+        raise SettingsError("side source: a decoder-only model has only the side target")
     if model.positions is not None:
         model.positions = cast(
             LearnedPositions, _RemappedFunction(model.positions.lookup, replacement.places)

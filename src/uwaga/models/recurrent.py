@@ -323,7 +323,7 @@ def flatten_states(states: Sequence[LstmState]) -> Tensors:
 
 
 def unflatten_states(parts: Tensors) -> tuple[LstmState, ...]:
-    """Invert :func:`flat`."""
+    """Invert :func:`flatten_states`."""
     return tuple(LstmState(parts[i], parts[i + 1]) for i in range(0, len(parts), 2))
 
 

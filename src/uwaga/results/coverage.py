@@ -75,7 +75,7 @@ ZERO: Value = ("", 0)
 
 
 class _Number(NamedTuple):
-    """A number in a text: its digits, its possible values, and those of its parts if they may be apart."""
+    """A number in a text: its digits, its possible values, and those of parts that may be separate."""
 
     text: str
     values: frozenset[Value]
@@ -83,7 +83,7 @@ class _Number(NamedTuple):
     is_multiplied: bool
 
     def is_compared(self, others: Set[Value]) -> bool:
-        """Return True if the number is not likely to be a word in a text with the ``others``."""
+        """Return True unless the number may be spelled out in a text with the ``others``."""
         if not is_small_number(self.text):
             return True
         return self.is_multiplied and _value(_ascii_digits(self.text)) in others

@@ -40,7 +40,7 @@ WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
 
 @dataclass(frozen=True)
 class Unencoded:
-    """Sentences that are not yet encoded, in place of a :class:`uwaga.decoder.Memory`."""
+    """Sentences that are not yet encoded, used instead of a :class:`uwaga.decoder.Memory`."""
 
     sources: Sequence[Sequence[int]]
 
@@ -51,7 +51,7 @@ class Unencoded:
 
     @property
     def lengths(self) -> Ids:
-        """(sentences,) source tokens of each sentence."""
+        """Number of source tokens of each sentence, (sentences,)."""
         return np.array([len(source) for source in self.sources], dtype=np.int64)
 
 
@@ -100,27 +100,27 @@ class BatchingDecoder:
 
     @property
     def join(self) -> Callable[[State, State], State] | None:
-        """The model's."""
+        """See :attr:`uwaga.decoder.Decoder.join`."""
         return self._decoder.join
 
     @property
     def verify(self) -> Verify | None:
-        """The model's."""
+        """See :attr:`uwaga.decoder.Decoder.verify`."""
         return self._decoder.verify
 
     @property
     def attentions(self) -> AttentionRecorder | None:
-        """The model's."""
+        """See :attr:`uwaga.decoder.Decoder.attentions`."""
         return self._decoder.attentions
 
     @property
     def cross_attentions(self) -> CrossAttentions | None:
-        """The model's."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`."""
         return self._decoder.cross_attentions
 
     @property
     def cross_attention(self) -> CrossAttention | None:
-        """The model's."""
+        """See :attr:`uwaga.decoder.Decoder.cross_attention`."""
         return self._decoder.cross_attention
 
     @property
@@ -177,7 +177,7 @@ class BatchingBeamSearch:
 
     @property
     def running(self) -> Ids:
-        """(sentences,) indices of the unfinished sentences, waiting or not."""
+        """Indices of the unfinished sentences, including waiting ones, (sentences,)."""
         return np.array(
             [index for index, result in enumerate(self._results) if result is None], dtype=np.int64
         )

@@ -109,7 +109,7 @@ class Banks:
 
     @property
     def last_bank_size(self) -> Ids:
-        """(all sentences,) slots of the last bank, whose hypotheses contain all phrases and may end."""
+        """Slots of the last bank, whose hypotheses contain all phrases and may end, (all sentences,)."""
         banks = np.where(self._forced, self.totals + 1, 1)
         return np.asarray(-(-self._beams // np.minimum(banks, self._beams)))
 
@@ -233,7 +233,7 @@ class Banks:
         return np.asarray(complete + partial.max(axis=2, initial=0))
 
     def _next(self, nodes: Ids, tokens: Ids) -> Ids:
-        """Return the next nodes: by an edge of the node, else by one of the root, else the root."""
+        """Return the next nodes: along an edge of the node, else along one of the root, else the root."""
         roots = np.broadcast_to(self._roots[self._indices][:, None], nodes.shape)
         result = roots
         for origin in (roots, nodes):

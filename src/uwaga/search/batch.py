@@ -1,4 +1,4 @@
-"""Sentences that are decoded together: what every batch does."""
+"""Base classes of batches: sentences that are decoded together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
 
 class Batch(ABC):
-    """Sentences that enter a batch, are decoded step by step, and leave it; a sentence is named by its index.
+    """Sentences that enter a batch, are decoded step by step, and leave it; each is identified by its index.
 
     Args:
         decoder: the model.
@@ -31,12 +31,12 @@ class Batch(ABC):
 
     @property
     def running(self) -> Ids:
-        """(sentences,) source tokens of the sentences being decoded."""
+        """Numbers of source tokens of the sentences being decoded, (sentences,)."""
         return np.asarray(self._lengths[self._running])
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in order."""
+        """Numbers of source tokens of the sentences that have not entered, in order, (sentences,)."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
@@ -62,7 +62,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def _running(self) -> Ids:
-        """(sentences,) the sentences being decoded."""
+        """Indices of the sentences being decoded, (sentences,)."""
 
     @abstractmethod
     def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
@@ -70,7 +70,7 @@ class Batch(ABC):
 
 
 class StepBatch(Batch):
-    """A batch whose steps are those of the decoder.
+    """A batch that calls the decoder for each step.
 
     Args:
         decoder: the model.

@@ -1,4 +1,4 @@
-"""Which kind of batch decodes the sentences of a search."""
+"""Choice of the batches that decode the sentences of a search."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def batch_maker(
     streaming: bool,
     drafter: Decoder | None,
 ) -> BatchMaker:
-    """Return what makes the batches of a search; the drafts of sentences rule out a drafter."""
+    """Return the batch maker of a search; a drafter is not used if sentences have drafts."""
     if drafter is None or any(sentence.draft is not None for sentence in sentences):
         return BatchMaker(decoder, options, streaming)
     from uwaga.search.drafts import checked_drafter

@@ -384,7 +384,7 @@ class BeamBatch(StepBatch):
         return np.arange(rows.size).reshape(rows.shape)
 
     def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
-        """Add ended hypotheses to the pool, and stuck ones of sentences without an ended one."""
+        """Add ended hypotheses to the pool; for sentences without any, also stuck hypotheses."""
         # Only hypotheses among the best `beam` are finished; banks have already selected them.
         beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
         ended = candidates.ended[:, :beams]

@@ -85,7 +85,7 @@ def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> N
             if token is not None and token >= vocabulary:
                 raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary}")
     if not set(options.banned).isdisjoint(symbols.ends):
-        raise SettingsError("banned: the end symbol cannot be banned; use min_length to hold it back")
+        raise SettingsError("banned: the end symbol cannot be banned; use min_length to delay it")
 
 
 def start_token(options: SearchOptions, symbols: Symbols) -> int:

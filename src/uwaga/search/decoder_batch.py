@@ -1,4 +1,4 @@
-"""A batch of sentences decoded by the decoder's own beam search (M22, M24).
+"""A batch of sentences decoded by the beam search of the decoder (M22, M24).
 
 Results are bit-identical to those of :class:`uwaga.search.beam_batch.BeamBatch`; the test
 ``tests/search/test_search_by_decoder.py`` checks this over random models and options.

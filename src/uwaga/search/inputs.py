@@ -1,4 +1,4 @@
-"""The sentences of a search: as they are given, and as they are decoded."""
+"""The sentences of a search: the input, and their state while they are decoded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SearchInput:
 
 @dataclass(frozen=True, eq=False)
 class SearchSentence:
-    """A sentence while it is decoded.
+    """A sentence that is being decoded.
 
     Attributes:
         ids: its tokens, end symbol included.

@@ -166,7 +166,7 @@ class Phrases:
 
     @property
     def tables(self) -> PhraseTables:
-        """The attributes as flat arrays, for a decoder's own beam search."""
+        """The attributes as flat arrays, for the beam search of a decoder."""
 
         def row(values: NDArray[np.generic]) -> Ids:
             return np.ascontiguousarray(values, dtype=np.int64).ravel()

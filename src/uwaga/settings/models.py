@@ -205,7 +205,7 @@ ModelSettings = Annotated[
 
 
 class SourceSettings(StrictModel):
-    """How a model expects its source texts."""
+    """The form in which a model expects its source texts."""
 
     split_above: NonNegativeInt = Field(
         1,

@@ -86,7 +86,7 @@ class RotarySettings(StrictModel):
         return self.attention_factor or 0.1 * math.log(self.factor) + 1.0
 
     def frequencies(self, head_width: int, max_length: int) -> NDArray[np.float64]:
-        """Return (head_width / 2,) the angle θ_i by which each pair is rotated per position.
+        """Return the angle θ_i by which each pair is rotated per position, (head_width / 2,).
 
         - none: ``θ_i = base^(-2i/d)`` (Su 2021 §3.2.2);
         - linear: ``θ_i / factor`` (Chen 2023, "Extending Context Window…", eq. 3);
@@ -121,7 +121,7 @@ class RotarySettings(StrictModel):
         return shares * unscaled + (1.0 - shares) * unscaled / self.factor
 
     def _unscaled_shares(self, unscaled: NDArray[np.float64], head_width: int) -> NDArray[np.float64]:
-        """Return (head_width / 2,) the share of the unscaled frequency, from 0 to 1 (llama3, yarn)."""
+        """Return the share of the unscaled frequency, from 0 to 1, (head_width / 2,) (llama3, yarn)."""
         assert self.original_length is not None
         if self.scaling == "llama3":
             low, high = self.low_frequency_factor, self.high_frequency_factor

@@ -1,4 +1,4 @@
-"""How a model expects its source texts."""
+"""The form in which a model expects its source texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uwaga.settings.options import check_options, option
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a model expects its source texts; the options of the search, which reads tokens, are separate.
+    """The form in which a model expects its source texts; the options of the search are separate.
 
     Raises:
         SettingsError: a value is out of bounds.

@@ -53,7 +53,7 @@ class AdaptSettings(StrictModel):
         if self.lora is None:
             return self
         if self.freeze:
-            raise ValueError("freeze: with lora only the adapters train; leave one of the two out")
+            raise ValueError("freeze: with lora only the adapters are trained; leave one of the two out")
         if self.vocabulary == "new":
             raise ValueError(
                 "vocabulary: new embeddings must be trained, but lora trains none; leave one of the two out"

@@ -169,7 +169,7 @@ class DecoderOnlySettings(BlockSettings):
                 raise ValueError("positions: rotary needs the group rotary, such as rotary: {base: 10000}")
             if self.head_size % 2 or self.head_size < 4:
                 raise ValueError(
-                    f"rotary positions turn pairs of numbers and need an even head width from 4 on, "
+                    f"rotary positions rotate pairs of numbers and need an even head width from 4 on, "
                     f"not {self.head_size}: change head_width, or width and heads"
                 )
             if self.position_offset:
@@ -179,7 +179,7 @@ class DecoderOnlySettings(BlockSettings):
             raise ValueError(f"{name} is for positions: rotary, not {self.positions}: choose them or omit it")
         if self.heads % self.groups:
             raise ValueError(
-                f"key_value_heads {self.groups} does not divide heads {self.heads}: each serves as many"
+                f"key_value_heads {self.groups} does not divide heads {self.heads}: all must serve as many"
             )
         if self.window is not None and self.global_every == 1:
             raise ValueError(
@@ -191,7 +191,7 @@ class DecoderOnlySettings(BlockSettings):
         if self.local_rotary is not None and self.window is None:
             raise ValueError("local_rotary is for layers with a window: give one, or omit it")
         if self.score_scale is not None and not self.attention_scale:
-            raise ValueError("score_scale replaces the scale that attention_scale: false takes off: omit one")
+            raise ValueError("score_scale replaces the scale that attention_scale: false disables: omit one")
         return self
 
     @property

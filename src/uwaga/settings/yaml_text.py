@@ -37,7 +37,7 @@ def load_yaml(text: str) -> object:
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())[:200]) from None
     except RecursionError:
-        raise ValueError("too deep") from None
+        raise ValueError("nested too deeply") from None
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
         # raised by the constructors of dates, numbers and truth values
         raise ValueError(f"a value does not match its tag or form ({str(error)[:80]})") from None

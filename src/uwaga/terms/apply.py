@@ -58,7 +58,7 @@ class SentenceTerms:
     replaced: tuple[str | None, ...] = ()
 
     def kept_words(self, text: str) -> list[str]:
-        """Return the usual words that a translation has beside the terms, although terms replace them."""
+        """Return the usual words that a translation still contains, although terms replace them."""
         if not self.replaced:
             return []
         rest, usual = self.without_terms(text), self.without_terms(self.usual)
@@ -75,7 +75,7 @@ class SentenceTerms:
         return text
 
     def find_uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
-        """Return the use of each term in a translation; a term beside the usual word is not applied.
+        """Return the use of each term in a translation; a term is not applied if the usual word remains.
 
         Args:
             tokens: tokens of the translation.
@@ -220,7 +220,7 @@ def word_continuations(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
 
 
 def _check_spellable(glossary: Glossary, target: Subwords) -> None:
-    """Raise DataError for a term that a tokeniser cannot spell; each pair of them is checked once."""
+    """Raise DataError for a term that a tokeniser cannot spell; each glossary is checked once for it."""
     checked = _spellable.setdefault(glossary, WeakSet())
     if target in checked:
         return
@@ -230,13 +230,13 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
             if unknown in target.encode(form):
                 raise DataError(
                     f"{term.where}: the model's tokeniser cannot spell {quoted(form)}: it lacks some of the "
-                    "characters; omit the term, or write it with others"
+                    "characters; omit the term, or use other characters"
                 )
     checked.add(target)
 
 
 def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
-    """Return the allowed forms of a term, at the beginning of a sentence also capitalised."""
+    """Return the allowed forms of a term, also capitalised at the beginning of a sentence."""
     if match.term.untranslated:
         return (WHITE_SPACE.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
@@ -267,7 +267,7 @@ def find_occurrences(form: str, text: str) -> list[str]:
 
 
 def _occurrence_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of a form as whole words, at the beginning of a text also capitalised."""
+    """Return the pattern of a form as whole words, also capitalised at the beginning of a text."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
     words = form.split()
     pattern = before + r"\s+".join(map(re.escape, words)) + after
@@ -279,7 +279,7 @@ def _occurrence_pattern(form: str) -> re.Pattern[str]:
 
 
 def _count_inflected(word: str, text: str) -> int:
-    """Return how often a word stands in a text, by itself or with an ending; case is ignored."""
+    """Count the occurrences of a word in a text, with or without an ending; case is ignored."""
     word, text = word.casefold(), text.casefold()
     return sum(
         text[start:end].startswith(word) and end - start <= len(word) + ENDING

@@ -150,11 +150,11 @@ class _Entries(XmlItems[Term]):
         return f"after line {self.line}"
 
     def damaged_error(self, problem: str, line: int) -> DataError:
-        """Return the error of an incomplete file, line first."""
+        """Return the error for an incomplete file; the message begins with the line."""
         return DataError(f"{self.file}, line {line}: not a complete TBX file: {problem}")
 
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return the error of a file that is nested too deeply, line first."""
+        """Return the error for a file that is nested too deeply; the message begins with the line."""
         return DataError(f"{self.file}, line {line}: {problem}")
 
     def check(self) -> None:

@@ -284,7 +284,7 @@ class TokenizersCodec:
 
     @cached_property
     def _plain(self) -> Tokenizer:
-        """A copy that reads special tokens as plain text, as the setting applies to an entire tokeniser."""
+        """A copy that reads special tokens as plain text, since the setting is for the whole tokeniser."""
         from tokenizers import Tokenizer
 
         copy = Tokenizer.from_str(self._model.to_str())

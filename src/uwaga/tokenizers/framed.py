@@ -45,7 +45,7 @@ class Codec(Protocol):
         ...
 
     def encode_plain(self, text: str) -> list[int]:
-        """Return the ids of a text in which nothing is a special token."""
+        """Return the ids of a text without recognising special tokens."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -124,7 +124,7 @@ class FramedTokeniser:
         return self.languages[self.language]
 
     def with_language(self, language: str) -> FramedTokeniser:
-        """Return the tokeniser for a language, given by a code or another code of it if that is unique."""
+        """Return the tokeniser for a language, given by its code or an unambiguous alternative code."""
         code = self.code(language)
         symbols = self.symbols
         if self.language_position == "start":
@@ -136,12 +136,12 @@ class FramedTokeniser:
         return replace(self, prompt_prefix=prefix)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without special tokens around."""
+        """Return the ids of a text, without surrounding special tokens."""
         _check_unicode(text)
         return self._embedded(self.codec.encode(self.prompt_prefix + text), text)
 
     def encode_plain(self, text: str) -> list[int]:
-        """Return the ids of a text in which nothing is a special token."""
+        """Return the ids of a text without recognising special tokens."""
         _check_unicode(text)
         return self._embedded(self.codec.encode_plain(text), text)
 
@@ -195,7 +195,7 @@ class FramedTokeniser:
         return ids
 
     def code(self, language: str) -> str:
-        """Return the model's code of a language, given by it or another code of it if that is unique."""
+        """Return the model's code of a language, given by this code or an unambiguous alternative code."""
         codes = self.languages or self.tags
         if language in codes:
             return language

@@ -147,7 +147,7 @@ PROMPTS = (
 
 
 def choose_prompt(names: Iterable[str]) -> TranslationPrompt:
-    """Return the prompt of a model by its names: those of its folder and of its settings."""
+    """Return the prompt for a model, chosen by the names in its folder and its settings."""
     joined_names = " ".join(names)
     return next(prompt for prompt in PROMPTS if prompt.models.search(joined_names))
 

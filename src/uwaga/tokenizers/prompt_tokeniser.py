@@ -44,8 +44,8 @@ class PromptTokeniser:
         if source is None or target is None:
             missing = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
-                f"{self.location}: a language model translates between the languages that it is asked for: "
-                f"name the {missing}; `uwaga generate` continues texts"
+                f"{self.location}: to translate, a language model needs both languages: name the "
+                f"{missing}; `uwaga generate` continues texts"
             )
         return replace(self, languages=(source, target))
 

@@ -100,7 +100,7 @@ class RowTokeniser:
         )
 
     def language_prefix(self, text: str) -> str:
-        """Return the prefix by the tokeniser of the model."""
+        """Return the language prefix of the model's tokeniser."""
         return self.subwords.language_prefix(text)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -69,7 +69,7 @@ MAX_BRACKET_DISTANCE = 80
 
 
 def split_sentences(line: str, language: str) -> list[str]:
-    """Split a line into sentences, which together are the line.
+    """Split a line into sentences; joined, they equal the line.
 
     Spaces after a sentence are part of it. The time is linear in the length of the line, as a bounded number
     of characters is read around each mark.
@@ -118,7 +118,7 @@ def _first_letter(following: re.Match[str]) -> int:
 
 
 def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: bool) -> int | None:
-    """Return the end of the sentence whose first letter or digit is at ``first``, None if not at this mark.
+    """Return the end of the sentence that starts at ``first``; None if it does not end at this mark.
 
     ``capitals``: the line has capital letters, which then begin sentences.
     """
@@ -167,7 +167,7 @@ def _in_brackets(line: str, position: int, stop: int) -> bool:
 def _find_cut_at_full_stop(
     line: str, end: re.Match[str], first: int, following: re.Match[str], stops: FullStops
 ) -> int | None:
-    """Return the end of the sentence, None if not at this full stop, by the words around it."""
+    """Return the end of a sentence at a full stop, by the words around it; None if it does not end there."""
     position, stop = end.start(), end.end()
     before = line[max(first, position - MAX_ABBREVIATION_CHARACTERS) : position]
     if before[-1].isspace():

@@ -118,7 +118,7 @@ class Tokeniser:
 
     @property
     def normalisation(self) -> Literal["nfkc", "identity"]:
-        """Normalisation of the model file, all that ``decode(encode(text))`` changes.
+        """Normalisation of the model file, the only change that ``decode(encode(text))`` makes.
 
         ``identity`` is no normalisation. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility
         composition), which is part of the model file and independent of the Unicode version of Python. White

@@ -164,7 +164,7 @@ def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
         progress = _progress(header)
     if header.get("checksum") != _checksum(tensors):
         raise CheckpointError(
-            f"{path}: checksum mismatch, the file is damaged; delete it to resume from the one before"
+            f"{path}: checksum mismatch, the file is damaged; delete it to resume from the previous one"
         )
     return progress, tensors
 
@@ -177,8 +177,8 @@ def _wrap_read_errors(path: Path) -> Iterator[None]:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{path}: damaged or not a uwaga checkpoint ({reason(error)}); delete it to resume from the one "
-            "before"
+            f"{path}: damaged or not a uwaga checkpoint ({reason(error)}); delete it to resume from the "
+            "previous one"
         ) from None
 
 

@@ -182,7 +182,7 @@ class RankMessages:
             self._heartbeats[rank] = (heartbeat, current_time)
         elif current_time - last[1] > (SILENCE_SECONDS if self.is_stopping() else self.timeout):
             raise RankLostError(
-                f"{self.describe(rank)} has not been heard of for {current_time - last[1]:.0f} s "
+                f"{self.describe(rank)} has not responded for {current_time - last[1]:.0f} s "
                 f"(training.timeout: {self.timeout:.0f}); rerun the same command to resume from the newest "
                 "checkpoint"
             )

@@ -355,10 +355,10 @@ class NullReporter(Reporter):
         return
 
     def log(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def start(self, progress: Progress) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def update(self, progress: Progress, result: Update) -> None:
-        """Nothing."""
+        """Do nothing."""

@@ -24,7 +24,7 @@ def added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple
     Args:
         source: the text.
         target: its translation.
-        terms: parts of the translation that a glossary demands.
+        terms: parts of the translation that a glossary requires.
     """
     for term in terms:
         target = target.replace(term, "")
@@ -37,7 +37,7 @@ def added_brackets(source: str, target: str, terms: Iterable[str] = ()) -> tuple
 
 
 def _bracketed(text: str) -> Iterator[str]:
-    """Yield pairs of brackets with their content, without those inside others, and single brackets."""
+    """Yield outermost pairs of brackets with their content, and unpaired brackets."""
     depth, start = 0, 0
     for match in BRACKET.finditer(text):
         if match[0] in OPENING:
@@ -62,16 +62,16 @@ def added_words(
 ) -> tuple[str, ...]:
     """Return the words that the translation of a short text adds.
 
-    Words are added if they are aligned to nothing; if they stand beside a copy of the complete text; if they
-    cannot end a text, and the text does not end so; if they repeat the word before them; and if there are
-    many more than in the text.
+    Words are added if they are aligned to nothing; if the translation also has a copy of the complete text;
+    if they cannot end a text, and the source does not end with them; if they repeat the preceding word; and
+    if there are many more words than in the source.
 
     Args:
         source: the text; of more than :data:`MAX_SHORT_WORDS` words, nothing is reported.
         target: its translation.
         language: the language of the translation, as a two-letter code.
         alignment: their alignment, if it is known.
-        terms: parts of the translation that a glossary demands.
+        terms: parts of the translation that a glossary requires.
     """
     source_words = list(islice(_words(source), MAX_SHORT_WORDS + 1))
     if not 0 < len(source_words) <= MAX_SHORT_WORDS or "\n" in target:

@@ -46,7 +46,7 @@ def add_alignments(
         decoder: the model.
         head: whose attention aligns; None as for :func:`token_alignments`.
         sentences: the sentences, with their hypotheses.
-        start: token that decoding started from, None for the decoder's own.
+        start: token that decoding started from, None for the decoder's default.
     """
     pairs = [
         TokenPair(sentence.ids, hypothesis.tokens)
@@ -71,7 +71,7 @@ def token_alignments(
         decoder: the model.
         head: whose attention aligns; None for the mean of the heads of the last layer but one.
         pairs: token ids of sources with their end symbols, and of targets without theirs.
-        start: token that decoding starts from, None for the decoder's own.
+        start: token that decoding starts from, None for the decoder's default.
     """
     if decoder.cross_attention is None:
         raise SettingsError("this model has no attention to a source that could align words")
@@ -122,9 +122,7 @@ def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
 
 
 def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
-    """Return the rows of the tokens. A token at the longest target that no step may read has the row that
-    predicts it.
-    """
+    """Return the rows of the tokens; a last token that no step can read has the row that predicts it."""
     if not reading or not tokens:
         return weights[:tokens]
     rows = weights[1 : tokens + 1]
@@ -146,7 +144,7 @@ def align_pairs(
         model: the model with its tokenisers.
         pairs: the texts.
         ids: their tokens, end symbols included.
-        start: token that decoding starts from, None for the decoder's own.
+        start: token that decoding starts from, None for the decoder's default.
         words: the units that links refer to.
     """
     check_choice("words", words, get_args(WordKind))

@@ -91,7 +91,7 @@ class AsyncTranslator:
             options = LoadOptions()
             loaded = choose_for(translator, options).load(options)
         if not isinstance(loaded, Translator):
-            raise SettingsError(f"translator must be one, or a model's name, not {quoted(loaded)}")
+            raise SettingsError(f"translator must be a Translator or a model's name, not {quoted(loaded)}")
         self.translator = loaded
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)
@@ -157,7 +157,7 @@ class AsyncTranslator:
 
         Raises:
             BusyError: too many requests are waiting.
-            DeadlineError: the time is over.
+            DeadlineError: the deadline has passed.
             CancelledRequestError: the translator was closed.
             TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
         """
@@ -291,7 +291,7 @@ class AsyncTranslator:
 
         Raises:
             BusyError: too many requests are waiting.
-            DeadlineError: the time is over.
+            DeadlineError: the deadline has passed.
             CancelledRequestError: the translator was closed.
         """
         if self._closed:

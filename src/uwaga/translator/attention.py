@@ -53,7 +53,7 @@ def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int |
     Args:
         decoder: the model.
         sentences: the sentences, with their hypotheses.
-        start: token that decoding started from, None for the decoder's own.
+        start: token that decoding started from, None for the decoder's default.
 
     Raises:
         SettingsError: the decoder is an ensemble.
@@ -72,10 +72,10 @@ def add_attentions(decoder: Decoder, sentences: Sequence[Sentence], start: int |
 
 
 def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
-    """Return the decoder for a search whose attention will be recorded, all of it or cross-attention alone.
+    """Return the decoder for a search that records all attention, or only cross-attention.
 
     Raises:
-        SettingsError: the decoder is an ensemble, and all are asked for.
+        SettingsError: the decoder is an ensemble, and all attention is requested.
     """
     if all_matrices and decoder.attentions is None:
         raise no_attentions()
@@ -83,10 +83,10 @@ def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
 
 
 def no_attentions() -> SettingsError:
-    """Return the error for all attention matrices of an ensemble."""
+    """Return the error for a request for all attention matrices of an ensemble."""
     return SettingsError(
-        "attention 'all' is of one model, and an ensemble's members look each in its own way: load one of "
-        "them alone, or ask for attention=True, the mean of their cross-attentions"
+        "attention 'all' needs a single model, because the members of an ensemble differ: load one of them "
+        "alone, or use attention=True for the mean of their cross-attentions"
     )
 
 

@@ -52,7 +52,7 @@ SHORTEST = 3
 
 
 def is_bare(text: str) -> bool:
-    """Return True if a text ends in a letter or a digit, so that no mark ends it."""
+    """Return True if a text ends in a letter or a digit, not in a punctuation mark."""
     text = text.rstrip()
     return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
 
@@ -88,7 +88,7 @@ def loops(tokens: Sequence[int]) -> bool:
 
 
 def _has_run(tokens: Sequence[int], period: int, length: int) -> bool:
-    """Return True if ``length`` tokens on end equal the one ``period`` before them."""
+    """Return True if ``length`` consecutive tokens each equal the token ``period`` positions earlier."""
     repeated = list(map(operator.eq, tokens, tokens[period:]))
     if sum(repeated) < length:
         return False
@@ -122,7 +122,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
 
 
 def mean_score(hypothesis: Hypothesis) -> float:
-    """Return the log-probability of a hypothesis per token, end symbol counted."""
+    """Return the log-probability of a hypothesis per token, end symbol included."""
     return hypothesis.log_prob / max(1, len(hypothesis.token_scores))
 
 

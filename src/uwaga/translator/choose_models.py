@@ -53,7 +53,7 @@ class ChosenModels:
 
     @property
     def bundled(self) -> bool:
-        """True if the bundled model alone translates."""
+        """True if only the bundled model translates."""
         if self.steps:
             return all(step.model.kind == "bundled" for step, _ in self.steps)
         return self.names in ((), ("bundled",))
@@ -107,7 +107,7 @@ def choose_for(
     options: LoadOptions,
     via: str | Sequence[str] | None = None,
 ) -> ChosenModels:
-    """Choose models: those given by name, by themselves or by an adapter, or else by a pair of languages.
+    """Choose models by their names or by that in an adapter, or else by a pair of languages.
 
     Args:
         name: see :meth:`uwaga.translator.Translator.load`; or a pair of languages such as ``en-pt``.
@@ -141,7 +141,7 @@ def choose_for(
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
-    """Check that the only language given belongs to the bundled model."""
+    """Check that a single given language belongs to the bundled model."""
     codes = formats.describe(BUNDLED).languages
     try:
         resolve_languages((codes[0][0], codes[1][0]), source, target, "the bundled model")
@@ -219,7 +219,7 @@ def _does(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
 
 
 def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
-    """Return the error for languages without models, with what to install."""
+    """Return the error for languages without models, with advice on what to install."""
     from uwaga.library.routes import PIVOT
 
     source, *intermediate, target = codes

@@ -28,7 +28,7 @@ MAX_DRAFTED = 4
 
 @dataclass(frozen=True)
 class ListedDrafter:
-    """Drafts of the model itself with a shortlist, for searches of at most :data:`MAX_DRAFTED` sentences."""
+    """Drafts by the same model with a shortlist, for searches of at most :data:`MAX_DRAFTED` sentences."""
 
     decoder: Decoder
 
@@ -47,7 +47,7 @@ class ListedDrafter:
 
 @dataclass(frozen=True)
 class TextDrafter:
-    """Drafts of a model with vocabularies of its own: its greedy translations, tokenised anew."""
+    """Drafts by a model with other vocabularies: its greedy translations, tokenised again."""
 
     model: Model
 
@@ -69,7 +69,7 @@ class TextDrafter:
 
 @dataclass(frozen=True)
 class BlockDrafter:
-    """Drafts of a smaller language model of the same vocabulary, which reads the same prompt."""
+    """Drafts by a smaller language model with the same vocabulary, which reads the same prompt."""
 
     decoder: Decoder
 
@@ -83,14 +83,12 @@ class BlockDrafter:
 
 
 def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, drafting: Subwords) -> bool:
-    """Return True if two models, each with the tokeniser of its targets, have the same tokens."""
+    """Return True if two models have the same target tokens, according to their target tokenisers."""
     return decoder.vocabulary == drafter.vocabulary and target.model_bytes == drafting.model_bytes
 
 
 def drafter_of(model: Model, drafting: Model) -> Drafter:
-    """Return what drafts for a model by another one: block by block if both are language models of the same
-    vocabulary, else by its translations.
-    """
+    """Return a block drafter for language models that share a vocabulary, otherwise a text drafter."""
     for_languages(drafting, model.languages)
     continuing = [isinstance(each_model.source, PromptTokeniser) for each_model in (model, drafting)]
     if all(continuing) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
@@ -99,7 +97,7 @@ def drafter_of(model: Model, drafting: Model) -> Drafter:
 
 
 def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
-    """Return a drafting model for a pair of languages; one that states none is returned as it is.
+    """Return a drafting model for a pair of languages; a model that states none is returned unchanged.
 
     A language model is asked to translate between any two.
     """

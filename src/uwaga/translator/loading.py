@@ -1,4 +1,4 @@
-"""From a model's name to the model on its device."""
+"""Loading of models by name onto a device."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
 
 
 def named_by(adapter: str | Path | None, name: Named) -> Named | str:
-    """Return the model's name; without one, the name that an adapter holds."""
+    """Return the name of the model, by default the one in an adapter."""
     if adapter is None or name is not None:
         return name
     from uwaga.checkpoints.adapter import read_adapter
@@ -105,7 +105,7 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
 
 
 def prompted(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a language model as one that translates by a prompt; others unchanged.
+    """Return a language model as a model that translates with a prompt; other models unchanged.
 
     It translates whole lines greedily, and a target ends where the assistant's message ends, or, without a
     chat template, at the end of its line.
@@ -177,7 +177,7 @@ def load_model(name: Name, options: LoadOptions) -> Model:
 
 
 def with_draft(model: Model, options: LoadOptions) -> Model:
-    """Return a model with the drafts of the model that ``wanted`` names, if any."""
+    """Return a model with drafts by the model that the options name, if any."""
     if options.draft is None:
         return model
     if str(options.draft) == DRAFT_SHORTLIST:
@@ -225,7 +225,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
 
 
 def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
-    """Return options with smaller batches for a model with a shortlist; larger ones only take memory."""
+    """Return options with smaller batches for a model with a shortlist, as larger ones only use memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
     max_tokens = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
@@ -256,7 +256,7 @@ def load_generator(
 def _generator(
     name: Name, options: LoadOptions
 ) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None]:
-    """Load a decoder-only model alone; see :func:`load_generator`."""
+    """Load a decoder-only model without a drafting model; see :func:`load_generator`."""
     checkpoint = read_model(name, "generate", options.memory)
     decoder: Decoder
     if _natively(checkpoint, options):
@@ -274,7 +274,7 @@ def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, Framed
 
 
 def _natively(checkpoint: Checkpoint, options: LoadOptions) -> bool:
-    """Return True if the native engine is to run a model."""
+    """Return True if the native engine will run a model."""
     if options.engine == "torch" or (options.engine == "auto" and not _runs_natively(checkpoint, options)):
         return False
     if options.device not in ("auto", "cpu") or options.dtype == "float16":
@@ -315,17 +315,17 @@ def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) ->
 
 
 def native_of(decoder: Decoder) -> NativeModel:
-    """Return a decoder of the native engine, or refuse it."""
+    """Return a decoder of the native engine; raise SettingsError for others."""
     if not isinstance(decoder, NativeModel):
         raise SettingsError(
-            "shortlists are the native engine's alone, and this model runs on torch: leave out the "
+            "shortlists need the native engine, but this model runs on torch: leave out the "
             "shortlist, or engine and device"
         )
     return decoder
 
 
 def _on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedEncoder:
-    """Load the model in torch on the device asked for."""
+    """Load the model in torch on the requested device."""
     try:
         import torch
     except ImportError:
@@ -334,7 +334,7 @@ def _on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | MaskedE
         ) from None
     if options.dtype in QUANTISED or checkpoint.packed is not None:
         raise SettingsError(
-            "int8 and int4 are the native engine's: leave the engine at auto and the device at auto or cpu"
+            "int8 and int4 need the native engine: leave the engine at auto and the device at auto or cpu"
         )
     device = _device(options.device, torch.cuda.is_available(), torch.cuda.device_count())
     from uwaga.checkpoints.to_torch import to_torch
@@ -360,7 +360,7 @@ def has_gpu() -> bool:
 
 
 def _device(device: str, has_gpu: bool, gpus: int) -> str:
-    """Return the device that ``device`` means on this machine."""
+    """Return the device of this machine to which ``device`` refers."""
     kind, _, index = device.partition(":")
     if kind == "auto":
         return "cuda" if has_gpu else "cpu"

@@ -1,4 +1,4 @@
-"""A model with its tokenisers: one link of the chain that a translator runs texts through."""
+"""A model with its tokenisers: an element of the chain of models in a translator."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Model:
     """A model, its tokenisers and its settings.
 
     Attributes:
-        decoder: the model as search sees it.
+        decoder: the model, for the search.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
-        decoding: search options unless a request says otherwise.
+        decoding: default search options.
         languages: codes of source and target.
         scorer: scores known targets; by default step by step with ``decoder``.
         text: how the model expects its texts.
-        known: the languages that a request may choose from; None for a model of the one pair.
+        known: the languages that a request may choose from; None for a model of a single pair.
         score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
-        place: the folder or file of exactly this model; None with another decoder or an adapter.
+        place: the folder or file of the model; None with another decoder or an adapter.
         drafter: drafts the targets of greedy searches; None for no drafts.
     """
 
@@ -71,12 +71,12 @@ class Model:
 
     @property
     def aligns(self) -> bool:
-        """True if the model has cross-attention, by which words can be aligned."""
+        """True if the model has cross-attention, which can align words."""
         return self.decoder.cross_attention is not None
 
     @cached_property
     def characters(self) -> KnownCharacters:
-        """The characters that the model knows; one without cross-attention reads those spelled in bytes."""
+        """The characters that the model knows; without cross-attention, also those spelled in bytes."""
         return KnownCharacters(self.source, knows_bytes=not self.aligns)
 
     @cached_property
@@ -111,18 +111,16 @@ class Model:
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
-        """Return the same model over another decoder of the same vocabularies, by default scored by steps."""
+        """Return a copy with another decoder of the same vocabularies, by default scored step by step."""
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, place=None)
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
-        """Return the model, and what drafts for it, with the decoders that ``wrap`` returns for search; the
-        scorer is unchanged.
-        """
+        """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged."""
         drafter = None if self.drafter is None else self.drafter.searched_by(wrap)
         return replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
 
     def drafted_by(self, drafter: Drafter) -> Model:
-        """Return the model with another's drafts; its search is greedy, unless a request says otherwise."""
+        """Return a copy with a drafter and greedy search by default."""
         return replace(self, drafter=drafter, decoding=replace(self.decoding, beam=1, nbest=1, sample=False))
 
     @property
@@ -133,7 +131,7 @@ class Model:
         return self.scorer or step_scorer(self.decoder)
 
     def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:
-        """Return what splits texts for this model; ``terms`` finds the spans that no split may fall in."""
+        """Return the segmenter of this model; ``terms`` returns the spans of a text not to be split."""
         max_source, shared = self.decoder.max_source, shared_positions(self.decoder)
         limit = max_source if shared is None else shared - shared // 2  # the target needs about as many
         return Segmenter(self.source, limit, self.languages, self.text, terms, max_source)
@@ -167,7 +165,7 @@ class Drafter(Protocol):
     """Source of drafts for the targets of a model."""
 
     def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
-        """Set the draft of each sentence, None for none.
+        """Set the draft of each sentence, or None.
 
         Args:
             model: the model that verifies them.

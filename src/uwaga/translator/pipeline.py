@@ -1,4 +1,4 @@
-"""The layers that texts go through, from requests to translations."""
+"""The layers that process texts, from requests to translations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
 
 
 def translate_inlines(plan: Plan, inlines: Sequence[Inline]) -> list[TranslatedInline]:
-    """Translate texts with tags, all together; every tag comes back exactly once.
+    """Translate texts with tags, all together; each translation has every tag exactly once.
 
     Args:
         plan: the plan of the call.

@@ -27,7 +27,7 @@ MOST_SHOWN = 8
 
 
 class Sources(NamedTuple):
-    """The source language of texts, as the model names it, and those of them that are left alone."""
+    """The source language of texts, by the model's code, and the texts that are not translated."""
 
     source: str | None
     untranslated: frozenset[str] = frozenset()
@@ -36,15 +36,15 @@ class Sources(NamedTuple):
 def known_source(
     source: str | None, texts: Sequence[str], languages: LanguagePair, target: str | None = None
 ) -> Sources:
-    """Return the source language of texts; ``auto`` detects that of all texts together.
+    """Return the source language of texts; ``auto`` detects the common language of all texts.
 
-    Texts that are already in the target language, and without letters, are then left alone.
+    Texts that are already in the target language or have no letters are then not translated.
 
     Args:
         source: the source of the request.
         texts: its texts.
         languages: those of the model.
-        target: the target of the request; None for the model's own.
+        target: the target of the request; None for that of the model.
     """
     if not isinstance(source, str) or source != AUTO:
         return Sources(source)
@@ -103,7 +103,7 @@ class Stage:
 
     @property
     def search_decoder(self) -> Decoder:
-        """The model as search sees it; it records the attention that the options ask for."""
+        """The decoder for the search, which records the attention that the options request."""
         records_all = self.options.attention == "all"
         if not records_all and not self.options.alignment:
             return self.model.decoder
@@ -125,7 +125,7 @@ class Stage:
         return self.segmenter.cut(text, self.split, name)
 
     def split_translated(self, passage: Passage, name: str) -> Passage:
-        """Split the translation of a passage by the model before this one, at the same sentences.
+        """Split the previous model's translation of a passage at the same sentences.
 
         Args:
             passage: the passage, translated.
@@ -146,7 +146,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """How requests that share all fields but their text are translated.
+    """The plan for requests that share all fields except their text.
 
     ``request`` is one of them. The texts ``untranslated`` are copied, because their detected language is the
     target.
@@ -182,7 +182,7 @@ def make_plan(
     texts: Sequence[str],
     streaming: bool = False,
 ) -> Plan:
-    """Look up everything that requests with the same fields have in common.
+    """Prepare everything that requests with the same fields have in common.
 
     Args:
         models: the chain.
@@ -226,14 +226,14 @@ def search_options(
     """Return the search options of every model of a chain.
 
     Args:
-        defaults: the models' own.
+        defaults: the defaults of the models.
         requested: the options of a request; those in :data:`LAST_ONLY` are for the last model.
         streaming: return options of a single hypothesis.
     """
     if isinstance(requested, SearchOptions):
         if len(defaults) > 1:
             raise SettingsError(
-                "whole SearchOptions are for a single model: give several models options by their names"
+                "SearchOptions are for a single model: for several models, give options by name"
             )
         if streaming:
             requested.check_streams()

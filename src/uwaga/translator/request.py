@@ -1,4 +1,4 @@
-"""A text to translate, with everything that a caller may ask for it."""
+"""A text to translate, with all options of its translation."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ class Request:
 
     @property
     def shared(self) -> tuple[object, ...]:
-        """Every field but those of the one text: requests that agree in them are translated together."""
+        """All fields except those of the text; requests that agree in them are translated together."""
         return tuple(value for name, value in vars(self).items() if name not in TEXT_FIELDS)
 
     def check(self) -> None:
-        """Refuse impossible values, except of the search and the languages, which depend on the model.
+        """Check all values except search options and languages, which depend on the model.
 
         Raises:
             SettingsError: names the field.
@@ -199,7 +199,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
 
 
 def unknown_option(name: str) -> SettingsError:
-    """Return the error for an option of this name, with the nearest one that exists."""
+    """Return the error for an unknown option, with the most similar known one."""
     names = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
     matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {matches[0]!r}?" if matches else f"known here: {', '.join(names)}"
@@ -231,11 +231,11 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if not isinstance(prefix, Iterable):
-        raise SettingsError(f"{called} must be text, or one for each text, not {quoted(prefix)}")
+        raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(prefix)}")
     prefixes = list(prefix)
     for value in prefixes:
         if not isinstance(value, str):
-            raise SettingsError(f"{called} must be text, or one for each text, not {quoted(value)}")
+            raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(value)}")
     if len(prefixes) != count:
         noun = "prefixes" if called == "prefix" else f"{called}s"
         raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all or one each")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForcedStep:
-    """One position of all targets that are at least that long.
+    """A position in all targets that are long enough.
 
-    ``indices`` (running,) says which targets these are, the longest first; ``tokens`` and ``log_probs``
-    (running,) are theirs at this position; ``attention`` (running, source) where asked for, padding 0.
+    ``indices`` (running,) are the indices of these targets, the longest first; ``tokens`` and ``log_probs``
+    (running,) are their values at this position; ``attention`` (running, source), on request, is zero-padded.
     """
 
     indices: Ids
@@ -46,7 +46,7 @@ def forced_steps(
     Args:
         decoder: the model.
         pairs: token ids with their end symbols, of targets one or more.
-        start: token that decoding starts from, None for the decoder's own.
+        start: token that decoding starts from, None for the decoder's default.
         attention: whether to ask for the attention.
 
     Raises:
@@ -78,7 +78,7 @@ def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypoth
     Args:
         decoder: the model.
         pair: token ids with their end symbols.
-        start: token that decoding starts from, None for the decoder's own.
+        start: token that decoding starts from, None for the decoder's default.
 
     Returns:
         the target as a hypothesis whose ``attention`` is (target, source); its score is its log-probability.
@@ -96,7 +96,7 @@ def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypoth
 
 
 def no_attention() -> SettingsError:
-    """Return the error for the attention of a model that has none."""
+    """Return the error for a request for attention from a model that has none."""
     return SettingsError(
         "the model has no attention to look at: its decoder gets one vector for the whole sentence, as in "
         "Cho 2014 and Sutskever 2014; choose one with attention, such as Bahdanau, Luong or a Transformer"
@@ -109,7 +109,7 @@ LARGEST_EXPONENT = 709.0
 class Scorer(Protocol):
     """Maps pairs, with end symbols, to the log-probability of each target token.
 
-    ``start`` is the token that decoding starts from, None for the model's own.
+    ``start`` is the token that decoding starts from, None for the model's default.
     """
 
     def __call__(self, pairs: Sequence[TokenPair], start: int | None = None) -> list[list[float]]: ...
@@ -141,7 +141,7 @@ class Score(JsonRecord):
 
     @property
     def mean(self) -> float:
-        """``log_prob`` per token, end symbol counted."""
+        """``log_prob`` per token, end symbol included."""
         return self.log_prob / len(self.token_scores)
 
     @property
@@ -169,9 +169,7 @@ class Score(JsonRecord):
 def as_score(
     texts: tuple[str, str], ids: TokenPair, scores: Sequence[float], source: Subwords, target: Subwords
 ) -> Score:
-    """Return the score of a pair of texts from the token ids of both sides and the target's log-
-    probabilities.
-    """
+    """Return the score of a pair of texts, given its token ids and the target's log-probabilities."""
     pieces, source_pieces = tuple(target.pieces(ids.target[:-1])), tuple(source.pieces(ids.source[:-1]))
     return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
 

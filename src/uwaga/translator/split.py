@@ -33,7 +33,7 @@ JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
 
 def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    """Split a text into as few and as even parts as fit; joined, they are the text.
+    """Split a text into the fewest, most even parts that fit; joined, they equal the text.
 
     It is split after the punctuation of clauses, a clause that is too long at spaces, and a word that is too
     long between characters. The work grows linearly with the length of the text.
@@ -41,8 +41,8 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     Args:
         text: the text.
         limit: most tokens of a part.
-        count: tokens of a text, end symbol included; a part without tokens of its own may have some between
-            others.
+        count: tokens of a text, end symbol included; a part without tokens by itself may have some
+            between others.
     """
     pieces = list(_pieces(text, limit, count, (CLAUSE, WORD)))
     if len(pieces) < 2:
@@ -59,11 +59,11 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 def share_out(
     text: str, sizes: Sequence[int], unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
 ) -> list[str]:
-    """Split a text into parts of about the relative lengths ``sizes``; joined, they are the text.
+    """Split a text into parts of about the relative lengths ``sizes``; joined, they equal the text.
 
     Args:
         text: the text.
-        sizes: one for each part; none for no part at all.
+        sizes: one for each part; empty for no parts.
         unsplittable: returns the spans of the text that no split may fall in.
     """
     if len(sizes) < 2:
@@ -81,14 +81,14 @@ def share_out(
 
 
 def _inner_positions(spans: Iterable[Span]) -> set[int]:
-    """Return the places inside spans, their ends not counted."""
+    """Return the positions inside spans, excluding their ends."""
     return {position for start, end in spans for position in range(start + 1, end)}
 
 
 def _pieces(
     text: str, limit: int, count: Callable[[str], int], cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[tuple[str, int]]:
-    """Yield clauses, words of clauses that do not fit, and parts of words that do not, with their tokens."""
+    """Yield clauses, words of clauses that are too long, and parts of such words, with their token counts."""
     if not cuts:
         yield from _fitting(_characters(text), limit, max(1, limit // FINENESS), count)
         return
@@ -103,10 +103,10 @@ def _pieces(
 def _fitting(
     units: Sequence[str], limit: int, group_tokens: int, count: Callable[[str], int]
 ) -> Iterator[tuple[str, int]]:
-    """Yield units joined as far as they fit, with their tokens; others in groups of ``wanted``.
+    """Yield the joined units with their token count if they fit; otherwise divide them into groups.
 
-    A group is split again by what it was found to have, so that one that is far too long is not counted a
-    dozen times on the way to what fits.
+    A group that is too long is divided by its token count, so that a very long one is not counted a dozen
+    times.
     """
     text = "".join(units)
     tokens = count(text)
@@ -237,7 +237,7 @@ class Segmenter:
         return Passage(before, sentences, tuple(warnings), text)
 
     def ids(self, line: str) -> tuple[int, ...]:
-        """Return the tokens of a line or sentence, end symbol included; none if there is nothing to read."""
+        """Return the tokens of a line or sentence, end symbol included; empty if it has no tokens."""
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
         text = BLANKS.sub(" ", line.strip())
@@ -394,11 +394,11 @@ class KnownCharacters:
 
 
 def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
-    """Return the line breaks before the first sentence, and the sentences with those after their lines.
+    """Return the line breaks before the first sentence, and the sentences with the line breaks after them.
 
     Args:
-        before: the text that precedes it.
-        lines: the sentences of each, and the line break after it.
+        before: the text before the first line.
+        lines: the sentences of each line, and the line break after it.
     """
     sentences: list[Sentence] = []
     breaks = [before]
@@ -437,7 +437,7 @@ def _shortened(text: str) -> str:
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
-    """Return the tokens of one side of a pair, if the model accepts so many."""
+    """Return the tokens of one side of a pair; raise TextTooLongError for too many."""
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(
             f"{name}: the {side} has {len(ids)} tokens, end symbol included, but the model accepts at most "

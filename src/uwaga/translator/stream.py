@@ -56,14 +56,14 @@ def grow(
     decode: Callable[[Sequence[int]], str],
     drafter: Decoder | None = None,
 ) -> Generator[str, None, bool]:
-    """Search one target and yield its text as it grows; no piece is empty.
+    """Decode one target and yield its text in non-empty pieces as it grows.
 
     Args:
         decoder: the model.
         sentence: what to translate, or a prompt.
         options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: from the target's tokens to text.
-        drafter: as of :func:`uwaga.search.search`.
+        drafter: as for :func:`uwaga.search.search`.
 
     Returns:
         whether a limit cut the target.
@@ -96,7 +96,7 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
 
 
 def _is_plain(plan: Plan, request: Request) -> bool:
-    """Return True if a text is nothing but words to translate."""
+    """Return True for plain text that is translated without a glossary."""
     if request.text in plan.untranslated or request.glossary is not None:
         return False
     return not plan.has_markup(request.text)
@@ -109,7 +109,7 @@ def _complete(translation: Translation) -> Generator[str, None, bool]:
 
 
 def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
-    """Translate a text by all models but the last, and return its translation by the last as it grows."""
+    """Translate a text with all models but the last, and stream the translation by the last."""
     last = plan.stages[-1]
     check_string(Text((request.text,), request.name))
     passage, truncated = plan.stages[0].split_text(request.text, request.name), False
@@ -147,7 +147,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
 
 
 def _without_stop(grown: Generator[str, None, bool]) -> Generator[str, None, bool]:
-    """Yield the pieces of a translation without the mark that ends it and not its source."""
+    """Yield the pieces of a translation without a final mark that its source lacks."""
     text = yielded = ""
     while True:
         try:

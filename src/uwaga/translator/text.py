@@ -1,4 +1,4 @@
-"""The records of a translation: a text on its way through the layers, its passages and their sentences."""
+"""The records of a translation: a text in the layers, its passages and their sentences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TextDraft(NamedTuple):
 
 
 class TaggedTranslation(NamedTuple):
-    """A translation, and the same with its tags."""
+    """A translation without and with its tags."""
 
     translation: Translation
     inline: Inline
@@ -45,7 +45,7 @@ class TaggedTranslation(NamedTuple):
 
 @dataclass(eq=False)
 class Text:
-    """A text on its way through the layers of :func:`uwaga.translator.pipeline.pipeline`.
+    """A text that the layers of :func:`uwaga.translator.pipeline.pipeline` process.
 
     A layer that translates another text in its place, such as one without tags, makes a new one with this
     text as its ``parent``.
@@ -55,7 +55,7 @@ class Text:
         name: the name of the text in messages.
         prefix: the beginning of the translation.
         draft: a probable translation.
-        parent: the text that this one was made from.
+        parent: the text from which this one was derived.
         symbols: words of ``content`` that stand for untranslated pieces.
         is_aligned: True if the words of the translation must be aligned, so that tags find their places.
         translation: the translation, set by the layers.
@@ -112,7 +112,7 @@ class Text:
 
 
 class Layer(Protocol):
-    """A step of the translation of texts, which calls the next one."""
+    """A step in the translation of texts, which calls the next step."""
 
     def translate(self, texts: Sequence[Text]) -> None:
         """Set the ``translation`` of every text."""
@@ -133,7 +133,7 @@ class TranslatedInline:
 
 @dataclass(eq=False)
 class Sentence(SearchInput):
-    """One input of a model, from the split to the assembled text.
+    """A sentence for a model to translate, with its hypotheses and its translation.
 
     Attributes:
         ids: its tokens, end symbol included.
@@ -176,7 +176,7 @@ class Sentence(SearchInput):
 
 @dataclass(eq=False)
 class Passage:
-    """A text as one model reads it: split into sentences.
+    """A text for a model to translate, split into sentences.
 
     Attributes:
         before: the line breaks before the first sentence.
@@ -207,7 +207,7 @@ class Passage:
 
 
 def _with_surrounding_space(translation: Inline, content: Inline) -> Inline:
-    """Return a translation with the white space around its source in place of its own."""
+    """Return a translation with the white space around it replaced by that of its source."""
     first = content[0] if content else ""
     last = content[-1] if content else ""
     parts = list(translation)

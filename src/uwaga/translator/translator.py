@@ -54,7 +54,7 @@ class Translator:
         *models: one or more. Each translates from the language that the one before it translates to.
 
     Raises:
-        SettingsError: the models do not follow each other, or one of several needs a language that has not
+        SettingsError: the models do not form a chain, or one of several needs a language that has not
             been chosen; choose it with :meth:`between`.
     """
 
@@ -71,7 +71,7 @@ class Translator:
             ):
                 raise SettingsError(
                     f"model {number} translates to {target} and the next one from {source}: they do not "
-                    "follow each other"
+                    "form a chain"
                 )
         if len(models) == 1:
             self.languages = models[0].language_pair
@@ -117,14 +117,14 @@ class Translator:
         """
         if len(self.models) > 1:
             raise SettingsError(
-                f"this needs a single model, and {len(self.models)} translate one after the other here: make "
-                "a Translator of one of its `models`"
+                f"this needs a single model, but the translator is a chain of {len(self.models)}: make a "
+                "Translator of one of its `models`"
             )
         return self.models[0]
 
     @property
     def decoder(self) -> Decoder:
-        """The only model as search sees it."""
+        """The decoder of the only model."""
         return self.model.decoder
 
     @property
@@ -139,12 +139,12 @@ class Translator:
 
     @property
     def decoding(self) -> SearchOptions:
-        """The search options of the last model unless a request says otherwise."""
+        """The default search options of the last model."""
         return self.models[-1].decoding
 
     @property
     def aligns(self) -> bool:
-        """True if every model has cross-attention, by which words can be aligned."""
+        """True if every model has cross-attention, which can align words."""
         return all(model.aligns for model in self.models)
 
     @property
@@ -156,7 +156,7 @@ class Translator:
         """Return the chain of this translator's models and those of the following ones.
 
         Raises:
-            SettingsError: they do not follow each other, or one needs a language that has not been chosen.
+            SettingsError: they do not form a chain, or one needs a language that has not been chosen.
         """
         return Translator(*self.models, *(model for translator in following for model in translator.models))
 
@@ -179,16 +179,16 @@ class Translator:
         return self if model is self.model else Translator(model)
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Translator:
-        """Return the same translator over another decoder of the same vocabularies.
+        """Return a copy with another decoder of the same vocabularies.
 
         Args:
-            decoder: the model as search sees it.
+            decoder: the model, for the search.
             scorer: scores known targets; by default step by step with ``decoder``.
         """
         return Translator(self.model.with_decoder(decoder, scorer))
 
     def drafted_by(self, drafting: Translator) -> Translator:
-        """Return the same translator with the translations of a faster one as its drafts (M42).
+        """Return a copy that uses the translations of a faster translator as drafts (M42).
 
         Searches are greedy, with the results of this translator alone: its model checks several tokens of a
         draft in one pass. The ``draft`` of a translation holds how many it accepted.
@@ -197,16 +197,16 @@ class Translator:
             drafting: a single model for the same languages.
 
         Raises:
-            SettingsError: it is for other languages, or one of both is a chain of several models.
+            SettingsError: it is for other languages, or one of the two is a chain of several models.
         """
         from uwaga.translator.drafters import drafter_of
 
         return Translator(self.model.drafted_by(drafter_of(self.model, drafting.model)))
 
     def shared(self) -> Translator:
-        """Return the same translator, whose calls in several threads share one batch.
+        """Return a copy whose calls in several threads share one batch.
 
-        Each call gets the same result as alone.
+        The results of a call do not depend on other calls.
         """
         from uwaga.scheduling.batching_decoder import ModelBatches
         from uwaga.scheduling.call_context import CallContext
@@ -214,7 +214,7 @@ class Translator:
         return self.searched_by(ModelBatches().decoder_for(CallContext()))
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
-        """Return the same translator, searched through the decoders that ``wrap`` returns for its own."""
+        """Return a copy that searches with decoders wrapped by ``wrap``."""
         return Translator(*(model.searched_by(wrap) for model in self.models))
 
     @overload
@@ -241,7 +241,7 @@ class Translator:
             **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
                 ``format``, ``prefix`` (one for all texts or one each), ``glossary``, ``glossary_mode``,
                 ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``; and the options of
-                the search by name. What is missing or None is as the model's own settings say.
+                the search by name. The model's settings replace values that are missing or None.
 
                 - ``beam``: width of the beam, 1 for greedy; ``nbest``: how many translations of a text, at
                   most ``beam``; the others are its ``alternatives``.
@@ -360,7 +360,7 @@ class Translator:
         return stream_request(plan, request)
 
     def run_inlines(self, inlines: Sequence[Inline], request: Request) -> list[TranslatedInline]:
-        """Translate texts with tags, all together; every tag comes back exactly once.
+        """Translate texts with tags, all together; each translation has every tag exactly once.
 
         Args:
             inlines: the texts; white space at their ends is kept.
@@ -395,9 +395,9 @@ class Translator:
         return replace(request, search=search, glossary=glossary)
 
     def work_settings(self, request: Request) -> dict[str, Any]:
-        """Return what the translation of any text with these options depends on, as JSON values.
+        """Return all values on which the translation of any text with these options depends, as JSON.
 
-        Work that is resumed must have the same (:func:`uwaga.files.resume.check_same_job`).
+        A resumed job must have equal values (:func:`uwaga.files.resume.check_same_job`).
 
         Args:
             request: as :meth:`prepare` returns it.
@@ -422,7 +422,7 @@ class Translator:
         return settings
 
     def options(self, **search: Unpack[SearchFields]) -> SearchOptions:
-        """Return the last model's own search options, changed by those given; see :meth:`translate`.
+        """Return the last model's search options with the given changes; see :meth:`translate`.
 
         Raises:
             SettingsError: an unknown name, or an impossible value.
@@ -430,11 +430,11 @@ class Translator:
         return search_options([model.decoding for model in self.models], search)[-1]
 
     def input_warnings(self, text: str, split: Split = "auto") -> tuple[str, ...]:
-        """Return what is unusual about a text, as the ``warnings`` of its translation would say it.
+        """Return warnings about a text, as in the ``warnings`` of its translation.
 
         Args:
             text: one text.
-            split: as of :class:`uwaga.translator.request.Request`.
+            split: as for :class:`uwaga.translator.request.Request`.
         """
         plan = make_plan(self.models, self.languages, Request(text, split=split), [text])
         first = plan.stages[0]
@@ -569,17 +569,17 @@ class Translator:
         save_folder(model.place, folder, name, fields, languages, model.decoder.max_source)
 
     def attend(self, source: str, target: str | None = None) -> Translation:
-        """Return a translation with ``attention`` and, unless of an ensemble, ``attentions``.
+        """Return a translation with ``attention`` and, except for an ensemble, ``attentions``.
 
         Args:
             source: the text to translate.
             target: a translation that the decoder is forced along (neither side is split into sentences
-                then); None for the model's own best one.
+                then); None for the model's best translation.
 
         Raises:
             SettingsError: the model has no attention, or this is a chain of several models.
             TextTooLongError: a side is longer than the model accepts.
-            DataError: there is nothing to read in ``source``, or a text is not valid Unicode.
+            DataError: ``source`` has no tokens, or a text is not valid Unicode.
         """
         from uwaga.translator.attention import force_recorded
         from uwaga.translator.layers.assemble import join_sentences
@@ -588,7 +588,7 @@ class Translator:
 
         model = self.model.between()
         if not model.segmenter().ids(source):
-            raise DataError("there is nothing to read in the text, so nothing to attend to")
+            raise DataError("the text has no tokens to attend to")
         if target is None:
             has_attentions = model.decoder.attentions is not None
             best = Translator(model).translate(
@@ -604,7 +604,7 @@ class Translator:
 
 
 def _groups(requests: Sequence[Request]) -> list[list[int]]:
-    """Return the indices of requests that are translated together, in the order of their first."""
+    """Return the indices of requests that are translated together, in the order of the first of each."""
     groups: list[list[int]] = []
     for index, request in enumerate(requests):
         for group in groups:

@@ -71,7 +71,7 @@ MISSING = {
 
 
 def __getattr__(name: str) -> Any:
-    """Say what to use instead of a missing name."""
+    """Raise AttributeError, with a hint for names of CTranslate2."""
     hint = f" ({MISSING[name]})" if name in MISSING else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

@@ -120,7 +120,7 @@ class DecodingOptions:
                 "tokens are yielded for a single hypothesis: leave out beam_size and num_hypotheses"
             )
         if self.callback is not None:
-            raise ArgumentError("callback: the tokens are yielded: leave it out")
+            raise ArgumentError("callback: not supported, because the tokens are yielded: leave it out")
 
     @property
     def alternatives(self) -> Alternatives | None:
@@ -254,7 +254,7 @@ def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[int]:
         [model.decoder.symbols.end],
     ):
         raise ArgumentError(
-            f"end_token={quoted(end_token)}: a target ends with the model's own, {model.end!r}"
+            f"end_token={quoted(end_token)}: a target ends with that of the model, {model.end!r}"
         )
     suppressed = options.suppress_sequences or []
     for sequence in suppressed:

@@ -148,7 +148,7 @@ def _output_paths(
         if path in [Path(file).resolve() for file in corpus.files]:
             raise SettingsError(f"{path} is the input: name another file for the output")
         if path in resolved[:number]:
-            raise SettingsError(f"{path} is named twice: each output needs a file of its own")
+            raise SettingsError(f"{path} is named twice: each output needs a separate file")
     for path in resolved:
         check_compression(path)
         if not path.parent.is_dir():

@@ -185,11 +185,11 @@ class Side:
         return character_bits()[self.codes]
 
     def count(self, mask: Mask) -> Counts:
-        """Return (pairs,) the number of characters of each text in a mask (characters,)."""
+        """Return the number (pairs,) of characters of each text in a mask (characters,)."""
         return np.diff(np.searchsorted(np.flatnonzero(mask), self.offsets))
 
     def count_bits(self, bits: int) -> Counts:
-        """Return (pairs,) the number of characters of each text that have one of the bits."""
+        """Return the number (pairs,) of characters of each text that have one of the bits."""
         return self.count(self.has_bits(bits))
 
     @cached_property

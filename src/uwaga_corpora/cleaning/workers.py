@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 
 def split_stages(rules: list[AnyRule]) -> list[Stage]:
-    """Divide the rules into stages after each ordered rule, with their verdicts and without scored rules."""
+    """Divide the rules, except scored ones, into stages that end with an ordered rule; add their verdicts."""
     stages: list[Stage] = []
     unordered: list[tuple[int, AnyRule]] = []
     for verdict, rule in enumerate(rules, start=FIRST_RULE):

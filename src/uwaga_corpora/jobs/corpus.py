@@ -140,7 +140,7 @@ def distil_job(
     reference: Path | None = None,
     part_rows: int = 10_000,
 ) -> CorpusJob:
-    """Create a job that gives the sources of a corpus a teacher's targets.
+    """Create a job that translates the sources of a corpus with teacher models.
 
     Args:
         folder: for the parts.
@@ -175,7 +175,7 @@ def backtranslate_job(
     tag: str = "",
     part_rows: int = 10_000,
 ) -> CorpusJob:
-    """Create a job that gives text of the target language translated sources.
+    """Create a job that translates text in the target language into the source language.
 
     Args:
         folder: for the parts.

@@ -26,7 +26,7 @@ TARGET_CHOICES: tuple[Choose, ...] = get_args(Choose)
 
 @dataclass(frozen=True)
 class TargetChoice:
-    """How the target is chosen from the teachers' candidates.
+    """The method of choosing the target from the teachers' candidates.
 
     Attributes:
         choose: ``reference``: the candidate most similar to any reference of the line; ``mbr``: the one of
@@ -51,7 +51,7 @@ class TargetChoice:
         check_choice("choose", self.choose, TARGET_CHOICES)
         if self.choose == "model" and self.pool:
             raise SettingsError(
-                "a pool of models has no best candidate of its own, as scores of different models are not "
+                "a pool of models has no best candidate by score, as scores of different models are not "
                 "comparable: choose by reference or mbr"
             )
         object.__setattr__(self, "utility", self.utility or ("chrf" if self.choose == "mbr" else "bleu"))

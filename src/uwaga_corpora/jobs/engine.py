@@ -208,7 +208,7 @@ class JobProgress(Protocol):
 
 
 class Job(ABC):
-    """A job: its target, how its workers translate, and its manifest before the first part.
+    """A job: its target, the specification of its workers, and its manifest before the first part.
 
     Args:
         target: folder or object store of the parts.

@@ -150,7 +150,7 @@ class TableFormat(Protocol):
         ...
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
-        """Return the part with the rows and (columns, rows) their translations."""
+        """Return the part with the rows and their translations (columns, rows)."""
         ...
 
 
@@ -442,7 +442,7 @@ class ParquetFormat:
                     yield batch.slice(skipped)
 
     def _sizes(self, batch: Any) -> list[int]:
-        """Return (rows,) the size of each row: the lengths of strings, and a constant for other values."""
+        """Return the size of each row (rows,): the lengths of strings, and a constant for other values."""
         compute, types = self._arrow.compute, self._arrow.types
         sizes = [FIXED_BYTES * batch.num_columns] * batch.num_rows
         for array in batch.columns:

@@ -63,7 +63,7 @@ class TranslatedText(NamedTuple):
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """How the texts of a job are translated, in a form that can be sent between processes.
+    """The models and options of a job, in a form that can be sent between processes.
 
     Attributes:
         models: names as :meth:`uwaga.translator.Translator.load` takes them; empty for the bundled model,
@@ -337,7 +337,7 @@ def pack_error(error: UwagaError) -> list[str]:
 
 
 def unpack_error(packed: Sequence[str]) -> UwagaError:
-    """Return the error of :func:`pack_error`."""
+    """Return the error that :func:`pack_error` packed."""
     kind = getattr(errors, packed[0], None)
     if isinstance(kind, type) and issubclass(kind, UwagaError):
         return kind(packed[1])

@@ -51,7 +51,7 @@ class Worker(Protocol):
         ...
 
     def translate(self, task: Task) -> list[TranslatedText]:
-        """Return (texts,) the translations of a task."""
+        """Return the translations (texts,) of a task."""
         ...
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ def _serve() -> None:
 
 
 class TaskResult(NamedTuple):
-    """The number of a task and (texts,) the translations."""
+    """The number of a task and the translations (texts,)."""
 
     number: int
     translated: list[TranslatedText]

@@ -114,7 +114,7 @@ def _with_locale(text: str, target: str) -> str:
 
 
 class _Entries(NamedTuple):
-    """An object: which keys of texts it has, and which ones all of its members have."""
+    """The keys of texts of an object, and those that all of its members have."""
 
     own: frozenset[str]
     of_members: frozenset[str]

@@ -61,7 +61,7 @@ def _document_pieces(text: str) -> Iterator[Piece]:
 
 def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piece]:
     if depth > MAX_PARAGRAPH_DEPTH:
-        raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} paragraphs are inside each other")
+        raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} nested paragraphs")
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)

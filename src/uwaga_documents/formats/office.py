@@ -354,7 +354,7 @@ def _sheet_names(text: str) -> Iterator[Piece]:
 
 
 def _worksheet(compared: ComparedTexts, text: str) -> Iterator[Piece]:
-    """Yield the pieces of a sheet: texts of cells, and what its validations say."""
+    """Yield the pieces of a sheet: texts of cells, and messages of its validations."""
     for piece in _cells(compared, text):
         position = 0
         if type(piece) is str and ("rompt" in piece or "rror" in piece or "tooltip" in piece):

@@ -259,7 +259,7 @@ def _mid(text: str, part: Element) -> str:
 
 
 def _open_tag(tag: str) -> str:
-    """Return the tag of an element that may have been empty."""
+    """Return the opening tag of an element, even of one that is empty in the source."""
     return tag.removesuffix("/>").removesuffix(">").rstrip() + ">"
 
 

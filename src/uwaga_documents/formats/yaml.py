@@ -37,7 +37,7 @@ PLAIN_SCALAR = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads symbols of Ruby in flow lists, ``[:year, :month]``, which are texts in YAML 1.2."""
+    """A loader that reads Ruby symbols in flow lists, ``[:year, :month]``, as texts, like YAML 1.2."""
 
     def check_value(self) -> bool:
         follows_json_key = self.pointer > 0 and self.buffer[self.pointer - 1] in "\"'}]"
@@ -223,7 +223,7 @@ def _check(event: yaml.Event, depth: int, location: str) -> None:
     if isinstance(event, yaml.AliasEvent):
         raise DataError(
             f"{location}: line {_mark(event).line + 1} has the alias *{event.anchor}; write the text itself "
-            "there, because a translation has one place"
+            "there, because a translation is written in one place"
         )
     if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent) and depth >= MAX_DEPTH:
         raise DataError(f"{location}: line {_mark(event).line + 1} is nested more than {MAX_DEPTH} deep")

@@ -116,7 +116,7 @@ def routes(context: ServerContext) -> Routes:
 
     @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)
     async def translate_pro(request: Request) -> Response:
-        """Translate a text; the same as ``/translate`` but for the method of the response."""
+        """Translate a text; the same as ``/translate`` except for the method in the response."""
         return await translate_text(request, "Pro")
 
     @routes.add(
@@ -124,7 +124,7 @@ def routes(context: ServerContext) -> Routes:
         response_model=DeepLXTranslations,
     )  # fmt: skip
     async def translate_texts(request: Request) -> Response:
-        """Translate texts, each on its own; DeepLX makes one of them."""
+        """Translate texts separately; DeepLX joins them into one."""
         client = KEY.client(context, request)
         body = await read_fields(request, DeepLXTexts)
         answer = await _translate(context, request, client, body.text, body)

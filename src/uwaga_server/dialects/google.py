@@ -86,7 +86,7 @@ class GoogleDetection(BaseModel):
 
 
 class GoogleDetections(BaseModel):
-    """A list for each text, of one language."""
+    """A list for each text, with a single language."""
 
     detections: list[list[GoogleDetection]]
 

@@ -138,7 +138,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
 
 
 def _id_and_secret(filename: str) -> tuple[str, str]:
-    """Return a document's id and its own key from the URL of its download."""
+    """Return a document's id and its key from the URL of its download."""
     match = DOWNLOAD_NAME.fullmatch(filename)
     if match is None:
         raise ApiError(404, "not_found", NO_DOCUMENT)
@@ -357,7 +357,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/spec", "This description")
     async def spec(request: Request) -> Response:
-        """OpenAPI document of this dialect alone."""
+        """Return the OpenAPI document of this dialect."""
         return Response(document(), media_type=JSON)
 
 

@@ -147,7 +147,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         response_model=TranslationPair,
     )
     async def translate_post(request: Request) -> Response:
-        """The same with the parameters in the query or the body, as Wordfast Pro sends it."""
+        """The same with the parameters in the query or the body, as Wordfast Pro sends them."""
         client = KEY.client(context, request)
         return json_response(
             translation_pair(await translate(request, client, await read_parameters(request)))
@@ -156,7 +156,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     plain = ResponseDescription("The translation", content={"text/plain": {"schema": {"type": "string"}}})
 
     async def translate_plain(request: Request) -> Response:
-        """Translate a text, and return the translation alone."""
+        """Translate a text, and return only the translation."""
         client = KEY.client(context, request)
         await read_body(request)
         translation = await translate(request, client, request.query_params)
@@ -174,7 +174,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("POST", "/PreOrderBatch", "Announce texts", body=BatchBody)
     async def pre_order_batch(request: Request) -> Response:
-        """Check the languages, and do nothing: the server has no cache that translations could wait in."""
+        """Check the languages only: the server has no cache to fill with translations."""
         KEY.client(context, request)
         query = validated(request.query_params, PairQuery)
         if not parse_json(await read_body(request), BatchBody).root:
@@ -201,7 +201,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
         responses={200: STRINGS_RESPONSE},
     )  # fmt: skip
     async def get_language_pair_model_tags(request: Request) -> Response:
-        """An empty list: tags are of models that OPUS-CAT has fine-tuned."""
+        """Return an empty list: only models that OPUS-CAT has fine-tuned have tags."""
         KEY.client(context, request)
         validated(request.query_params, PairQuery)
         return json_response([])
@@ -216,7 +216,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
         responses={200: status},
     )
     async def check_model_status(request: Request) -> Response:
-        """Say which model is used for a pair, or that there is none."""
+        """Name the model that is used for a pair, or state that there is none."""
         KEY.client(context, request)
         query = validated(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"

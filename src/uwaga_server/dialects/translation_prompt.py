@@ -203,7 +203,7 @@ def _without_labels(text: str, languages: RequestedLanguages, labelled: bool = F
 
 
 def _is_label(words: str, language: str | None) -> bool:
-    """Return whether words name a language, the given one if it is known, or a text."""
+    """Return whether words are a label: the name of a language (the given one, if known) or of a text."""
     if LABEL_WORDS.search(words):
         return True
     code = language_code(words) or CHINESE_CODES.get(words)

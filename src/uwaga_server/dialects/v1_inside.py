@@ -1,4 +1,4 @@
-"""The inside of a translation over HTTP: search, candidates, attention and arrays, with edits.
+"""The internals of a translation over HTTP: search, candidates, attention and arrays, with edits.
 
 The data structures are those of the npm package (``web/src/types.ts``), so that the laboratories of the page
 and of the course share their code.
@@ -148,7 +148,7 @@ else:
     InsideBody = create_model(
         "InsideBody",
         __base__=InsideFields,
-        __doc__="A request for the inside of a translation.",
+        __doc__="A request for the internals of a translation.",
         **{name: field for name, field in search_fields().items() if name in SEARCH_OPTIONS},
     )
 
@@ -203,7 +203,7 @@ class InsideModel(BaseModel):
 
 
 class InsideAnswer(BaseModel):
-    """The inside of a translation; `vocabulary` has the pieces of the target tokens that it names."""
+    """The internals of a translation; `vocabulary` has the pieces of its target tokens."""
 
     source: InsideSource
     candidates: list[InsideTranslation]

@@ -173,7 +173,7 @@ def document_routes(context: ServerContext) -> Routes:
 
     @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
     async def delete(request: Request, document_id: str) -> Response:
-        """Delete a document and its translation, in any state; with a key, the owner's of every API."""
+        """Delete a document and its translation, in any state; with a key, also documents of other APIs."""
         owner, remove = BEARER_KEY.owner(context, request), context.stores.documents.remove
         await in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
         return Response(status_code=204)

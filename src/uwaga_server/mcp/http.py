@@ -44,7 +44,7 @@ def check_settings(settings: ServerSettings, folders: Folders) -> None:
     if settings.workers > 1:
         raise SettingsError("workers: sessions of MCP are kept in one process; set it to 1")
     if "*" in settings.cors:
-        raise SettingsError("cors: MCP needs the origins by name, not *")
+        raise SettingsError("cors: MCP needs a list of origins, not *")
     if is_loopback(settings.host):
         return
     if settings.public_url is None:

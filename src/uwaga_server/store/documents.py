@@ -348,7 +348,7 @@ class DocumentStore:
             return bool(connection.execute(update).rowcount)
 
     def _remove_files(self, row_id: str) -> None:
-        """Remove a folder without a row, unless a worker holds it, which will remove it."""
+        """Remove a folder without a row, unless a worker has locked it and will remove it."""
         with contextlib.suppress(OSError), _locked(self._folder / row_id):
             shutil.rmtree(self._folder / row_id, ignore_errors=True)
 
@@ -448,7 +448,7 @@ def stored_id(document_id: str) -> str:
 
 
 def key_hash(key: str) -> str:
-    """Return the hash of a document's own key, as stored."""
+    """Return the hash of a document's key, as stored."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 

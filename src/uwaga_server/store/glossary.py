@@ -214,7 +214,7 @@ class StoredGlossary:
         for number, dictionary in enumerate(dictionaries):
             if any(dictionary.translates(other.source, other.target) for other in dictionaries[:number]):
                 raise DataError(
-                    f"two dictionaries from {dictionary.source} to {dictionary.target}; make them one"
+                    f"two dictionaries from {dictionary.source} to {dictionary.target}; merge them"
                 )
             glossary = glossary.with_dictionary(dictionary)
         return glossary

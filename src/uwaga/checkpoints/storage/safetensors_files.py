@@ -105,7 +105,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
         values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_unique)
         metadata = values.pop("__metadata__", {})
         if not all(type(value) is str for value in metadata.values()):
-            raise ValueError("its __metadata__ holds more than texts")
+            raise ValueError("its __metadata__ has values that are not strings")
         entries = [_entry(path, name, value) for name, value in values.items()]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
@@ -225,12 +225,12 @@ def check_tensors(
     for name, shape in expected_shapes.items():
         if shapes[name] != shape:
             raise ModelError(
-                f"{path}: {name!r} has shape {shapes[name]}, config.json asks for {shape}; "
+                f"{path}: {name!r} has shape {shapes[name]}, but config.json asks for {shape}; "
                 "the two files belong to different models"
             )
         if formats[name] != expected_formats[name]:
             raise ModelError(
-                f"{path}: {name!r} is stored as {formats[name]}, config.json asks for "
+                f"{path}: {name!r} is stored as {formats[name]}, but config.json asks for "
                 f"{expected_formats[name]}; the two files belong to different models"
             )
 

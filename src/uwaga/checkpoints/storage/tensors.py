@@ -161,7 +161,7 @@ def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the tensors of a file, with the int8 matrices joined with their factors, which are read."""
+    """Return the tensors of a file; each int8 matrix is joined with its scale factors, which are read."""
     tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
     factors = {name.removesuffix(SCALES): tensor for name, tensor in stored.items() if name.endswith(SCALES)}
     for name, tensor in tensors.items():
@@ -181,7 +181,7 @@ def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
         tensors[name] = QuantisedTensor(name, tensor.path, tensor.format, tensor.content, scale)
     for name, rows in factors.items():
         raise ModelError(
-            f"{rows.path}: {quoted(rows.name)} belongs to {quoted(name)}, which is no int8 matrix"
+            f"{rows.path}: {quoted(rows.name)} belongs to {quoted(name)}, which is not an int8 matrix"
         )
     return tensors
 

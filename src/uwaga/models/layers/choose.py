@@ -141,7 +141,7 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
-    """Return (rows,) the sum of the probabilities relative to the largest, in float64."""
+    """Return the sum (rows,) of the probabilities relative to the largest, in float64."""
     top = table.amax(dim=1, keepdim=True)
     top = torch.where(torch.isneginf(top), 0.0, top)
     scaled = (table.double() - top) / temperature  # (rows, vocabulary)
@@ -150,7 +150,7 @@ def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
 
 
 def _gather(table: Tensor, tokens: Ids) -> LogProbs:
-    """Return (rows, k) the entries of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
+    """Return the entries (rows, k) of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
     entries: LogProbs = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
     return entries
 

@@ -260,5 +260,5 @@ def reverse_padded(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tenso
 
 
 def last_states(states: Tensor, lengths: Tensor) -> Tensor:
-    """Return (rows, units) the state after the last vector of each row of (rows, time, units)."""
+    """Return the state (rows, units) after the last vector of each row of (rows, time, units)."""
     return states[torch.arange(states.shape[0], device=states.device), lengths - 1]

@@ -84,7 +84,7 @@ class StreamAttention(nn.Module):
 
 
 def stream_mask(streams: int, target: int, source: int, device: torch.device | str | None = None) -> Tensor:
-    """Return (streams, target, source + 1) True where a position may attend; the last column is the stream.
+    """Return the mask (streams, target, source + 1) of attention; the last column is the stream.
 
     ``target`` new positions follow ``source - target`` earlier ones.
     """

@@ -48,14 +48,14 @@ def assemble(stage: Stage, passage: Passage) -> None:
 
 
 class Part(NamedTuple):
-    """A sentence in a translation: one of its hypotheses, None for the copy."""
+    """A sentence in a translation: one of its hypotheses, or None for a copy."""
 
     sentence: Sentence
     hypothesis: Hypothesis | None
 
     @property
     def score(self) -> float:
-        """The score of the hypothesis, 0 for the copy."""
+        """The score of the hypothesis, 0 for a copy."""
         return 0.0 if self.hypothesis is None else self.hypothesis.score
 
     def text(self, target: Subwords) -> str:
@@ -73,7 +73,7 @@ def join_sentences(
     The result reads as if it were of one sentence: the end symbol separates the pieces of two sentences, and
     ``token_scores`` and the rows and columns of ``attention`` and ``attentions`` (zero outside each
     sentence's block) are concatenated. ``log_prob`` is the sum and ``score`` the mean over the sentences.
-    Sentences that are copied have no tokens and do not count. A text without others has score 0.
+    Sentences that are copied have no tokens and do not count. A text with only such sentences has score 0.
 
     Args:
         passage: the text, split into sentences; with ``has_alignment`` it gets its ``pieces``.
@@ -95,7 +95,7 @@ def join_sentences(
 
 
 def _parts(sentence: Sentence) -> list[Part]:
-    """Return what a translation may have for a sentence."""
+    """Return the possible parts of a translation for a sentence."""
     if not sentence.is_searched:
         return [Part(sentence, None)]
     return [Part(sentence, hypothesis) for hypothesis in sentence.hypotheses]
@@ -118,7 +118,7 @@ def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tup
 
 
 class _Combination(NamedTuple):
-    """A part for each sentence so far: the last one, and the combination before it."""
+    """Parts of the sentences so far: the last part, and the combination before it."""
 
     score: float
     before: _Combination | None = None
@@ -163,7 +163,7 @@ def _joined(passage: Passage, parts: Sequence[Part], source: Subwords, target: S
 def _with_word_alignment(
     translation: Translation, pieces: Sequence[PieceAlignment], links: LinkModel | None
 ) -> Translation:
-    """Return a translation with its ``alignment``; without a link model, by the weights of the pieces."""
+    """Return a translation with its ``alignment``, by a link model or else by the weights of the pieces."""
     from uwaga.alignment.piece_alignment import align_words
     from uwaga.alignment.words import word_spans
 
@@ -175,7 +175,7 @@ def _with_word_alignment(
 def sentence_alignments(
     passage: Passage, parts: Sequence[Part], source: Subwords, target: Subwords
 ) -> tuple[PieceAlignment, ...]:
-    """Align the pieces of each sentence of a translation, copied sentences too, with their source.
+    """Align the pieces of each sentence of a translation, including copied ones, with their source.
 
     Args:
         passage: the text, split into sentences.
@@ -213,7 +213,7 @@ def _shifted(spans: Sequence[Span | None], offset: int) -> tuple[Span | None, ..
 
 
 def _all_blocks(parts: Sequence[Attentions | None]) -> Attentions | None:
-    """Return every attention matrix of a text from those of its sentences."""
+    """Combine the attention matrices of sentences into those of the text."""
     present = [part for part in parts if part is not None]
     if not present:
         return None

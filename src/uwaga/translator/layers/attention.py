@@ -1,4 +1,4 @@
-"""Every attention matrix of hypotheses."""
+"""All attention matrices of hypotheses."""
 
 from __future__ import annotations
 

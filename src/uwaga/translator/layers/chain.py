@@ -20,7 +20,7 @@ COMPARED = re.compile(r"[\d()\[\]（）［］]")
 
 
 class Chain:
-    """Translates texts without tags by the models of a call.
+    """Translates texts without tags with the models of a call.
 
     A text is split once, by the first model; each of its sentences goes through all models. A later model
     splits a sentence further only if it is too long for it.
@@ -57,7 +57,7 @@ def _compare(passages: Sequence[Passage], language: str) -> None:
 
 
 class _Step(NamedTuple):
-    """A text as a model of the chain translates it."""
+    """A step of a chain: a model, and the text that it translates."""
 
     stage: Stage
     passage: Passage
@@ -71,7 +71,7 @@ class _Step(NamedTuple):
 def _splitter(
     stage: Stage, stages: Sequence[Stage], steps_of: dict[Text, list[_Step]]
 ) -> Callable[[Text], None]:
-    """Return a function that splits a text, or its translation by the model before, for a model."""
+    """Return a function that splits a text, or its translation by the previous model, for a model."""
 
     def split(text: Text) -> None:
         check_string(text)
@@ -88,7 +88,7 @@ def _splitter(
 
 
 def _join_steps(steps: Sequence[_Step]) -> Translation:
-    """Return one translation for the successive translations of a text by the models of a chain."""
+    """Combine the successive translations of a text by the models of a chain into one."""
     from uwaga.alignment.piece_alignment import compose_alignments
 
     translations = [step.passage.result for step in steps]

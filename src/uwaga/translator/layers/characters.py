@@ -1,4 +1,4 @@
-"""Characters that the model does not know are written as their twins, kept, or reported."""
+"""Characters that the model does not know are replaced by plain ones, kept, or reported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Characters:
         return plain_twins(visible_text(text.content), self._known.unknown)
 
     def _readable(self, text: Text, edits: Sequence[Edit]) -> Text:
-        """Return the text with twins, and other unknown characters as untranslated pieces."""
+        """Return the text with plain marks, and other unknown characters as untranslated pieces."""
         content = apply_edits(text.content, edits)
         if not text.prefix:  # which no piece may precede
             parts: list[str | Tag] = []
@@ -82,7 +82,7 @@ class Characters:
         return parts
 
     def _enclosed(self, copy: Text) -> Text:
-        """Return the text with tags around its quotations in place of their marks."""
+        """Return the text with its quotation marks replaced by tags."""
         content = enclose_quotations(copy.content, self._language)
         return Text(content, copy.name, copy.prefix, parent=copy, is_aligned=copy.is_aligned)
 
@@ -118,7 +118,7 @@ class Characters:
         )
 
     def _lost(self, source: str, translation: str) -> str:
-        """Return the unknown characters that a translation lacks, other than those with a twin."""
+        """Return the unknown characters that a translation lacks, except those replaced by plain marks."""
         missing = Counter(source) - Counter(translation)
         characters = sorted(character for character in self._known.unknown(source) if missing[character])
         shown = [character for character in characters if character not in TWINS]

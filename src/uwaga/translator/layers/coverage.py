@@ -119,7 +119,7 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
 
 
 def _term_spans(sentence: Sentence) -> list[Span]:
-    """Return the spans of a sentence's terms in its passage, if it is the first model's."""
+    """Return the spans of a sentence's terms in its passage; empty after the first model."""
     if sentence.terms is None or sentence.origin is not None:
         return []
     offset = sentence.span[0]
@@ -127,7 +127,7 @@ def _term_spans(sentence: Sentence) -> list[Span]:
 
 
 def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
-    """Return the nats by which each translation is more probable without each word."""
+    """Return the gain in the log-probability of the translation, in nats, if each word is left out."""
     end, empty = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:

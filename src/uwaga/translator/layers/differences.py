@@ -30,7 +30,7 @@ class Doubts:
 
 
 def with_doubts(translation: Translation, language: str) -> Translation:
-    """Return a translation with the reasons to doubt it; its coverage has the numbers already.
+    """Return a translation with the reasons to doubt it, except numbers that its coverage reports.
 
     Args:
         translation: the translation.

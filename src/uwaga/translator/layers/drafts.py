@@ -34,7 +34,7 @@ def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
 
 
 def draft_by_model(stage: Stage, sentences: Sequence[Sentence]) -> Decoder | None:
-    """Set the drafts of sentences by the drafter of the model, if there is one; see :func:`add_drafts`."""
+    """Set the drafts of sentences with the model's drafter, if any; see :func:`add_drafts`."""
     drafter = stage.model.drafter
     return drafter.draft(stage.model, sentences, stage.options) if drafter and sentences else None
 

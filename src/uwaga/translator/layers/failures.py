@@ -19,14 +19,14 @@ class FailedTextsError(DataError):
         self.errors = errors
 
     def take_first(self) -> DataError:
-        """Return the error of the first text, and forget all: errors that hold each other are not freed."""
+        """Return the error of the first text and clear all, to break reference cycles between errors."""
         first = next(iter(self.errors.values()))
         self.errors.clear()
         return first
 
 
 class Failures:
-    """Translates texts by the next layer; those that fail get the error as their translation.
+    """Translates texts with the next layer; those that fail get the error as their translation.
 
     Args:
         layer: the next layer.
@@ -70,7 +70,7 @@ def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, Data
 
 
 def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
-    """Call ``work`` with each text; afterwards, raise the errors of all texts that it refused."""
+    """Call ``work`` with each text, then raise the errors of all texts that failed."""
     errors: dict[Text, DataError] = {}
     for text in texts:
         try:
@@ -95,7 +95,7 @@ def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
 
 
 def _ancestor(text: Text, texts: frozenset[Text]) -> Text:
-    """Return the one of ``texts`` that a text was made from."""
+    """Return the member of ``texts`` from which a text was derived."""
     while text not in texts and text.parent is not None:
         text = text.parent
     return text

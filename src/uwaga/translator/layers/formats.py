@@ -20,7 +20,7 @@ from uwaga.translator.text import Layer, Text
 
 
 class TextWithPlaceholders:
-    """Texts without a format, whose placeholders are tags for the next layer.
+    """Translates texts without a format; their placeholders are tags for the next layer.
 
     Args:
         layer: the next layer.
@@ -47,7 +47,7 @@ class TextWithPlaceholders:
 
 
 class Markup:
-    """Texts in HTML, XML or Markdown: each has any number of parts to translate.
+    """Translates texts in HTML, XML or Markdown, each with any number of parts.
 
     Args:
         layer: the next layer.

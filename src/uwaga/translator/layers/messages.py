@@ -1,4 +1,4 @@
-"""ICU messages inside texts: their branches are translated as texts of their own, at any depth."""
+"""ICU messages inside texts: their branches are translated as separate texts, at any depth."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Message:
 
 
 class Messages:
-    """Translates the branches of messages by the next layer, together with the texts.
+    """Translates the branches of messages with the next layer, together with the texts.
 
     Args:
         layer: the next layer.
@@ -104,7 +104,7 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
 
 
 def _with_number_tags(content: Inline) -> Inline:
-    """Return a branch of a plural with every ``#`` as a tag that is kept."""
+    """Return a branch of a plural with every ``#`` replaced by a kept tag."""
     parts: list[str | Tag] = []
     for part in content:
         if isinstance(part, Tag):

@@ -37,7 +37,7 @@ MAX_FORCED_SOURCE = 400
 
 
 class Placeholders:
-    """Translates texts with untranslated pieces, each of which comes out exactly once.
+    """Translates texts with untranslated pieces, each of which appears in the translation exactly once.
 
     Args:
         layer: the next layer.
@@ -70,7 +70,7 @@ class Placeholders:
         return Text(content, text.name, text.prefix, parent=text, symbols=symbols, is_aligned=self._can_align)
 
     def _retry(self, best: dict[Text, Text], attempts: Mapping[Text, Text]) -> None:
-        """Translate attempts, and keep those that lose fewer symbols than the best before."""
+        """Translate attempts, and keep those that lose fewer symbols than the best so far."""
         if not attempts:
             return
         errors = translate_separately(self._layer, list(attempts.values()))
@@ -79,7 +79,7 @@ class Placeholders:
                 best[text] = attempt
 
     def _without_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
-        """Return the text with symbols for what they preserved, and tags for the other pieces."""
+        """Return the text with symbols for the pieces that they preserved, and tags for the others."""
         lost = {id(attempt.symbols[number].tag) for number in _lost(attempt)}
         dropped = _dropped(attempt)
         choice: list[str | None] = []
@@ -126,7 +126,7 @@ def _dropped(attempt: Text) -> tuple[str, ...]:
 
 
 def _with_forced_symbol(attempt: Text) -> Text | None:
-    """Return a text whose translation is forced to the first lost symbol; None if its place is unknown."""
+    """Return a text with a forced prefix that ends in the first lost symbol; None if its place is unknown."""
     symbol, alignment = attempt.symbols[_lost(attempt)[0]], attempt.result.alignment
     source = strip_tags(attempt.content).text
     if alignment is None or len(source) > MAX_FORCED_SOURCE or "\n" in source or "\r" in source:
@@ -160,7 +160,7 @@ def _finish(text: Text, attempt: Text) -> None:
     source, dropped = plain_text(text.content), _dropped(attempt)
     stripped = strip_tags(attempt.content).text
     warnings = [
-        f"no symbol for {quoted(piece)} came through the model: it stands where the words around it suggest"
+        f"the model lost every symbol for {quoted(piece)}, which was placed by the words around it"
         for piece in dropped
         if not is_sign(piece)
     ]

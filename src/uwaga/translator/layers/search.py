@@ -22,7 +22,7 @@ Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
 
 
 def choose_search(options: SearchOptions) -> Search:
-    """Return the search that options ask for: the best hypothesis, several of different texts, or samples."""
+    """Return the search for options: for the best hypothesis, several different texts, or samples."""
     if options.sample:
         return _sample
     return _search_different if options.nbest > 1 else search_best
@@ -95,7 +95,7 @@ def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions)
 def _search_different(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
     """Search n-best lists of different texts.
 
-    Of hypotheses that are different segmentations of one text the best stays, with its own score. If fewer
+    Of hypotheses that are different segmentations of one text, only the best remains, and its score. If fewer
     than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these follow, by
     their scores, the first one, which is always that of the requested beam.
     """

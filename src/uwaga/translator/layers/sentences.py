@@ -18,7 +18,7 @@ Annotator = Callable[[Stage, Sequence[Sentence]], None]
 
 
 def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
-    """Translate passages by one model.
+    """Translate passages with one model.
 
     Sentences that are the same in both languages, and single terms, are not searched.
     """
@@ -42,7 +42,7 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
 
 
 def annotators(stage: Stage) -> list[Annotator]:
-    """Return what is done with the hypotheses of a search, in this order."""
+    """Return the functions that annotate the hypotheses of a search, in order."""
     options, annotators_ = stage.options, list[Annotator]()
     if stage.terms is not None and not options.sample:
         from uwaga.translator.layers.terms import substitute_terms
@@ -66,7 +66,7 @@ def annotators(stage: Stage) -> list[Annotator]:
 def prepare(stage: Stage, passage: Passage) -> None:
     """Set the terms of a passage's sentences, and the tokens of its prefix.
 
-    A sentence that is a single term has its translation as its copy; others with terms are searched. The mark
+    A sentence that is a single term is replaced by its translation; others with terms are searched. The mark
     that ends a prefix is kept.
     """
     if stage.terms is not None:

@@ -10,7 +10,7 @@ from uwaga.translator.text import Layer, Text
 
 
 class Tags:
-    """Translates texts without their tags by the next layer; every tag comes back exactly once.
+    """Translates texts without their tags; the translation contains every tag exactly once.
 
     A pair of tags is placed around the words that mean what it surrounded. Only if a tag stands between words
     are the words aligned.
@@ -46,7 +46,7 @@ class Tags:
 
 
 def has_inner_tags(stripped: StrippedText) -> bool:
-    """Return True if a tag stands anywhere but around the whole text, so that words must be aligned."""
+    """Return True if a tag is inside the text, not only at its ends, so that words must be aligned."""
     text = stripped.text
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     return any(start < mark.position < end for mark in stripped.marks)

@@ -1,4 +1,4 @@
-"""Terms of a glossary put in the place of the words that a model would use.
+"""Terms of a glossary, substituted for the words that a model would use.
 
 A search that must use a term often adds it beside the usual word ("Künstler Maler"): nothing in the search
 says which source word the term translates. The alignment of the model's own translation does. It gives
@@ -116,7 +116,7 @@ class TermSentence:
 
     @property
     def expected_tokens(self) -> int:
-        """Number of tokens of the usual translation with the terms; more make no hypothesis better."""
+        """Number of tokens of the usual translation with the terms; more do not improve a rank."""
         added = self.terms.phrases.total - sum(span is not None for span in self.spans)
         return len(self.sentence.hypotheses[0].tokens) + added
 
@@ -127,13 +127,13 @@ class TermSentence:
 
 
 def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
-    """Return the number of long words that are in no inflection among others."""
+    """Return the number of long words without an inflection among others."""
     stems = {word[:STEM].casefold() for word in others}
     return sum(len(word) > STEM and word[:STEM].casefold() not in stems for word in words)
 
 
 def _mark(text: str) -> str:
-    """Return the mark at the end of a text, empty if it ends in a letter or a digit."""
+    """Return the punctuation mark at the end of a text; empty if it ends in a letter or a digit."""
     return "" if is_bare(text) else text[-1:]
 
 
@@ -145,13 +145,13 @@ class Candidate(NamedTuple):
     hypothesis: Hypothesis
 
     def rank(self) -> tuple[tuple[int, int], float]:
-        """Return the faults and the loss per token: the least is best."""
+        """Return the faults and the loss per token; lower is better."""
         tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
         return self.faults, -self.hypothesis.log_prob / tokens
 
 
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
-    """Set the hypotheses of sentences with terms to those that have the terms, best first.
+    """Replace the hypotheses of sentences with terms by those that contain the terms, best first.
 
     A sentence whose usual translation has the terms keeps it. Where terms are only encouraged, a sentence
     also keeps it if no candidate is without fault and probable enough.
@@ -204,7 +204,7 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
 
 
 def _max_tokens(stage: Stage, sentence: Sentence) -> float:
-    """Return the most tokens of a sentence's target."""
+    """Return the maximum number of tokens of a sentence's target."""
     limits = stage.options.max_length, target_limit(stage.search_decoder, len(sentence.ids))
     return min(filter(None, limits), default=math.inf)
 
@@ -239,7 +239,7 @@ def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermS
 
 
 def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSentence]:
-    """Return the sentences with the spans of their terms; in a chain only its first model finds them."""
+    """Return the sentences with the spans of their terms; in a chain, only the first model finds them."""
     model = stage.model
     aligned = [
         term_sentence for term_sentence in sentences if model.aligns and term_sentence.sentence.origin is None
@@ -319,7 +319,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
-    """Yield the tokens that candidates begin with, and the phrases if not every term is in them."""
+    """Yield the tokens that candidates begin with, and the phrases unless these contain every term."""
     prefix = list(term_sentence.sentence.prefix)
     for text, has_all_terms in _candidate_starts(term_sentence):
         tokens = target.encode(text)

@@ -93,7 +93,7 @@ class KeySet:
         self._clear(len(self._table))
 
     def _on_disk(self, keys: Keys) -> Mask:
-        """Return the mask (keys,) of sorted keys that a run contains."""
+        """Return the mask (keys,) of the sorted keys that are in a run."""
         stored = np.zeros(len(keys), np.bool_)
         for run in self._runs:
             positions = np.minimum(np.searchsorted(run, keys), len(run) - 1)

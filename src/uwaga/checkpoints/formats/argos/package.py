@@ -68,7 +68,7 @@ def _read(folder: Path, path: Path, memory: Memory) -> Checkpoint:
     values = read_metadata(folder / METADATA, str(path))
     kind = values.get("type", "translate")
     if kind != "translate":
-        raise ModelError(f"{path}: a package of the type {quoted(kind)}, not of a translation")
+        raise ModelError(f"{path}: a package of type {quoted(kind)}, not a translation model")
     pieces = folder / PIECES
     if not pieces.is_file():
         tokeniser = (
@@ -122,7 +122,7 @@ def needed_members(package: Archive) -> dict[str, str]:
     for member in package.members:
         parts = PurePosixPath(member).parts
         if ".." in parts or "\\" in member or member.startswith("/"):
-            raise ModelError(f"{path}: holds {quoted(member)}, a file outside of it; refused")
+            raise ModelError(f"{path}: holds {quoted(member)}, a file outside the package; refused")
         inner_name = "/".join(parts[1:])
         if inner_name not in names:
             continue

@@ -82,7 +82,7 @@ class Variable:
             scale = scale[0]
         scale = scale.astype(np.float32)
         if not bool((np.isfinite(scale) & (scale > 0)).all()):
-            raise ModelError(f"{path}: the scale of {self.name!r} contains values that are not above 0")
+            raise ModelError(f"{path}: the scale of {self.name!r} contains values that are not positive")
         if scale.ndim:
             scale = scale.reshape(-1, *([1] * (self.stored.ndim - 1)))  # (rows, 1)
         values: Floats = self.stored.astype(np.float32)
@@ -112,8 +112,8 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
     version = reader.unsigned("I")
     if version not in VERSIONS:
         raise ModelError(
-            f"{path}: CTranslate2 format {version}, or not such a file; uwaga reads formats {VERSIONS.start} "
-            f"to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 to 4"
+            f"{path}: CTranslate2 format {version}, or not a CTranslate2 file; uwaga reads formats "
+            f"{VERSIONS.start} to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 to 4"
         )
     specification, revision = (
         (reader.string(), reader.unsigned("I")) if version >= 2 else ("", FIRST_REVISION)
@@ -138,7 +138,7 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
             if f"{stored_name}_scale" in stored:
                 names.setdefault(f"{alias}_scale", f"{stored_name}_scale")
     if reader.remaining:
-        raise ModelError(f"{path}: {reader.remaining} bytes more than it says; the file is damaged")
+        raise ModelError(f"{path}: {reader.remaining} bytes too many; the file is damaged")
     variables = {
         name: Variable(name, array, bfloat16, stored.get(f"{name}_scale", (None, False))[0])
         for name, (array, bfloat16) in stored.items()

@@ -192,7 +192,7 @@ def _tie(stored: Variables) -> str:
 
 
 def _layers(settings: TransformerSettings) -> dict[str, View]:
-    """Return the views of uwaga's linear layers in CTranslate2's, which fuse the projections of one input."""
+    """Map uwaga's linear layers to parts of CTranslate2's, which fuse the projections of one input."""
     views: dict[str, View] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         attention = "attention" if stack == "encoder" else "self_attention"

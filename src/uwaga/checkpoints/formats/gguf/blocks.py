@@ -75,17 +75,17 @@ class BlockTensor(StoredTensor):
 
 
 def _wide(half: NDArray[Any]) -> Floats:
-    """Return (blocks, 1) the float16 number of each block in float32."""
+    """Return the float16 number of each block in float32, (blocks, 1)."""
     return half.astype(np.float32)[:, None]
 
 
 def _nibbles(packed: Bytes) -> Bytes:
-    """Return (..., 2 n) the low nibbles of n bytes, then their high nibbles."""
+    """Return the low nibbles of n bytes, then their high nibbles, (..., 2 n)."""
     return np.concatenate([packed & 15, packed >> 4], axis=-1)
 
 
 def _fifth_bits(packed: Bytes) -> Bytes:
-    """Return (blocks, 32) the bits of 4 bytes, each as 0 or 16."""
+    """Return the bits of 4 bytes, each as 0 or 16, (blocks, 32)."""
     return np.unpackbits(packed, axis=-1, bitorder="little") * np.uint8(16)
 
 
@@ -112,7 +112,7 @@ def _q8_0(blocks: NDArray[Any]) -> Floats:
 
 
 def _group_scales(blocks: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Return (blocks, 8, 1) the scale and the offset of each group of Q4_K and Q5_K.
+    """Return the scale and the offset, each (blocks, 8, 1), of every group of Q4_K and Q5_K.
 
     Twelve bytes hold eight pairs of 6 bits: bytes 0 to 3 the scales and 4 to 7 the offsets of the first four
     groups, 8 to 11 four bits of each of the last four, whose upper two bits are in the bytes before.
@@ -149,7 +149,7 @@ def _q6_k(blocks: NDArray[Any]) -> Floats:
 
 
 def _kind(name: str, size: int, layout: str, numbers: Callable[[NDArray[Any]], Floats]) -> BlockKind:
-    """Return a kind from a layout such as ``part:format[*count]``, in the order of the bytes."""
+    """Return a block format; ``layout`` lists its parts in byte order, each ``part:format[*count]``."""
     fields: list[Any] = []
     for spec in layout.split():
         part, _, dtype = spec.partition(":")

@@ -51,7 +51,7 @@ NUMBER_TYPES: Mapping[int, np.dtype[Any]] = {
 
 
 class Strings:
-    """An array of strings, decoded at use, since the objects of a vocabulary would take 100 bytes each."""
+    """An array of strings, decoded on access: those of a vocabulary would take 100 bytes each as objects."""
 
     def __init__(self) -> None:
         self._content, self._ends = bytearray(), array("Q", (0,))
@@ -174,8 +174,8 @@ def read_parts(path: Path) -> GgufFile:
                 raise ModelError(f"{part_path}: {key!r} is {actual}, not {expected}, as in its file name")
         if duplicates := tensors.keys() & part.tensors.keys():
             raise ModelError(
-                f"{part_path}: tensor {quoted(min(duplicates))} is in an earlier part, too: parts of several "
-                "models?"
+                f"{part_path}: tensor {quoted(min(duplicates))} is also in an earlier part; do the parts "
+                "belong to one model?"
             )
         tensors |= part.tensors
     tensor_count = first.integer("split.tensors.count")
@@ -321,8 +321,8 @@ class _Reader:
         if size > self._end - self.position:
             limit = "its header is too long" if self._end == MAX_HEADER_BYTES else "the file is cut short"
             raise ModelError(
-                f"{self.path}: {label} needs {quoted(size)} bytes and {self._end - self.position} are left: "
-                f"{limit}, or damaged; fetch it again"
+                f"{self.path}: {label} needs {quoted(size)} bytes, but {self._end - self.position} are left: "
+                f"{limit}, or it is damaged; fetch it again"
             )
         offset = self.position - self._block_start
         if offset + size > len(self._block):

@@ -169,7 +169,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _precision(file: GgufFile) -> Precision | None:
-    """Return the engine's precision that is nearest to that of most weights; None if they are not blocks."""
+    """Return the engine's precision nearest to that of most weights; None if those are not quantised."""
     sizes: dict[Precision | None, int] = {}
     for tensor in file.tensors.values():
         precision: Precision | None = None
@@ -357,8 +357,8 @@ class _Settings:
             if np.allclose(plain / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
                 return values
         raise ModelError(
-            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions otherwise than Llama 3 does, "
-            "which is not supported"
+            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions in another way than "
+            "Llama 3, which is not supported"
         )
 
 

@@ -199,14 +199,14 @@ def _sentencepiece(file: GgufFile, tokens: Strings) -> SentencePieceCodec:
     for number, kind in enumerate(types):
         if kind == PieceType.unknown and number != unknown:
             raise ModelError(
-                f"{file.path}: tokens {unknown} and {number} are both for unknown characters; the file is "
+                f"{file.path}: tokens {unknown} and {number} both stand for unknown characters; the file is "
                 "damaged"
             )
     types[unknown] = PieceType.unknown
     if types.count(PieceType.byte) not in (0, BYTE_COUNT):
         raise ModelError(
-            f"{file.path}: {types.count(PieceType.byte)} tokens are for single bytes, not {BYTE_COUNT}; the "
-            "file is damaged"
+            f"{file.path}: {types.count(PieceType.byte)} tokens stand for single bytes, not {BYTE_COUNT}; "
+            "the file is damaged"
         )
     # llama.cpp stores user-defined tokens with spaces.
     pieces = [

@@ -321,7 +321,7 @@ class HuggingFaceFolder:
         return read_chat_template(self.path, self.declared, [self.path.name, *map(str, model_names)])
 
     def summary(self) -> WeightSummary:
-        """Return the sizes of the weights from the headers of their files, only the bytes for torch's."""
+        """Return the sizes of the weights from the file headers; for torch files, only their bytes."""
         if self.tensors:
             return WeightSummary.of(self.tensors.values())
         torch_files = self.path.glob(f"{Path(TORCH_FILE).stem}*.bin")

@@ -71,7 +71,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def table(settings: DecoderOnlySettings) -> Table:
-    """Return the table of weights, by their names in the model without head."""
+    """Return the table of weights, by their names in the model without a head."""
     tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),

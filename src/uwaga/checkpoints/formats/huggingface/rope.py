@@ -118,7 +118,7 @@ def _hunyuan_base(reader: ConfigReader, inner: ConfigReader, base: float, head_w
     """Return the base of Hunyuan's rotary positions."""
     alpha = inner.number("alpha", 1.0)
     if reader.values["model_type"] != "hunyuan_v1_dense":
-        raise ModelError(f"{reader.path}: 'alpha' of rotary positions is known of hunyuan_v1_dense only")
+        raise ModelError(f"{reader.path}: 'alpha' of rotary positions is only for hunyuan_v1_dense")
     if head_width < 4:
         raise ModelError(f"{reader.path}: 'alpha' needs heads wider than 2, not {head_width}")
     power: float = head_width / (head_width - 2)

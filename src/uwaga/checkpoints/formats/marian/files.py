@@ -82,7 +82,7 @@ def find_files(path: Path) -> ModelFiles:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names of a folder's files, sorted, but for those that are not UTF-8."""
+    """Return the sorted names of a folder's files, except those that are not UTF-8."""
     names = [path.name for path in folder.iterdir() if path.is_file()]
     return sorted(name for name in names if printable(name) == name)
 
@@ -202,7 +202,7 @@ def _pieces(folder: Path, name: str) -> Path:
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
-    """Read a vocabulary as ids by piece."""
+    """Read a vocabulary as a mapping from pieces to ids."""
     if path.suffix == SPM:
         return numbered_pieces(read_sentencepiece(path))
     try:

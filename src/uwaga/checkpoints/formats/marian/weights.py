@@ -89,7 +89,7 @@ def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, 
 
 
 def model_settings(path: Path, options: Mapping[str, Any]) -> tuple[TransformerSettings, AlignmentHead]:
-    """Convert Marian's settings of a model, and return the head that guided alignment has trained."""
+    """Convert Marian's model settings; also return the attention head that guided alignment trained."""
     location = _location(path)
     model, layer = _core.marian_settings(location, json_text(options))
     return parse(TransformerSettings, json.loads(model), location), AlignmentHead(layer=layer, head=1)

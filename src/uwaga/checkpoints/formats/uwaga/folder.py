@@ -126,7 +126,7 @@ def _check_replaceable(folder: Path) -> None:
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
-        raise ModelError(f"{folder}: there is a file of this name; give the model another folder")
+        raise ModelError(f"{folder}: is a file; give another folder")
     existing = sorted(path.name for path in folder.iterdir())
     if not existing:
         return

@@ -79,8 +79,8 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
     if isinstance(codec, SentencePieceCodec) and codec.model_file is not None:
         return {SOURCE: codec.model_file}
     raise ModelError(
-        "int8 and int4 folders hold the tokenisers of uwaga, of Marian, of GGUF files, and of the tokenizers "
-        "library where they know no languages; this model runs with --dtype int8 or --dtype int4"
+        "int8 and int4 folders support the tokenisers of uwaga, Marian, GGUF files and, without languages, "
+        "of the tokenizers library; run this model with --dtype int8 or --dtype int4"
     )
 
 
@@ -139,7 +139,7 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
     for name, side, size in ((SOURCE, source, sizes.source), (TARGET, target, sizes.target)):
         if side.size != size or side.symbols != expected_symbols:
             raise ModelError(
-                f"{folder / name}: has {side.size} pieces and {side.symbols}, {CONFIG} says {size} and "
+                f"{folder / name}: has {side.size} pieces and {side.symbols}, but {CONFIG} says {size} and "
                 f"{expected_symbols}; the tokeniser belongs to another model"
             )
     return source, target
@@ -156,7 +156,8 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
         codec = read_tokenizer_json(folder, Declared({}, {}, {}))
     if needed_rows(codec, size) > size or max((*frame.prefix, *frame.suffix), default=0) >= size:
         raise ModelError(
-            f"{path}: has {codec.size} pieces, {CONFIG} says {size}; the tokeniser belongs to another model"
+            f"{path}: has {codec.size} pieces, but {CONFIG} says {size}; the tokeniser belongs to "
+            "another model"
         )
     return FramedTokeniser(
         codec=codec,
@@ -280,7 +281,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights, with the original parameter count, and the file's faults."""
+    """Return the sizes of the weights, with the original parameter count, and the faults of the file."""
     try:
         check_layers(path, config)
         shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))

@@ -112,7 +112,7 @@ class QuantisedConfig(StrictModel):
         if self.weights.spread and not isinstance(self.model, DecoderOnlySettings):
             raise ValueError("weights.spread is for decoder-only models")
         if (self.tokenisers in ("tokenizers", "sentencepiece")) != (self.frame is not None):
-            raise ValueError("a frame goes with the tokenisers of tokenizers and sentencepiece alone")
+            raise ValueError("a frame is only for the tokenisers tokenizers and sentencepiece")
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary")
         self.symbols.check(self.vocabulary.target)
@@ -125,7 +125,7 @@ class QuantisedConfig(StrictModel):
             "rotary",
         )
         if not unlimited and self.model.max_length * layer_width(self.model) > MAX_BUFFER_NUMBERS:
-            raise ValueError(f"model.max_length {self.model.max_length} is too much")
+            raise ValueError(f"model.max_length {self.model.max_length} is too large")
         return self
 
     @property
@@ -152,8 +152,8 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
     if isinstance(version, int) and version != supported:
         hint = "install a newer uwaga" if version > supported else "convert the model again"
         raise ModelError(
-            f"{path}: written in {PRECISIONS[format_name]} format {version}, this uwaga reads {supported}; "
-            f"{hint}"
+            f"{path}: written in {PRECISIONS[format_name]} format {version}, but this uwaga reads "
+            f"{supported}; {hint}"
         )
     return check_quantised_config(values, str(path))
 
@@ -175,8 +175,8 @@ def check_size(path: Path, config: QuantisedConfig, minimum: int) -> None:
     size = path.stat().st_size
     if size != config.weights.bytes or minimum > size:
         raise ModelError(
-            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, minimum)}; it is "
-            "cut short or of another model: convert the model again"
+            f"{path}: has {size} bytes, but {CONFIG} asks for {max(config.weights.bytes, minimum)}; it is "
+            "cut short or belongs to another model: convert the model again"
         )
 
 

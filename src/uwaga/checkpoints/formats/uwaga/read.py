@@ -80,7 +80,7 @@ class SymbolIds(StrictModel):
         for name, value in self.model_dump().items():
             for token in value if isinstance(value, list) else [value]:
                 if token is not None and token >= vocabulary:
-                    raise ValueError(f"symbols.{name} is {token}, the vocabulary has {vocabulary} pieces")
+                    raise ValueError(f"symbols.{name} is {token}, but the vocabulary has {vocabulary} pieces")
 
 
 class Vocabulary(StrictModel):
@@ -138,7 +138,7 @@ def read_config(folder: Path) -> FolderConfig:
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ModelError(
-            f"{path}: written in model format {version}, this uwaga reads up to {VERSION}; "
+            f"{path}: written in model format {version}, but this uwaga reads up to {VERSION}; "
             "install a newer uwaga"
         )
     model = values.get("model")
@@ -170,12 +170,12 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
 
 
 def has_self_attention(settings: StrictModel) -> bool:
-    """Return True unless the settings have a decoder that format versions 1 and 2 lack."""
+    """Return False for a decoder without self-attention, which format versions 1 and 2 lack."""
     return not isinstance(settings, TransformerSettings) or settings.self_attention == "attention"
 
 
 def model_values(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings for JSON, without neutral values of settings that older versions lack."""
+    """Return a model's settings as JSON values, without unused ones that older versions lack."""
     values = settings.model_dump(mode="json")
     omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
     omitted += ("self_attention",) if has_self_attention(settings) else ()
@@ -235,17 +235,17 @@ def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, targ
         path = folder / (SOURCE if config.vocabulary.joint else name)
         if tokeniser.size != size:
             raise ModelError(
-                f"{path}: has {tokeniser.size} pieces, config.json says {size}; "
+                f"{path}: has {tokeniser.size} pieces, but config.json says {size}; "
                 "the tokeniser belongs to another model"
             )
         if tokeniser.symbols != expected:
             raise ModelError(
-                f"{path}: declares {tokeniser.symbols}, config.json says {expected}; "
+                f"{path}: declares {tokeniser.symbols}, but config.json says {expected}; "
                 "the tokeniser belongs to another model"
             )
         if tokeniser.normalisation != config.normalisation:
             raise ModelError(
-                f"{path}: normalises text by {tokeniser.normalisation}, config.json says "
+                f"{path}: normalises text by {tokeniser.normalisation}, but config.json says "
                 f"{config.normalisation}; the tokeniser belongs to another model"
             )
 
@@ -368,7 +368,7 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
         expected = _stored_format(config, tensor.shape)
         if tensor.format != expected:
             raise ModelError(
-                f"{path}: {name!r} is stored as {tensor.format}, config.json asks for {expected}; "
+                f"{path}: {name!r} is stored as {tensor.format}, but config.json asks for {expected}; "
                 "the two files belong to different models"
             )
     shapes = {name: tensor.shape for name, tensor in stored.items()}

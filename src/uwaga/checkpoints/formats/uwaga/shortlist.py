@@ -94,7 +94,7 @@ def _card(path: Path, metadata: dict[str, str]) -> ShortlistCard:
     version = metadata.get("version", "")
     if version.isdecimal() and len(version) < 9 and int(version) > VERSION:
         raise ModelError(
-            f"{path}: written in shortlist format {version}, this uwaga reads up to {VERSION}; "
+            f"{path}: written in shortlist format {version}, but this uwaga reads up to {VERSION}; "
             "install a newer uwaga"
         )
     return parse_stored(ShortlistCard, metadata, str(path))
@@ -106,8 +106,8 @@ def _check_model(
     stored_sizes = (card.source_vocabulary, card.target_vocabulary)
     if stored_sizes != sizes:
         raise ModelError(
-            f"{path}: made for {stored_sizes[0]} source and {stored_sizes[1]} target tokens, the model has "
-            f"{sizes[0]} and {sizes[1]}: it is another model's shortlist"
+            f"{path}: made for {stored_sizes[0]} source and {stored_sizes[1]} target tokens, but the model "
+            f"has {sizes[0]} and {sizes[1]}: it is another model's shortlist"
         )
     for side, tokeniser, expected in (
         ("source", source, card.source_tokeniser),
