@@ -182,7 +182,7 @@ def stop_with(error: BaseException):
     def verb() -> None:
         raise error
 
-    return report_errors(verb)
+    return report_errors()(verb)
 
 
 UNWRITABLE_OUTPUT = "standard output cannot be written"

@@ -144,7 +144,7 @@ def test_preset_values_can_be_changed() -> None:
         ({"preset": "luong-smal"}, "'luong-smal'; did you mean 'luong-small'"),
         ({"preset": "luong-small", "scor": "dot"}, "unknown setting 'model.scor'; did you mean 'score'"),
         ({"preset": "luong-small", "family": "gnmt"}, "'luong-small' is of family luong, not 'gnmt'"),
-        ({"preset": 7}, "preset 7 is not a name"),
+        ({"preset": 7}, "preset must be a name, not 7"),
         ("zzzz", "there are: transformer, transformer-small"),
     ],
 )

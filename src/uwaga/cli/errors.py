@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
-from typing import ParamSpec
 
 import typer
 
@@ -25,32 +23,26 @@ TERMINATED = 128 + 15  # SIGTERM
 
 WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPERM, errno.ENXIO)
 
-Arguments = ParamSpec("Arguments")
 
-
-def report_errors(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Wrap a verb so that user errors end it with ``error: ...`` on stderr, without a traceback.
+@contextlib.contextmanager
+def report_errors() -> Iterator[None]:
+    """Report user errors of a verb as ``error: ...`` on stderr, without a traceback.
 
     The exit status is 1 for a :class:`~uwaga.errors.UwagaError`, a file that cannot be read or written, and a
     closed or full standard output; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe
     has exited. Anything else is a bug in uwaga and keeps its traceback.
     """
-
-    @functools.wraps(verb)
-    def run(*arguments: Arguments.args, **options: Arguments.kwargs) -> None:
-        try:
-            with guarded_output():
-                verb(*arguments, **options)
-        except UwagaError as error:
-            fail(str(error))
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-        except OSError as error:
-            if error.filename is None:
-                raise
-            fail(f"{error.filename}: {error.strerror}")
-
-    return run
+    try:
+        with guarded_output():
+            yield
+    except UwagaError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        fail(f"{error.filename}: {error.strerror}")
 
 
 @contextlib.contextmanager

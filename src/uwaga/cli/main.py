@@ -120,7 +120,8 @@ def _show_version(requested: bool) -> None:
 
 
 def _load_plugins(files: list[str] | None) -> None:
-    report_errors(load_plugins)(files or [])
+    with report_errors():
+        load_plugins(files or [])
 
 
 @app.callback()

@@ -101,18 +101,16 @@ class Verb(TyperCommand):
         """Return the parameters, patched by :func:`_convert_given_values`."""
         return _convert_given_values(super().get_params(ctx))
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> None:
         """Run the verb and report its errors."""
-        return report_errors(partial(self._run, ctx))()
-
-    def _run(self, ctx: Any) -> None:
-        try:
-            super().invoke(ctx)
-        except UnknownModelError as error:
-            if self.positional_model is None:
-                raise
-            usage = " ".join([ctx.command_path, *self.argument_names()])
-            raise UnknownModelError(f"{error}; usage: {usage}") from None
+        with report_errors():
+            try:
+                super().invoke(ctx)
+            except UnknownModelError as error:
+                if self.positional_model is None:
+                    raise
+                usage = " ".join([ctx.command_path, *self.argument_names()])
+                raise UnknownModelError(f"{error}; usage: {usage}") from None
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the name."""

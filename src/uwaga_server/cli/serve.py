@@ -37,7 +37,7 @@ KeyName = Annotated[str, typer.Argument(help="Name of the client that the key is
 
 
 @serve.callback()
-@report_errors
+@report_errors()
 def run(
     context: typer.Context,
     settings: SettingsFile = None,
@@ -99,7 +99,7 @@ def run(
 
 
 @keys.command("add", cls=Verb)
-@report_errors
+@report_errors()
 def add(
     name: KeyName,
     file: KeyFile = Path("keys.json"),
@@ -135,7 +135,7 @@ def add(
 
 
 @keys.command("list", cls=Verb)
-@report_errors
+@report_errors()
 def list_(file: KeyFile = Path("keys.json")) -> None:
     """List the clients that have an API key, with its date and limits.
 
@@ -153,7 +153,7 @@ def list_(file: KeyFile = Path("keys.json")) -> None:
 
 
 @keys.command("remove", cls=Verb)
-@report_errors
+@report_errors()
 def remove(
     name: KeyName,
     file: KeyFile = Path("keys.json"),
