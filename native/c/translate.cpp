@@ -77,7 +77,7 @@ class Translation {
                 results[i].translations.emplace_back();
                 continue;
             }
-            results[i].source.push_back(opened_.symbols.end);
+            results[i].source = opened_.source->framed(std::move(results[i].source), request_.language);
             if (length(results[i]) > model_.max_length) {
                 throw too_long("text", i, length(results[i]));
             }
@@ -253,10 +253,7 @@ class Translation {
             entry.source = length(text);
             entry.limit = limit(index, entry.source);
             if (request_.targets) entry.forced = targets_[index];
-            if (forced() >= 0) {
-                if (!request_.targets) entry.forced = {forced()};
-                entry.uncounted = rules.score_forced ? 0 : 1;
-            }
+            if (forced() >= 0 && !request_.targets) entry.forced = {forced()};
             entry.streams = request_.streams;
             entries.push_back(std::move(entry));
         }
