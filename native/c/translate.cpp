@@ -105,7 +105,8 @@ class Translation {
     Failure too_long(const char* kind, std::size_t number, int64_t tokens) const {
         return Failure(Fault::too_long,
                        std::string(kind) + " " + std::to_string(number + 1) + ": " + std::to_string(tokens) +
-                           " tokens, but the model accepts at most " + std::to_string(model_.max_length));
+                           " tokens, but the model accepts at most " + std::to_string(model_.max_length) +
+                           "; a text is translated as one sentence: split it into its sentences before");
     }
 
     // The tokens of a given target, from the one that the model forces first to the end symbol.

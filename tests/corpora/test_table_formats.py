@@ -181,4 +181,6 @@ def test_damaged_file_is_reported(content: bytes, kind: str, message: str, tmp_p
     path.write_bytes(content)
     file = SourceFile("rows", len(content), lambda: path.open("rb"))
     with pytest.raises(DataError, match=message):
-        list(TABLE_FORMATS[kind]().read(file, TEXT if kind == "text" else ROWS, 0, BlockLimit(repeat(5), 100)))
+        list(
+            TABLE_FORMATS[kind]().read(file, TEXT if kind == "text" else ROWS, 0, BlockLimit(repeat(5), 100))
+        )
