@@ -77,7 +77,7 @@ class Translation {
                 results[i].translations.emplace_back();
                 continue;
             }
-            results[i].source.push_back(opened_.symbols.end);
+            results[i].source = opened_.source->framed(std::move(results[i].source), request_.language);
             if (length(results[i]) > model_.max_length) {
                 throw too_long("text", i, length(results[i]));
             }
@@ -105,7 +105,8 @@ class Translation {
     Failure too_long(const char* kind, std::size_t number, int64_t tokens) const {
         return Failure(Fault::too_long,
                        std::string(kind) + " " + std::to_string(number + 1) + ": " + std::to_string(tokens) +
-                           " tokens, but the model accepts at most " + std::to_string(model_.max_length));
+                           " tokens, but the model accepts at most " + std::to_string(model_.max_length) +
+                           "; a text is translated as one sentence: split it into its sentences before");
     }
 
     // The tokens of a given target, from the one that the model forces first to the end symbol.
@@ -253,10 +254,7 @@ class Translation {
             entry.source = length(text);
             entry.limit = limit(index, entry.source);
             if (request_.targets) entry.forced = targets_[index];
-            if (forced() >= 0) {
-                if (!request_.targets) entry.forced = {forced()};
-                entry.uncounted = rules.score_forced ? 0 : 1;
-            }
+            if (forced() >= 0 && !request_.targets) entry.forced = {forced()};
             entry.streams = request_.streams;
             entries.push_back(std::move(entry));
         }

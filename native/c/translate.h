@@ -20,7 +20,8 @@ struct Target {
 
 struct TranslateRequest {
     Decoding decoding;
-    std::string tag;  // of the target language, put before texts without one; "" for none
+    std::string tag;        // of the target language, put before texts without one; "" for none
+    int32_t language = -1;  // the token of the texts' language in the model's frame; -1 for none
     bool alignment = false, attention = false, tree = false, streams = false;
     Edits edits = {};
     std::optional<std::vector<std::string>> insight = {};  // names of arrays of the best translations; none:

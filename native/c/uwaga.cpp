@@ -22,10 +22,17 @@
 
 using namespace uwaga;
 
+// The languages of a call: the tag of the target's, or the tokens of both; -1: none.
+struct Direction {
+    std::string tag;
+    int32_t source = -1, target = -1;
+};
+
 struct uwaga_model {
     explicit uwaga_model(int64_t bound) : budget(bound) {}
     std::unique_ptr<OpenedModel> opened;
-    std::string info, tag;  // tag: of the default target language
+    std::string info;
+    Direction direction;  // of calls that ask for no other
     mutable Budget budget;
 };
 
@@ -100,25 +107,76 @@ Isa isa_of(Fields& fields) {
                                        "', and the model translates " + supported_languages);
 }
 
-// The tag of the target language that the options ask for, `fallback` if they ask for none. Other languages
-// than the model's are refused.
-std::string target_tag(Fields& fields, const OpenedModel& opened, const std::string& fallback) {
+// The token of a language by its code, or by the part before its script if that is unique (deu for deu_Latn).
+int32_t language_token(const LanguageTokens& languages, const char* option, const std::string& language) {
+    const auto exact = languages.tokens.find(language);
+    if (exact != languages.tokens.end()) return exact->second;
+    int32_t match = -1;
+    std::string codes;
+    for (const auto& [code, token] : languages.tokens) {
+        if (code.substr(0, code.find('_')) == language) match = match < 0 ? token : -2;
+        if (codes.size() < 300) codes += " " + code;
+    }
+    if (match < 0) refuse_language(option, language, "between" + codes);
+    return match;
+}
+
+// The languages that the options ask for, `fallback`'s if they ask for none. Other languages than the model's
+// are refused.
+Direction direction_of(Fields& fields, const OpenedModel& opened, const Direction& fallback) {
+    Direction direction = fallback;
+    const LanguageTokens& tokens = opened.languages;
+    if (!tokens.tokens.empty()) {
+        if (fields.has("source_language"))
+            direction.source = language_token(tokens, "source_language", fields.text("source_language"));
+        if (fields.has("target_language"))
+            direction.target = language_token(tokens, "target_language", fields.text("target_language"));
+        return direction;
+    }
     const std::string pair = "from " + opened.source_language + " to " + opened.target_language;
     if (fields.has("source_language")) {
         const std::string language = fields.text("source_language");
         if (language != opened.source_language) refuse_language("source_language", language, pair);
     }
-    if (!fields.has("target_language")) return fallback;
+    if (!fields.has("target_language")) return direction;
     const std::string language = fields.text("target_language");
     const std::map<std::string, std::string>& languages = opened.source->languages();
     std::string codes;
     for (const auto& [code, tag] : languages) {
-        if (language == code || language == tag) return tag;
+        if (language == code || language == tag) {
+            direction.tag = tag;
+            return direction;
+        }
         if (codes.size() < 200) codes += " " + code;
     }
     if (!languages.empty()) refuse_language("target_language", language, "into" + codes);
     if (language != opened.target_language) refuse_language("target_language", language, pair);
-    return fallback;
+    return direction;
+}
+
+// Set the languages of a call; see uwaga.checkpoints.languages.Languages.direction.
+void set_direction(TranslateRequest& request, const OpenedModel& opened, const Direction& direction) {
+    request.tag = direction.tag;
+    request.language = direction.source;
+    const LanguageTokens& languages = opened.languages;
+    if (languages.tokens.empty()) return;
+    Decoding& decoding = request.decoding;
+    int32_t target = direction.target;
+    bool forces_language = false;
+    for (const auto& language : languages.tokens)
+        forces_language = forces_language || language.second == decoding.first;
+    if (target < 0 && forces_language) target = decoding.first;
+    if (direction.source < 0 || target < 0)
+        throw Failure(Fault::language,
+                      std::string(direction.source < 0 ? "source_language" : "target_language") +
+                          " is missing, and the model has several languages; "
+                          "\"languages\" of uwaga_model_info lists them");
+    if (languages.target_starts) {
+        decoding.start = target;
+        if (forces_language) decoding.first = -1;
+    } else {
+        decoding.first = target;
+    }
 }
 
 std::vector<std::string_view> texts_of(Fields& fields, const char* name) {
@@ -177,11 +235,15 @@ std::string info_of(const OpenedModel& opened) {
     std::string languages, ignored;
     for (const auto& language : opened.source->languages())
         languages += (languages.empty() ? "" : ", ") + quoted(language.first);
+    std::string both_sides;
+    for (const auto& language : opened.languages.tokens)
+        both_sides += (both_sides.empty() ? "" : ", ") + quoted(language.first);
     for (const std::string& name : opened.ignored_options)
         ignored += (ignored.empty() ? "" : ", ") + quoted(name);
     return "{\"source_language\": " + quoted(opened.source_language) +
            ", \"target_language\": " + quoted(opened.target_language) + ", \"target_languages\": [" +
-           languages + "], \"shortlist\": " + (opened.shortlist ? "true" : "false") +
+           (languages.empty() ? both_sides : languages) + "], \"languages\": [" + both_sides +
+           "], \"shortlist\": " + (opened.shortlist ? "true" : "false") +
            ", \"precision\": " + quoted(opened.precision) + ", \"isa\": " + quoted(model.kernels->name) +
            ", \"bytes\": " + number(opened.bytes) +
            ", \"source_vocabulary\": " + number(opened.source->size()) +
@@ -212,7 +274,8 @@ void open_into(const std::string& location, const ModelFiles& files, const char*
     fields.check_all_used();
     auto opened = std::make_unique<uwaga_model>(open_options.memory);
     opened->opened = open_model(location, files, open_options);
-    opened->tag = target_tag(fields, *opened->opened, "");
+    const LanguageTokens& languages = opened->opened->languages;
+    opened->direction = direction_of(fields, *opened->opened, {"", languages.source, languages.target});
     opened->budget.take(opened->opened->bytes);
     opened->info = info_of(*opened->opened);
     *model = opened.release();
@@ -362,7 +425,7 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
             request.insight.emplace(names.begin(), names.end());
         }
         const int64_t bound = fields.integer("memory", 0, max_bytes, 0);
-        request.tag = target_tag(fields, *model->opened, model->tag);
+        set_direction(request, *model->opened, direction_of(fields, *model->opened, model->direction));
         fields.check_all_used();
         if (request.streams && request.decoding.beam != 1)
             fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");

@@ -40,6 +40,13 @@ struct AlignmentHead {
     bool reads_token = false;  // the step that reads a token aligns it, not the one that predicts it
 };
 
+// The tokens of a multilingual model's languages, which a translation is told by; -1: none is chosen.
+struct LanguageTokens {
+    std::map<std::string, int32_t> tokens;  // by code
+    int32_t source = -1, target = -1;       // those of the folder
+    bool target_starts = false;  // the decoder starts from the target's token, or else it is forced
+};
+
 struct OpenOptions {
     int64_t threads = 1;
     Isa isa = Isa::portable;
@@ -56,6 +63,7 @@ struct OpenedModel {
     std::string source_language, target_language, precision;
     Decoding decoding;
     std::vector<std::string> ignored_options;  // of search, by the model, that are on and not applied here
+    LanguageTokens languages;
     AlignmentHead head;
     int64_t bytes = 0;                                // of its weights
     std::vector<Buffer<uint8_t>> panels;              // memory of its matrices

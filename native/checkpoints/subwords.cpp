@@ -1,5 +1,7 @@
 #include "checkpoints/subwords.h"
 
+#include <array>
+#include <set>
 #include <stdexcept>
 
 #include "text/utf8.h"
@@ -125,8 +127,12 @@ std::size_t space_bytes(std::string_view text) {
                : 0;
 }
 
-std::string stripped(std::string_view text) {
+std::string_view left_stripped(std::string_view text) {
     while (const std::size_t bytes = space_bytes(text)) text.remove_prefix(bytes);
+    return text;
+}
+
+std::string_view right_stripped(std::string_view text) {
     std::size_t end = text.size();
     while (end > 0) {
         std::size_t last = end - 1;
@@ -134,7 +140,29 @@ std::string stripped(std::string_view text) {
         if (space_bytes(text.substr(last, end - last)) != end - last) break;
         end = last;
     }
-    return std::string(text.substr(0, end));
+    return text.substr(0, end);
+}
+
+std::string stripped(std::string_view text) { return std::string(right_stripped(left_stripped(text))); }
+
+void replace_all(std::string& text, std::string_view before, std::string_view after) {
+    std::string result;
+    std::size_t start = 0;
+    for (std::size_t position; (position = text.find(before, start)) != std::string::npos;
+         start = position + before.size()) {
+        result.append(text, start, position - start);
+        result += after;
+    }
+    text = result.append(text, start, std::string::npos);
+}
+
+// See uwaga.tokenizers.framed.clean_up.
+std::string cleaned_up(std::string text) {
+    for (const std::string_view mark : {".", "?", "!", ","}) replace_all(text, " " + std::string(mark), mark);
+    replace_all(text, " ' ", "'");
+    for (const std::string_view ending : {"n't", "'m", "'s", "'ve", "'re"})
+        replace_all(text, " " + std::string(ending), ending);
+    return text;
 }
 
 class MarianSubwords final : public Subwords {
@@ -190,9 +218,7 @@ class MarianSubwords final : public Subwords {
                 text_pieces.push_back(piece(token));
         }
         std::string text = pieces_->join(text_pieces);
-        for (std::size_t position = 0;
-             (position = text.find(space_mark_piece, position)) != std::string::npos;)
-            text.replace(position, space_mark_piece.size(), " ");
+        replace_all(text, space_mark_piece, " ");
         return stripped(text);
     }
 
@@ -220,7 +246,144 @@ class MarianSubwords final : public Subwords {
                                    // them
 };
 
+// Splits a text at special tokens, with the longest match: see uwaga.tokenizers.codecs.SpecialSplitter.
+class SpecialSplitter {
+  public:
+    explicit SpecialSplitter(const std::vector<SpecialToken>& tokens) {
+        for (const SpecialToken& token : tokens) {
+            tokens_[token.text] = &token;
+            lengths_.insert(token.text.size());
+            first_[static_cast<unsigned char>(token.text[0])] = true;
+        }
+    }
+
+    // Calls `on_text` and `on_token` for the parts in their order.
+    template <class OnText, class OnToken>
+    void split(std::string_view text, const OnText& on_text, const OnToken& on_token) const {
+        std::size_t start = 0;
+        bool strip = false;
+        for (std::size_t position = 0; position < text.size();) {
+            const SpecialToken* const token = match(text.substr(position));
+            if (!token) {
+                ++position;
+                continue;
+            }
+            std::string_view part = text.substr(start, position - start);
+            if (strip) part = left_stripped(part);
+            if (token->lstrip) part = right_stripped(part);
+            if (!part.empty()) on_text(part);
+            on_token(token->id);
+            start = position += token->text.size();
+            strip = token->rstrip;
+        }
+        const std::string_view part = strip ? left_stripped(text.substr(start)) : text.substr(start);
+        if (!part.empty()) on_text(part);
+    }
+
+  private:
+    const SpecialToken* match(std::string_view text) const {
+        if (!first_[static_cast<unsigned char>(text[0])]) return nullptr;
+        for (auto length = lengths_.rbegin(); length != lengths_.rend(); ++length) {
+            if (*length > text.size()) continue;
+            const auto token = tokens_.find(std::string(text.substr(0, *length)));
+            if (token != tokens_.end()) return token->second;
+        }
+        return nullptr;
+    }
+
+    std::unordered_map<std::string, const SpecialToken*> tokens_;
+    std::set<std::size_t> lengths_;
+    std::array<bool, 256> first_{};
+};
+
+// The twin of uwaga.tokenizers.framed.FramedTokeniser with a SentencePieceCodec.
+class NumberedSubwords final : public Subwords {
+  public:
+    NumberedSubwords(std::string_view model, const std::unordered_map<std::string, int32_t>& ids,
+                     int32_t size, const SymbolIds& symbols, Frame frame)
+        : pieces_(model), frame_(std::move(frame)), splitter_(frame_.special),
+          texts_(static_cast<std::size_t>(size)), dropped_(static_cast<std::size_t>(size)) {
+        symbols_ = symbols;
+        for (const auto& [piece, id] : ids) texts_[static_cast<std::size_t>(id)] = piece;
+        for (int32_t id = 0; id < pieces_.size(); ++id) {
+            const auto match = ids.find(std::string(pieces_.piece(id)));
+            ids_.push_back(match == ids.end() ? symbols_.unknown : match->second);
+            bytes_ = bytes_ || (id < byte_pieces && pieces_.byte(id));
+        }
+        dropped_[static_cast<std::size_t>(symbols_.unknown)] = true;
+        for (const SpecialToken& token : frame_.special) {
+            texts_[static_cast<std::size_t>(token.id)] = token.text;
+            if (token.dropped) dropped_[static_cast<std::size_t>(token.id)] = true;
+        }
+        for (int32_t id = 0; id < size; ++id) {
+            if (!piece(id).empty()) continue;
+            texts_[static_cast<std::size_t>(id)] = "<unused " + std::to_string(id) + ">";
+            dropped_[static_cast<std::size_t>(id)] = true;
+        }
+    }
+
+    std::vector<int32_t> encode(std::string_view text, const std::string&) const override {
+        std::vector<int32_t> ids;
+        splitter_.split(
+            text,
+            [&](std::string_view part) {
+                for (const int32_t id : pieces_.encode(part))
+                    ids.push_back(ids_[static_cast<std::size_t>(id)]);
+            },
+            [&](int32_t id) { ids.push_back(id); });
+        return ids;
+    }
+
+    std::vector<int32_t> framed(std::vector<int32_t> ids, int32_t language) const override {
+        std::vector<int32_t> result = frame_.prefix;
+        if (language >= 0 && !frame_.language_behind) result.push_back(language);
+        result.insert(result.end(), ids.begin(), ids.end());
+        result.insert(result.end(), frame_.suffix.begin(), frame_.suffix.end());
+        if (language >= 0 && frame_.language_behind) result.push_back(language);
+        return result;
+    }
+
+    std::string decode(const std::vector<int32_t>& tokens) const override {
+        std::vector<std::string_view> text_pieces;
+        std::string text;
+        for (const int32_t token : tokens) {
+            if (dropped_[static_cast<std::size_t>(token)]) continue;
+            text_pieces.push_back(piece(token));
+            text += text_pieces.back();
+        }
+        if (text_pieces.empty()) return {};
+        if (frame_.strip || bytes_) {
+            text = pieces_.join(text_pieces);
+            if (frame_.strip) text = stripped(text);
+        } else {
+            if (text.substr(0, space_mark_piece.size()) == space_mark_piece)
+                text.erase(0, space_mark_piece.size());
+            replace_all(text, space_mark_piece, " ");
+        }
+        return frame_.clean ? cleaned_up(std::move(text)) : text;
+    }
+
+    std::string_view piece(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
+    int32_t size() const override { return static_cast<int32_t>(texts_.size()); }
+
+  private:
+    static constexpr int32_t byte_pieces = 300;  // among which byte pieces begin, if there are any
+
+    SentencePiece pieces_;
+    const Frame frame_;
+    const SpecialSplitter splitter_;
+    std::vector<int32_t> ids_;        // by the number of the piece in the model
+    std::vector<std::string> texts_;  // pieces by id
+    std::vector<bool> dropped_;       // by id
+    bool bytes_ = false;
+};
+
 }  // namespace
+
+std::vector<int32_t> Subwords::framed(std::vector<int32_t> ids, int32_t) const {
+    ids.push_back(symbols_.end);
+    return ids;
+}
 
 void Subwords::check_language(std::string_view tag) const {
     if (languages_.empty()) return;
@@ -241,6 +404,12 @@ std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePi
 }
 std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad) {
     return std::make_shared<const MarianSubwords>(std::move(model), pad);
+}
+
+std::shared_ptr<const Subwords> numbered_subwords(std::string_view model,
+                                                  const std::unordered_map<std::string, int32_t>& ids,
+                                                  int32_t size, const SymbolIds& symbols, Frame frame) {
+    return std::make_shared<const NumberedSubwords>(model, ids, size, symbols, std::move(frame));
 }
 
 }  // namespace uwaga

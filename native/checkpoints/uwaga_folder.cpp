@@ -168,8 +168,9 @@ class UwagaFolder {
         if (!int8 && options_.int8)
             fields.refuse("format", "is that of an int4 model; a dtype needs the model that it was made of");
         const std::string tokenisers = fields.text("tokenisers");
-        if (tokenisers != "uwaga" && tokenisers != "marian")
-            fields.refuse("tokenisers", "must be uwaga or marian; others run in the Python package");
+        if (tokenisers != "uwaga" && tokenisers != "marian" && tokenisers != "numbered")
+            fields.refuse("tokenisers",
+                          "must be uwaga, marian or numbered; others run in the Python package");
         fields.ignore({"frame", "text"});
         read_common(fields, tokenisers);
         if (fields.has("decoding")) {
@@ -277,9 +278,11 @@ class UwagaFolder {
         if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
         if (opened_->settings.tie == Tie::all && source_size_ != target_size_)
             fields.refuse("model.tie", "all needs vocabularies of one size");
+        if (tokenisers == "numbered" && !joint) sizes.refuse("joint", "must be true with a frame");
         const bool marian = tokenisers == "marian";
-        opened_->source = marian ? marian_tokeniser("source", source_size_)
-                                 : tokeniser("source.spm", source_size_);
+        opened_->source = tokenisers == "numbered" ? numbered_tokeniser(fields.value("frame"))
+                          : marian                 ? marian_tokeniser("source", source_size_)
+                                                   : tokeniser("source.spm", source_size_);
         opened_->target = joint    ? opened_->source
                           : marian ? marian_tokeniser("target", target_size_)
                                    : tokeniser("target.spm", target_size_);
@@ -296,8 +299,9 @@ class UwagaFolder {
         return result;
     }
 
-    std::shared_ptr<const Subwords> marian_tokeniser(const std::string& side, int64_t size) const {
-        const std::string name = side + ".vocab.json", path = folder_.path(name);
+    // The ids of pieces, some of `size` of which may be missing.
+    std::unordered_map<std::string, int32_t> piece_ids(const std::string& name, int64_t size) const {
+        const std::string path = folder_.path(name);
         const Json names = named(path, [&] { return Json::read(folder_.file(name, max_tokeniser_bytes)); });
         const auto refuse = [&](const std::string& message) -> void {
             throw Failure(Fault::model, path + ": " + message);
@@ -313,15 +317,97 @@ class UwagaFolder {
             used_ids[static_cast<std::size_t>(*id)] = true;
             ids.emplace(member.key, static_cast<int32_t>(*id));
         }
+        return ids;
+    }
+
+    std::shared_ptr<const Subwords> marian_tokeniser(const std::string& side, int64_t size) const {
+        const std::string name = side + ".vocab.json";
+        std::unordered_map<std::string, int32_t> ids = piece_ids(name, size);
         if (static_cast<int64_t>(ids.size()) != size)
-            refuse("has " + std::to_string(ids.size()) + " pieces, " + config_name + " asks for " +
-                   std::to_string(size));
+            throw Failure(Fault::model, folder_.path(name) + ": has " + std::to_string(ids.size()) +
+                                            " pieces, " + config_name + " asks for " + std::to_string(size));
         const std::string model = side + ".spm";
         const std::string_view content = folder_.file(model, max_tokeniser_bytes);
         return named(folder_.path(model), [&] {
             return marian_subwords(std::make_shared<const SentencePiece>(content), std::move(ids),
                                    opened_->symbols);
         });
+    }
+
+    std::shared_ptr<const Subwords> numbered_tokeniser(const Json& value) {
+        const std::string location = folder_.path(config_name) + ": frame.";
+        Fields fields(value, location, Fault::model);
+        if (fields.has("tasks") && !(fields.value("tasks").array() && fields.value("tasks").array()->empty()))
+            fields.refuse("tasks", "are supported by the Python package alone");
+        Frame frame;
+        frame.prefix = token_list(fields, "prefix");
+        frame.suffix = token_list(fields, "suffix");
+        frame.clean = fields.boolean("clean");
+        frame.strip = fields.boolean("strip", false);
+        const std::vector<Json>* const special = fields.value("special").array();
+        if (!special) fields.refuse("special", "must be a list of tokens");
+        for (const Json& item : *special) {
+            Fields token(item, location + "special.", Fault::model);
+            frame.special.push_back({static_cast<int32_t>(token.integer("id", 0, source_size_ - 1)),
+                                     token.text("text"), token.boolean("lstrip"), token.boolean("rstrip"),
+                                     token.boolean("special")});
+            if (frame.special.back().text.empty()) token.refuse("text", "is empty");
+            token.check_all_used();
+        }
+        if (fields.has("languages")) {
+            Fields languages(fields.value("languages"), location + "languages.", Fault::model);
+            frame.language_behind = read_languages(languages);
+        }
+        fields.check_all_used();
+        const auto ids = piece_ids("source.vocab.json", source_size_);
+        const std::string_view content = folder_.file("source.spm", max_tokeniser_bytes);
+        return named(folder_.path("source.spm"), [&] {
+            return numbered_subwords(content, ids, static_cast<int32_t>(source_size_), opened_->symbols,
+                                     std::move(frame));
+        });
+    }
+
+    std::vector<int32_t> token_list(Fields& fields, std::string_view name) const {
+        std::vector<int32_t> tokens;
+        const std::vector<Json>* const items = fields.value(name).array();
+        for (std::size_t i = 0; items && i < items->size(); ++i) {
+            const int64_t* const token = (*items)[i].integer();
+            if (token && *token >= 0 && *token < target_size_) tokens.push_back(static_cast<int32_t>(*token));
+        }
+        if (!items || tokens.size() != items->size()) fields.refuse(name, "must be a list of tokens");
+        return tokens;
+    }
+
+    // Returns whether the token of the source's language comes last.
+    bool read_languages(Fields& fields) {
+        LanguageTokens& languages = opened_->languages;
+        const Json& tokens = fields.value("tokens");
+        if (!tokens.object() || tokens.object()->empty()) fields.refuse("tokens", "must be tokens by code");
+        for (const Json::Member& member : *tokens.object()) {
+            const int64_t* const token = member.value.integer();
+            if (!token || *token < 0 || *token >= target_size_)
+                fields.refuse("tokens", "holds what is no token");
+            languages.tokens[member.key] = static_cast<int32_t>(*token);
+        }
+        const std::vector<Json>* const positions = fields.value("positions").array();
+        const std::vector<Json>* const selected = fields.value("selected").array();
+        const auto is = [&](std::size_t side, std::string_view position) {
+            return *(*positions)[side].string() == position;
+        };
+        if (!positions || positions->size() != 2 || !(*positions)[0].string() || !(*positions)[1].string() ||
+            !(is(0, "before") || is(0, "behind")) || !(is(1, "before") || is(1, "start")))
+            fields.refuse("positions", "must be before or behind, and before or start");
+        languages.target_starts = is(1, "start");
+        if (!selected || selected->size() != 2) fields.refuse("selected", "must be two codes or null");
+        for (std::size_t side = 0; side < 2; ++side) {
+            if ((*selected)[side].null()) continue;
+            const std::string* const code = (*selected)[side].string();
+            const auto token = code ? languages.tokens.find(*code) : languages.tokens.end();
+            if (token == languages.tokens.end()) fields.refuse("selected", "must be codes of the tokens");
+            (side ? languages.target : languages.source) = token->second;
+        }
+        fields.check_all_used();
+        return is(0, "behind");
     }
 
     void read_decoding(const Json& value, const std::string& group) {
@@ -333,7 +419,10 @@ class UwagaFolder {
             fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
         if (fields.boolean("sample", false))
             fields.refuse("sample", "is supported by the Python package alone");
-        d.score_forced = fields.boolean("score_forced", true);
+        const Json* const score_forced = fields.find("score_forced");
+        const bool length_alone = score_forced && score_forced->string() &&
+                                  *score_forced->string() == "length";
+        d.score_forced = !length_alone && fields.boolean("score_forced", true);  // equal without a prefix
         d.force_end = fields.boolean("force_end", false);
         d.unknown = fields.boolean("unknown", true);
         d.renormalise = fields.boolean("renormalise", false);

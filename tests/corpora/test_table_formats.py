@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tracemalloc
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ ROWS = Columns((TextColumn("text", "de"),), score=True)
 
 
 def blocks(sizes: list[int], rows: int, size: int) -> list[list[int]]:
-    limit, full_blocks, block = BlockLimit(rows, size), [], []
+    limit, full_blocks, block = BlockLimit(repeat(rows), size), [], []
     for row_size in sizes:
         block.append(row_size)
         if limit.ends_after(row_size):
@@ -76,7 +77,7 @@ def test_reading_may_start_at_any_block(kind: str, tmp_path: Path) -> None:
     texts[5] = None if kind != "text" else ""
     file, columns = write_rows(tmp_path, kind, texts), TEXT if kind == "text" else ROWS
     reader = TABLE_FORMATS[kind]()
-    all_blocks = list(reader.read(file, columns, 0, BlockLimit(6, 250)))
+    all_blocks = list(reader.read(file, columns, 0, BlockLimit(repeat(6), 250)))
     assert [text for rows in all_blocks for text in rows.texts[0]] == texts
     assert len({rows.count for rows in all_blocks}) > 1  # some end by their bytes
     cells = [[TranslatedText("x", 0.5)] * rows.count for rows in all_blocks]
@@ -84,7 +85,7 @@ def test_reading_may_start_at_any_block(kind: str, tmp_path: Path) -> None:
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0, abs=0.2)
     for index, block in enumerate(all_blocks):
-        remaining = list(reader.read(file, columns, block.first, BlockLimit(6, 250)))
+        remaining = list(reader.read(file, columns, block.first, BlockLimit(repeat(6), 250)))
         assert [(rows.first, rows.count) for rows in remaining] == [
             (rows.first, rows.count) for rows in all_blocks[index:]
         ]
@@ -112,7 +113,7 @@ def test_parquet_reads_only_pages_of_the_block(tmp_path: Path) -> None:
     parquet.write_table(arrow.table({"text": texts}), path, **options)
     size = path.stat().st_size
     file = SourceFile("rows", size, lambda: io.BufferedReader(CountingFile(str(path))))
-    blocks = TABLE_FORMATS["parquet"]().read(file, ROWS, 0, BlockLimit(10_000, 500_000))
+    blocks = TABLE_FORMATS["parquet"]().read(file, ROWS, 0, BlockLimit(repeat(10_000), 500_000))
     CountingFile.count = 0
     first = next(iter(blocks))
     assert first.texts[0] == texts[: first.count]
@@ -137,7 +138,7 @@ def test_json_lines_keep_original_text(tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\r\n", encoding="utf-8")
     reader = TABLE_FORMATS["jsonl"]()
     file = SourceFile("rows", path.stat().st_size, lambda: path.open("rb"))
-    [rows] = reader.read(file, ROWS, 0, BlockLimit(10, 1000))
+    [rows] = reader.read(file, ROWS, 0, BlockLimit(repeat(10), 1000))
     lines_out = (
         reader.write(
             rows,
@@ -159,7 +160,7 @@ def test_memory_for_a_long_json_row_is_limited(tmp_path: Path) -> None:
     file = SourceFile("rows", path.stat().st_size, lambda: path.open("rb"))
     reader = TABLE_FORMATS["jsonl"]()
     tracemalloc.start()
-    for rows in reader.read(file, ROWS, 0, BlockLimit(10, size)):
+    for rows in reader.read(file, ROWS, 0, BlockLimit(repeat(10), size)):
         content = reader.write(rows, ROWS, [[TranslatedText("b", -0.5)]])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -182,4 +183,6 @@ def test_damaged_file_is_reported(content: bytes, kind: str, message: str, tmp_p
     path.write_bytes(content)
     file = SourceFile("rows", len(content), lambda: path.open("rb"))
     with pytest.raises(DataError, match=message):
-        list(TABLE_FORMATS[kind]().read(file, TEXT if kind == "text" else ROWS, 0, BlockLimit(5, 100)))
+        list(
+            TABLE_FORMATS[kind]().read(file, TEXT if kind == "text" else ROWS, 0, BlockLimit(repeat(5), 100))
+        )

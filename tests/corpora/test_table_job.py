@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ from typer.testing import CliRunner
 
 from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.translator import Translator
+from uwaga_corpora.jobs.engine import FIRST_PART_ROWS, part_sizes
 from uwaga_corpora.jobs.table_formats import Columns, TextColumn
 from uwaga_corpora.jobs.translation import Task, WorkerFingerprint, WorkerLostError, worker_fingerprint
 from uwaga_corpora.jobs.workers import LocalWorker, ProcessWorker, WorkerPool
@@ -420,3 +423,48 @@ def test_ray_and_torch_are_not_imported() -> None:
         "uwaga.load().translate('A dog.')\nassert 'ray' not in sys.modules and 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_first_parts_are_small_and_grow():
+    sizes = list(islice(part_sizes(0, 10_000), 8))
+    assert sizes[0] == FIRST_PART_ROWS <= 500 and sizes[-1] == 10_000
+    assert all(right == min(2 * left, 10_000) for left, right in pairwise(sizes))
+    assert list(islice(part_sizes(3, 10_000), 3)) == sizes[3:6]
+    assert next(part_sizes(10**9, 7)) == 7
+
+
+def test_growing_parts_resume_where_they_stopped(
+    texts: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uwaga_corpora.jobs.engine.FIRST_PART_ROWS", 2)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("\n".join(texts[:13]))
+    (folder / "b.txt").write_text("\n".join(texts[13:]))
+    manifest = run(folder, tmp_path / "out")
+    assert text_rows(tmp_path / "out") == expected
+    assert [part.rows for part in manifest.parts.values()] == [2, 4, 7, 10, 5]
+    for kept in range(len(manifest.parts)):
+        record = manifest.model_copy(
+            update={"finished": False, "parts": dict(list(manifest.parts.items())[:kept])}
+        )
+        (tmp_path / "out" / "manifest.json").write_text(record.model_dump_json())
+        before = part_bytes(tmp_path / "out")
+        for path in parts(tmp_path / "out")[kept:]:
+            path.unlink()
+        assert run(folder, tmp_path / "out").parts == manifest.parts
+        assert part_bytes(tmp_path / "out") == before
+
+
+def test_rows_of_cut_translations_are_named(texts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    options = ["--beam", "1", "--max-length", "4", "--workers", "1", "--part-rows", "10"]
+    result = CliRunner().invoke(app, ["batch", str(tmp_path / "in.txt"), str(tmp_path / "out"), *options])
+    assert result.exit_code == 0
+    translations = Translator.load(threads=1).translate(texts, beam=1, max_length=4)
+    cut = [number for number, translation in enumerate(translations, start=1) if translation.truncated]
+    assert len(cut) > 20
+    listed = ", ".join(map(str, cut[:20]))
+    assert f"{len(cut)} cut at the length limit (rows {listed}, …; manifest.json lists them)" in result.output
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert [row for part in manifest["parts"].values() for row in part["cut_rows"]] == cut

@@ -29,8 +29,10 @@ from c_library import (
     compile_program,
     run,
 )
+from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
 from marian_students import write_random, write_student
 from pretrained_texts import sentencepiece
+from pretrained_tokenisers import older_format
 from recurrent_variants import VARIANTS
 from search_inputs import inputs
 
@@ -89,6 +91,36 @@ def test_translations_match_python(library, folders, dtype, options):
     for model in (library.open(folder), library.open_files(files)):
         assert model.info["precision"] == dtype
         check_answers(model, translator, TEXTS, options)
+
+
+@pytest.mark.parametrize("precision", ["int8", "int4"])
+@pytest.mark.parametrize("kind", [*PAIRS, "pegasus"])
+def test_multilingual_translations_equal_python(library, tmp_path, monkeypatch, kind, precision):
+    monkeypatch.setitem(MODEL_KINDS, kind, (MODEL_KINDS[kind][0], older_format))
+    model_folder(tmp_path / "m", kind)
+    folder = tmp_path / "q"
+    quantise(tmp_path / "m", folder, precision=precision, check=False)
+    pair = PAIRS.get(kind, (None, None))
+    for languages in (pair, pair[::-1]):
+        translator = uwaga.load(folder, threads=1, source=languages[0], target=languages[1])
+        options = dict(zip(("source_language", "target_language"), languages, strict=True)) if pair[0] else {}
+        texts = [*TEXTS, "  two  spaces </s>and <mask> x", "<s> a __fr__b fr_XX <unk_7> y", "</s> z"]
+        check_answers(library.open(folder, **options), translator, texts, {"beam": 3, "nbest": 2})
+        if not pair[0]:
+            continue
+        model = library.open(folder)
+        assert set(pair) < set(model.info["languages"]) == set(translator.languages.sources)
+        (answer,), (expected,) = (
+            model.translate(["yes"], **options),
+            library.open(folder, **options).translate(["yes"]),
+        )
+        assert answer[0]["text"] == expected[0]["text"] and answer[0]["source"] == expected[0]["source"]
+        with pytest.raises(CError, match="_language is missing") as error:
+            model.translate(["yes"])
+        assert error.value.args[0] == LANGUAGE
+        with pytest.raises(CError, match="source_language is 'xx'") as error:
+            model.translate(["yes"], **options | {"source_language": "xx"})
+        assert error.value.args[0] == LANGUAGE
 
 
 @pytest.mark.parametrize("name", VARIANTS)

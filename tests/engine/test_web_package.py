@@ -16,7 +16,9 @@ import tiny_models as tiny
 import unknown_options
 from browser import chromium, serve_folder
 from c_library import ROOT, check_answers, check_edits
+from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
 from marian_students import write_student
+from pretrained_tokenisers import older_format
 from recurrent_variants import VARIANTS
 from safetensors.numpy import load_file, save_file
 from search_inputs import inputs
@@ -146,6 +148,17 @@ def test_random_edits_match_the_portable_kernels(portable, int8_folder, seed):
 def test_firefox_models_match_the_portable_kernels(portable, tmp_path, kind):
     write_student(tmp_path / "student", kind)
     check_translations(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_multilingual_translations_match_the_portable_kernels(portable, tmp_path, monkeypatch, kind):
+    monkeypatch.setitem(MODEL_KINDS, kind, (MODEL_KINDS[kind][0], older_format))
+    model_folder(tmp_path / "m", kind)
+    quantise(tmp_path / "m", tmp_path / "q", check=False)
+    source, target = PAIRS[kind]
+    model = WebModel(tmp_path / "q", source_language=source, target_language=target)
+    translator = uwaga.load(tmp_path / "q", threads=1, source=source, target=target)
+    check_answers(model, translator, TEXTS[:8], {"beam": 2})
 
 
 def test_recurrent_translations_match_the_portable_kernels(portable, tmp_path):

@@ -1,8 +1,10 @@
 """Damaged copies of small models of all formats that the C library reads."""
 
+import json
 import random
 
 import fuzz
+from fairseq_folders import model_folder
 from large_weights import enlarge, set_checksum
 from marian_students import write_student
 
@@ -11,10 +13,15 @@ from uwaga.conversion.quantise import quantise
 
 def intact_models(parent):
     """Return a folder of each format; those of Marian have shortlists."""
-    folders = [parent / name for name in ("small-int8", "marian", "marian32")]
+    folders = [parent / name for name in ("small-int8", "marian", "marian32", "multilingual")]
     quantise(fuzz.MODEL, folders[0])
     write_student(folders[1])
     write_student(folders[2], kind="float32", alphas=False, shared=False)
+    model_folder(parent / "m2m100", "m2m100")
+    quantise(parent / "m2m100", folders[3], check=False)
+    config = json.loads((folders[3] / "config.json").read_text())
+    config["frame"]["languages"]["selected"] = ["de", "fr"]
+    (folders[3] / "config.json").write_text(json.dumps(config))
     return [fuzz.MODEL, *folders]
 
 

@@ -29,10 +29,8 @@ async function readFolder(folder, options = {}) {
   }
   await addFile(/^uwaga int[48] model$/.test(config.format ?? "") ? "engine.safetensors" : "model.safetensors", true);
   await addFile("source.spm", true);
-  if (config.tokenisers === "marian") {
-    await addFile("source.vocab.json", true);
-    await addFile("target.vocab.json", true);
-  }
+  if (config.tokenisers === "marian" || config.tokenisers === "numbered") await addFile("source.vocab.json", true);
+  if (config.tokenisers === "marian") await addFile("target.vocab.json", true);
   if (config.vocabulary?.joint !== true) await addFile("target.spm", false);
   await addFile("alignment_head.json", false);
   return files;

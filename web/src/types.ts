@@ -116,6 +116,8 @@ export interface ModelInfo {
   target_language: string;
   /** The possible values of `target_language`; empty for a model of one pair. */
   target_languages: string[];
+  /** The possible values of `source_language` and `target_language` of a model that is told both. */
+  languages: string[];
   /** Whether a shortlist restricts the target tokens of each sentence. */
   shortlist: boolean;
   precision: string;

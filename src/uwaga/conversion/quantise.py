@@ -22,10 +22,11 @@ from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.engine import NativeModel
 from uwaga.engine.layout import Precision
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, SettingsError
 from uwaga.languages.codes import base_language
 from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.settings import DecoderOnlySettings
+from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.score import in_batches, step_scorer
 from uwaga.translator.text import TokenPair
@@ -72,13 +73,14 @@ class Agreement:
 
 
 def measure_agreement(
-    exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]]
+    exact: NativeModel, rounded: NativeModel, sources: Sequence[Sequence[int]], first: int | None = None
 ) -> Agreement:
     """Measure the agreement of two engines of a model on ``sources``, token ids with end symbols.
 
-    A decoder-only model continues them as prompts.
+    A decoder-only model continues them as prompts. ``first`` is the token that a translation begins with.
     """
-    options = SearchOptions(beam=1, max_length=None if exact.max_target else 256, batch_tokens=BATCH_TOKENS)
+    longest = None if exact.max_target else 256
+    options = SearchOptions(beam=1, max_length=longest, batch_tokens=BATCH_TOKENS, first=first)
     continues = isinstance(exact.settings, DecoderOnlySettings)
     if continues and exact.max_source is not None:
         limit = exact.max_source - max(map(len, sources)) + 1  # the last generated token needs no position
@@ -194,10 +196,8 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
     source, _ = checkpoint.languages.pairs
     codes = bundled_languages(source)[:MAX_LANGUAGES]
     tokeniser = checkpoint.source
-    if codes and checkpoint.languages.requires_language():
-        codes_by_base = {base: code for code in reversed(source) for base in bundled_languages([code])}
-        language = codes_by_base[codes[0]]
-        tokeniser, codes = checkpoint.languages.direction(language, language).source, codes[:1]
+    if isinstance(tokeniser, FramedTokeniser) and tokeniser.language is not None:
+        codes = bundled_languages([tokeniser.language])
     if not codes:
         nearest = nearest_language(tokeniser)
         codes = [nearest] if nearest else []
@@ -205,6 +205,17 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
     if len(usable) >= MIN_SENTENCES:
         return usable, f"sentences that come with uwaga in {', '.join(codes)} (no --sample)"
     return _sampled(checkpoint, model)
+
+
+def in_one_direction(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a model of several languages for translation between two of them, with sentences if possible."""
+    languages = checkpoint.languages
+    if not languages.requires_language():
+        return checkpoint
+    sources, targets = languages.pairs
+    source = next((code for code in sources if bundled_languages([code])), sources[0])
+    target = next((code for code in targets if code != source and bundled_languages([code])), targets[-1])
+    return checkpoint.for_direction(languages.direction(source, target))
 
 
 def nearest_language(tokeniser: Subwords) -> str | None:
@@ -288,26 +299,33 @@ def quantise(
     Raises:
         ModelError: the model cannot be read, is of another family or already quantised, or ``out`` cannot be
             written.
-        SettingsError: a pattern in ``keep`` matches no matrix.
+        SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a model of several
+            languages.
     """
     checkpoint = read(folder)
+    directed = in_one_direction(checkpoint)
     packed = pack_weights(checkpoint, precision, tuple(keep))
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"
     if not check:
         write_quantised(out, checkpoint, packed, card)
         return None
-    exact = to_engine(checkpoint, "float32", threads=1)
-    rounded = to_engine(checkpoint, precision, threads=1, packed=packed)
+    exact = to_engine(directed, "float32", threads=1)
+    rounded = to_engine(directed, precision, threads=1, packed=packed)
     if sample is None:
-        sources, description = default_sources(checkpoint, exact)
+        sources, description = default_sources(directed, exact)
+    elif directed is not checkpoint:
+        raise SettingsError(
+            "a model of several languages is compared on uwaga's sentences: leave out the sample (--sample)"
+        )
     else:
         sources, description = comparison_sources(sample, checkpoint.source, exact), "sentences"
     score_stats = (
         checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
     )
     write_quantised(out, replace(checkpoint, score_stats=score_stats), packed, card)
-    return replace(measure_agreement(exact, rounded, sources), measured_on=description)
+    agreement = measure_agreement(exact, rounded, sources, directed.decoding.first)
+    return replace(agreement, measured_on=description)
 
 
 def measure_score_stats(

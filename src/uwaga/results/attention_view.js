@@ -160,7 +160,8 @@ function attentionView(root, data, phrases) {
 
   function sayToken(mean) {
     if (!state.token) {
-      const values = { kind: kindName(), where: whichHeads() };
+      const several = phrase("layer {layer}, each head in its own colour", { layer: state.layer + 1 });
+      const values = { kind: kindName(), where: state.heads.size > 1 ? several : whichHeads() };
       say(phrase("{kind} attention, {where}. Point at a token, or move to it by Tab and the arrows.", values));
       return;
     }

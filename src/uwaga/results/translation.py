@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -41,6 +41,8 @@ def json_numbers(record: object) -> dict[str, object]:
 
 MAX_REPR_CHARACTERS = 60
 """Maximum characters of a text in a ``repr``."""
+MAX_REPR_LINKS = 50
+"""Maximum links of an alignment in a ``repr``."""
 
 
 def shorten(text: str) -> str:
@@ -121,7 +123,7 @@ Span = tuple[int, int]
 """Start and end offset of a word in its text, in Unicode code points."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WordAlignment(JsonRecord):
     """Word alignment of a text and its translation.
 
@@ -135,6 +137,17 @@ class WordAlignment(JsonRecord):
     target: tuple[Span, ...]
     links: tuple[tuple[int, int], ...]
     likely: tuple[tuple[int, int, float], ...] = field(default=(), compare=False, repr=False)
+    texts: tuple[str, str] | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        if self.texts is None:
+            return f"WordAlignment({self})"
+        (source, target), words = self.texts, []
+        for first, second in self.links[:MAX_REPR_LINKS]:
+            (left, left_end), (right, right_end) = self.source[first], self.target[second]
+            words.append(f"{source[left:left_end]} → {target[right:right_end]}")
+        words += ["…"] if len(self.links) > MAX_REPR_LINKS else []
+        return f"WordAlignment({', '.join(words)})"
 
     def __str__(self) -> str:
         """Return the links in Moses format: ``0-0 1-2``."""
@@ -290,6 +303,11 @@ class Translation(JsonRecord):
     terms: tuple[TermUse, ...] = ()
     coverage: Coverage | None = None
     draft: DraftUse | None = None
+
+    def __post_init__(self) -> None:
+        if self.alignment is not None:
+            alignment = replace(self.alignment, texts=(self.source, self.text))
+            object.__setattr__(self, "alignment", alignment)
 
     def __str__(self) -> str:
         return self.text

@@ -35,6 +35,7 @@ class SentencePieceCodec:
 
     Attributes:
         model_file: the model file, if it determines the codec completely; see :meth:`from_piece_types`.
+        special_tokens, strip: as given.
     """
 
     model_file: bytes | None = None
@@ -53,7 +54,6 @@ class SentencePieceCodec:
         self._words = words
         self._numbers = array("i", numbers)
         self._unknown = unknown
-        self._strip = strip
         self._indices = array("i", [-1]) * (max(numbers, default=-1) + 1)
         """By id, the index of its piece in the model; -1 for none."""
         for index, number in enumerate(numbers):
@@ -65,7 +65,8 @@ class SentencePieceCodec:
         self._other_pieces |= {number: token.content for number, token in added.items()}
         """Pieces that are not in the model, by id."""
         self._other_ids = {piece: number for number, piece in self._other_pieces.items()}
-        self._added = dict(added)
+        self.special_tokens = dict(added)
+        self.strip = strip
         self._splitter = SpecialSplitter(added)
         self._dropped = {number for number, token in added.items() if token.special} | {unknown}
         self._bytes = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
@@ -86,12 +87,34 @@ class SentencePieceCodec:
         codec.model_file = content
         return codec
 
+    @classmethod
+    def from_vocabulary(
+        cls,
+        model: SentencePieceModel,
+        vocabulary: Mapping[str, int],
+        added: Mapping[int, Special],
+        unknown: int,
+        strip: bool,
+    ) -> SentencePieceCodec:
+        """Return the codec of a model whose pieces, and others, have the ids of ``vocabulary``."""
+        numbers = [vocabulary.get(piece, -1) for piece in model.all_pieces()]
+        return cls(model, numbers, added, unknown, more=vocabulary, strip=strip)
+
+    @property
+    def sentencepiece_file(self) -> bytes:
+        """The model that splits texts into pieces."""
+        return self._model.content
+
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """The ids of all pieces."""
+        pieces = map(self.piece, range(len(self._indices)))
+        return {piece: number for number, piece in enumerate(pieces) if piece is not None} | self._other_ids
+
     @property
     def content(self) -> bytes:
         """Serialisation of the model and the ids of its pieces."""
-        pieces = map(self.piece, range(len(self._indices)))
-        ids = {piece: number for number, piece in enumerate(pieces) if piece is not None} | self._other_ids
-        ids_and_flags = [ids, sorted(self._dropped), self._words]
+        ids_and_flags = [self.vocabulary, sorted(self._dropped), self._words]
         return self._model.content + json.dumps(ids_and_flags, sort_keys=True).encode()
 
     @property
@@ -107,7 +130,7 @@ class SentencePieceCodec:
     @property
     def added(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
-        return {token.content: number for number, token in self._added.items()}
+        return {token.content: number for number, token in self.special_tokens.items()}
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is one id."""
@@ -133,9 +156,9 @@ class SentencePieceCodec:
         pieces = [piece for piece in pieces_or_none if piece is not None]
         if not pieces:
             return ""
-        if self._strip or self._bytes:
+        if self.strip or self._bytes:
             text = self._model.join(pieces)
-            return text.strip() if self._strip else text
+            return text.strip() if self.strip else text
         return "".join(pieces).removeprefix(MARK).replace(MARK, " ")
 
     def piece(self, token: int) -> str | None:

@@ -15,7 +15,13 @@ from uwaga.errors import ModelError
 from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200, WMT21
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json, read_vocabulary
 from uwaga.tokenizers.framed import FramedTokeniser, TokenPosition
-from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, build_tokeniser, sentencepiece_file
+from uwaga.tokenizers.pretrained import (
+    TokenIds,
+    TokeniserPair,
+    build_tokeniser,
+    has_sentencepiece,
+    sentencepiece_file,
+)
 from uwaga.tokenizers.pretrained_files import (
     TOKENIZER_FILE,
     Declared,
@@ -43,7 +49,7 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     mBART-50 (Tang et al. 2020): source ``en_XX ... </s>``, target ``ro_RO ... </s>``.
     """
     declared = read_declared(folder)
-    if (folder / TOKENIZER_FILE).exists():
+    if not has_sentencepiece(folder) and (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
         is_mbart50 = _is_mbart50(folder, declared, codec.number(MBART50[-1]) is not None)
     else:
@@ -62,7 +68,7 @@ def read_nllb_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     eng_Latn``.
     """
     declared = read_declared(folder)
-    if (folder / TOKENIZER_FILE).exists():
+    if not has_sentencepiece(folder) and (folder / TOKENIZER_FILE).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
     else:
         codec = _fairseq_codec(read_sentencepiece(sentencepiece_file(folder)), NLLB200, declared)
@@ -87,11 +93,8 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     added = {vocabulary[token.content]: token for token in special.values()}
     added |= {len(vocabulary) + index: Special(f"__{code}__") for index, code in enumerate(codes)}
     model = read_sentencepiece(sentencepiece_file(folder))
-    pieces = model.all_pieces()
-    numbers = [vocabulary.get(piece, -1) for piece in pieces]
-    unknown = vocabulary[special["unk"].content]
-    codec = SentencePieceCodec(
-        model, numbers, added | declared.numbered, unknown, more=vocabulary, strip=True
+    codec = SentencePieceCodec.from_vocabulary(
+        model, vocabulary, added | declared.numbered, vocabulary[special["unk"].content], strip=True
     )
     return _build_pair(codec, ids, declared, folder, codes, ("before", "before"))
 

@@ -229,6 +229,11 @@ def build_tokeniser(
     )
 
 
+def has_sentencepiece(folder: Path) -> bool:
+    """Return True if the folder has a SentencePiece model, of which ``tokenizer.json`` is a copy."""
+    return any((folder / name).exists() for name in SENTENCEPIECE_FILES)
+
+
 def sentencepiece_file(folder: Path) -> Path:
     """Return the path of the folder's SentencePiece model."""
     for name in SENTENCEPIECE_FILES:

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 WINDOW = 1024
 """Requests translated together: enough to sort into even batches."""
+PROGRESS_WINDOW = 100
+"""Requests translated together where a caller watches the progress."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of completed texts and the total."""
 
 
 class Translator:
@@ -219,14 +224,20 @@ class Translator:
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
-        self, text: str, **options: Unpack[TranslateOptions]
+        self, text: str, *, progress: Progress | None = None, **options: Unpack[TranslateOptions]
     ) -> Translation: ...
 
     @overload
-    def translate(self, text: Iterable[str], **options: Unpack[TranslateOptions]) -> list[Translation]: ...
+    def translate(
+        self, text: Iterable[str], *, progress: Progress | None = None, **options: Unpack[TranslateOptions]
+    ) -> list[Translation]: ...
 
     def translate(
-        self, text: str | Iterable[str], **options: Unpack[TranslateOptions]
+        self,
+        text: str | Iterable[str],
+        *,
+        progress: Progress | None = None,
+        **options: Unpack[TranslateOptions],
     ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
@@ -238,6 +249,7 @@ class Translator:
 
         Args:
             text: one text, or any number of them: a list, a generator.
+            progress: called with the number of completed texts and the total, every 100 texts.
             **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
                 ``format``, ``prefix`` (one for all texts or one each), ``glossary``, ``glossary_mode``,
                 ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``; and the options of
@@ -271,7 +283,14 @@ class Translator:
             DataError: a text is not valid Unicode, or not of its format; or the glossary is damaged.
         """
         requests = build_requests(text, options)
-        translations = list(self.run(requests, window=max(len(requests), 1)))
+        window = max(len(requests), 1) if progress is None else PROGRESS_WINDOW
+        translations = []
+        for translation in self.run(requests, window=window):
+            translations.append(translation)
+            if progress is not None and (
+                len(translations) % PROGRESS_WINDOW == 0 or len(translations) == len(requests)
+            ):
+                progress(len(translations), len(requests))
         return translations[0] if isinstance(text, str) else translations
 
     def run(self, requests: Iterable[Request], window: int = WINDOW) -> Iterator[Translation]:

@@ -128,7 +128,8 @@ class JobReporter:
         notes = [f"{manifest.total('rows'):,} {self._unit}s in {len(manifest.parts):,} parts"]
         for name, label in (("empty", "empty"), ("failed", "failed"), ("cut", "cut at the length limit")):
             count = sum(int(getattr(part, name)) for part in manifest.parts.values())
-            notes += [f"{count:,} {label}"] if count else []
+            rows = self._cut_rows(manifest) if name == "cut" else ""
+            notes += [f"{count:,} {label}{rows}"] if count else []
         for skipped in manifest.skipped:
             typer.echo(f"error: skipped from there on: {skipped.reason}", err=True)
         if count := len(manifest.skipped):
@@ -138,6 +139,16 @@ class JobReporter:
             speed = (self._rows - rows) / max(time.monotonic() - end, 1e-9)
             notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._started:.1f} s)")
         typer.echo(f"{destination}: {', '.join(notes)}", err=True)
+
+    def _cut_rows(self, manifest: Manifest) -> str:
+        """Return the first rows whose translations were cut, with their files if there are several."""
+        cut = [
+            f"{row}" if manifest.input.files in (None, 1) else f"{row} of file {part.file + 1}"
+            for part in manifest.parts.values()
+            for row in part.cut_rows
+        ]
+        further = ", …; manifest.json lists them" if len(cut) > REPORTED_FAILURES else ""
+        return f" ({self._unit}s {', '.join(cut[:REPORTED_FAILURES])}{further})"
 
     def _report_failures(self, name: str, record: PartRecord) -> None:
         for row, error in record.failures[: max(0, REPORTED_FAILURES - self._failed)]:

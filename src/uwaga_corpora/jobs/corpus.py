@@ -34,7 +34,15 @@ from uwaga.library.hub import find_model
 from uwaga.settings import CorpusSettings
 from uwaga.settings.corpora import MAX_TAG_LENGTH
 from uwaga_corpora.jobs.distillation import TargetChoice
-from uwaga_corpora.jobs.engine import Block, EncodedPart, InputRecord, Job, Manifest, Position
+from uwaga_corpora.jobs.engine import (
+    Block,
+    EncodedPart,
+    InputRecord,
+    Job,
+    Manifest,
+    Position,
+    part_sizes,
+)
 from uwaga_corpora.jobs.translation import Setting, Task, TranslatedText, TranslationSpec
 
 _BREAKS = str.maketrans("\t\n\r", "   ")
@@ -221,28 +229,32 @@ class CorpusJob(Job):
 
     def read(self, start: Position) -> Iterator[Block]:
         lines = islice(self.input.read(), start.row, None)
-        for number in range(start.number, -(-self._lines // self.manifest.part_rows)):
-            first = number * self.manifest.part_rows
-            part = list(islice(lines, self.manifest.part_rows))
+        sizes, number, end = part_sizes(start.number, self.manifest.part_rows), start.number, start.row
+        while end < self._lines:
+            first, size = end, next(sizes)
+            part = list(islice(lines, size))
             end = first + len(part)
-            if end != min(self._lines, first + self.manifest.part_rows):
+            if end != min(self._lines, first + size):
                 raise DataError(
                     f"{self.manifest.input.name}: changed while it was read; run the command again"
                 )
             yield Block(
                 Position(number, 0, first), len(part), self._task(number, part), end / self._lines, part
             )
+            number += 1
 
     def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
         remaining = iter(translated)
         pairs: list[tuple[str, str]] = []
         failures: list[tuple[int, str]] = []
+        cut: list[int] = []
         lines: list[CorpusLine] = block.content
         for line in lines:
             text, error = "", self._fault(line)
             if error is None and line.text.strip():
                 result = next(remaining)
                 text, error = result.text or "", result.error
+                cut += [line.number] if result.truncated else []
                 if error is None and not text.strip():
                     error = f"line {line.number}: the translation is empty"
             if error is not None:
@@ -256,7 +268,7 @@ class CorpusJob(Job):
         return EncodedPart(
             buffer.getvalue(),
             empty=sum(line.fault is None and not line.text.strip() for line in lines),
-            cut=sum(result.truncated for result in translated),
+            cut=cut,
             failures=failures,
         )
 

@@ -36,6 +36,8 @@ MAX_MANIFEST_BYTES = 1 << 28  # bytes
 BLOCKS_PER_WORKER = 2
 """Blocks in memory per worker: the one being translated and the next one."""
 MAX_LISTED_FAILURES = 100
+FIRST_PART_ROWS = 500
+"""Rows of the first part, which takes seconds."""
 """Maximum number of failed rows that the record of a part lists; further ones are only counted."""
 SAVE_INTERVAL = 50
 """Minimum time between two writes of the manifest, as a multiple of the duration of a write."""
@@ -93,6 +95,7 @@ class PartRecord(StrictModel):
         empty: texts that are null or empty, in the input as in the part.
         failed: texts that could not be translated.
         cut: translations that reached the length limit.
+        cut_rows: the rows of the first of them.
         failures: (row, reason) of the first failed texts; rows count from 1 within the input file.
     """
 
@@ -104,6 +107,7 @@ class PartRecord(StrictModel):
     empty: NonNegativeInt = 0
     failed: NonNegativeInt = 0
     cut: NonNegativeInt = 0
+    cut_rows: tuple[int, ...] = ()
     failures: tuple[tuple[int, str], ...] = ()
 
 
@@ -117,7 +121,7 @@ class Manifest(StrictModel):
         settings: the options that affect the result.
         models: in the order in which they were named.
         input: the input.
-        part_rows: maximum number of rows of a part.
+        part_rows: maximum number of rows of a part; see :func:`part_sizes`.
         finished: whether all parts are written.
         damaged: the unreadable file that stopped the job; it may be repaired, replaced or removed.
         skipped: files that could not be read to their end, if the job skips them.
@@ -162,6 +166,16 @@ class DamagedInputError(DataError):
         self.damaged = damaged
 
 
+def part_sizes(number: int, most: int) -> Iterator[int]:
+    """Yield the rows of parts, starting with part ``number``.
+
+    They double from :data:`FIRST_PART_ROWS` to ``most``, so that the first results are soon stored and shown.
+    """
+    while True:
+        yield min(most, FIRST_PART_ROWS << min(number, 30))
+        number += 1
+
+
 class Position(NamedTuple):
     """Start of a part: its number, and the indices of its input file and of its first row in that file."""
 
@@ -184,11 +198,13 @@ class Block(NamedTuple):
 
 
 class EncodedPart(NamedTuple):
-    """The bytes of a part, its empty texts, its truncated translations, and its failures: (row, reason)."""
+    """The bytes of a part, its empty texts, the rows of its truncated translations, and its failures: (row,
+    reason).
+    """
 
     content: bytes
     empty: int
-    cut: int
+    cut: list[int]
     failures: list[tuple[int, str]]
 
 
@@ -450,7 +466,8 @@ def _write_part(
         sha256=hashlib.sha256(part.content).hexdigest(),
         empty=part.empty,
         failed=len(part.failures),
-        cut=part.cut,
+        cut=len(part.cut),
+        cut_rows=tuple(part.cut[:MAX_LISTED_FAILURES]),
         failures=tuple(part.failures[:MAX_LISTED_FAILURES]),
     )
     state.parts[name] = record

@@ -19,6 +19,7 @@ from uwaga_corpora.jobs.engine import (
     Manifest,
     Position,
     SkippedFile,
+    part_sizes,
 )
 from uwaga_corpora.jobs.table_formats import (
     BlockLimit,
@@ -121,7 +122,7 @@ class TableJob(Job):
         for index in range(first_file, len(self.files)):
             size = self.files[index].size
             first = first_row if index == first_file else 0
-            limit = BlockLimit(self.manifest.part_rows, self.part_bytes)
+            limit = BlockLimit(part_sizes(number, self.manifest.part_rows), self.part_bytes)
             try:
                 for rows in self.format.read(
                     self._source_file(self.files[index]), self.columns, first, limit
@@ -149,7 +150,12 @@ class TableJob(Job):
         return EncodedPart(
             self.format.write(rows, self.columns, cells),
             empty=sum(not text for column in rows.texts for text in column) - len(rows.faults),
-            cut=sum(cell.truncated for column in cells for cell in column),
+            cut=[
+                rows.first + index + 1
+                for column in cells
+                for index, cell in enumerate(column)
+                if cell.truncated
+            ],
             failures=[
                 (rows.first + index + 1, cell.error)
                 for column in cells

@@ -82,21 +82,23 @@ class Columns:
 
 
 class BlockLimit:
-    """Ends a block after ``rows`` rows, or after the row with which it reaches ``size`` bytes.
+    """Ends a block after the next of ``counts`` rows, or after the row with which it reaches ``size`` bytes.
 
-    The end of a block depends only on its rows, so reading may start at any block.
+    The end of a block depends only on its rows and its number, so reading may start at any block.
     """
 
-    def __init__(self, rows: int, size: int) -> None:
-        self.rows, self.size = rows, size
+    def __init__(self, counts: Iterator[int], size: int) -> None:
+        self.counts, self.size = counts, size
+        self._most = next(counts)
         self._rows = self._size = 0
 
     def ends_after(self, size: int) -> bool:
         """Return whether the block ends after the next row, which has ``size`` bytes."""
         self._rows += 1
         self._size += size
-        full = self._rows >= self.rows or self._size >= self.size
+        full = self._rows >= self._most or self._size >= self.size
         if full:
+            self._most = next(self.counts)
             self._rows = self._size = 0
         return full
 

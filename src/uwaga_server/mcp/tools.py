@@ -252,9 +252,8 @@ def _create(call: Call, name: str, terms: Mapping[str, str | list[str]], overwri
     """Write a glossary to a file."""
     path = call.folders.output_path(name, overwrite)
     if path.suffix.lower() != ".tsv":
-        raise ApiError(
-            400, "other_format", f"{quoted(name)}: the name of a new glossary ends with .tsv", "name"
-        )
+        message = f"the name of a new glossary ends with .tsv: {quoted(str(Path(name).with_suffix('.tsv')))}"
+        raise ApiError(400, "other_format", message, "name")
     entries = Glossary.from_argument(terms).terms
     if not entries:
         raise DataError("there are no terms; give at least one with its translation")

@@ -24,7 +24,9 @@ from uwaga.checkpoints.formats.uwaga.int8_config import (
     PRECISIONS,
     VERSIONS,
     Frame,
+    LanguageTokens,
     QuantisedConfig,
+    SpecialToken,
     check_layers,
     check_quantised_config,
     check_size,
@@ -40,6 +42,7 @@ from uwaga.checkpoints.formats.uwaga.read import (
     read_tokeniser,
 )
 from uwaga.checkpoints.languages import Languages
+from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import FORMAT_NAMES, aligned_bytes, check_header, tensors_in
 from uwaga.checkpoints.storage.tensors import StoredTensor
@@ -53,7 +56,7 @@ from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
 from uwaga.tokenizers.marian import MarianTokeniser, read_vocabulary
-from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, read_bytes
+from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, Special, read_bytes
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
@@ -73,14 +76,17 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
             model, pieces = side.files
             files |= {name: model, vocabulary: json.dumps(dict(pieces), ensure_ascii=False).encode()}
         return files
-    codec = _codec(source) if source is target else None
+    codec = _shared_codec(source, target)
     if isinstance(codec, TokenizersCodec):
         return {TOKENIZER_FILE: codec.content}
-    if isinstance(codec, SentencePieceCodec) and codec.model_file is not None:
-        return {SOURCE: codec.model_file}
+    if isinstance(codec, SentencePieceCodec):
+        if codec.model_file is not None:
+            return {SOURCE: codec.model_file}
+        ids = json.dumps(codec.vocabulary, ensure_ascii=False).encode()
+        return {SOURCE: codec.sentencepiece_file, VOCABULARIES[0]: ids}
     raise ModelError(
-        "int8 and int4 folders support the tokenisers of uwaga, Marian, GGUF files and, without languages, "
-        "of the tokenizers library; run this model with --dtype int8 or --dtype int4"
+        "int8 and int4 folders do not support this kind of tokeniser; run this model with --dtype int8 or "
+        "--dtype int4"
     )
 
 
@@ -90,14 +96,38 @@ def tokeniser_kind(tokeniser: Subwords) -> str:
         return "uwaga"
     if isinstance(tokeniser, MarianTokeniser):
         return "marian"
-    return "sentencepiece" if isinstance(_codec(tokeniser), SentencePieceCodec) else "tokenizers"
+    codec = tokeniser.codec if isinstance(tokeniser, FramedTokeniser) else None
+    if not isinstance(codec, SentencePieceCodec):
+        return "tokenizers"
+    return "numbered" if codec.model_file is None else "sentencepiece"
 
 
-def tokeniser_frame(tokeniser: Subwords) -> dict[str, Any] | None:
-    """Return the frame of a pretrained model's tokeniser for ``config.json``, else None."""
-    if not isinstance(tokeniser, FramedTokeniser):
+def tokeniser_frame(languages: Languages) -> dict[str, Any] | None:
+    """Return the frame of a pretrained model's tokenisers for ``config.json``, else None."""
+    source, target = languages.source, languages.target
+    if not isinstance(source, FramedTokeniser) or not isinstance(target, FramedTokeniser):
         return None
-    return {"prefix": tokeniser.prefix, "suffix": tokeniser.suffix, "clean": tokeniser.clean}
+    frame: dict[str, Any] = {"prefix": source.prefix, "suffix": source.suffix, "clean": source.clean}
+    if isinstance(source.codec, SentencePieceCodec) and source.codec.model_file is None:
+        frame["strip"] = source.codec.strip
+        frame["special"] = [
+            {"id": number, "text": token.content, **_flags(token)}
+            for number, token in source.codec.special_tokens.items()
+        ]
+    if source.languages:
+        frame["languages"] = {
+            "tokens": dict(source.languages),
+            "positions": (source.language_position, target.language_position),
+            "selected": (source.language, target.language),
+        }
+    frame["tasks"] = [
+        {"source": pair[0], "target": pair[1], "prefix": prefix} for pair, prefix in languages.tasks.items()
+    ]
+    return frame
+
+
+def _flags(token: Special | SpecialToken) -> dict[str, bool]:
+    return {"lstrip": token.lstrip, "rstrip": token.rstrip, "special": token.special}
 
 
 def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
@@ -107,11 +137,19 @@ def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
     return tokeniser.add_special_tokens([]) == [tokeniser.symbols.end]
 
 
-def _codec(tokeniser: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
-    """Return the codec of a tokeniser if the codec's file and a frame describe it completely, else None."""
-    if not isinstance(tokeniser, FramedTokeniser) or tokeniser.languages or tokeniser.prompt_prefix:
+def _shared_codec(source: Subwords, target: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
+    """Return the codec of two tokenisers if its files and one frame describe both completely, else None."""
+    if not isinstance(source, FramedTokeniser) or not isinstance(target, FramedTokeniser):
         return None
-    codec = tokeniser.codec
+    same_language = replace(
+        target,
+        symbols=source.symbols,
+        language=source.language,
+        language_position=source.language_position,
+    )
+    if same_language != source or source.prompt_prefix or source.stop:
+        return None
+    codec = source.codec
     return codec if isinstance(codec, TokenizersCodec | SentencePieceCodec) else None
 
 
@@ -132,8 +170,7 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
         ]
         return sides[0], sides[1]
     if config.frame is not None:
-        tokeniser = _framed(folder, config, config.frame)
-        return tokeniser, tokeniser
+        return _with_languages(_framed(folder, config, config.frame), config.frame.languages)
     source = read_tokeniser(folder / SOURCE)
     target = source if sizes.joint else read_tokeniser(folder / TARGET)
     for name, side, size in ((SOURCE, source, sizes.source), (TARGET, target, sizes.target)):
@@ -151,10 +188,20 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
     if config.tokenisers == "sentencepiece":
         path = folder / SOURCE
         codec = SentencePieceCodec.from_piece_types(read_bytes(path), str(path))
+    elif config.tokenisers == "numbered":
+        path = folder / VOCABULARIES[0]
+        codec = SentencePieceCodec.from_vocabulary(
+            read_sentencepiece(folder / SOURCE),
+            _read_ids(path, size),
+            {token.id: Special(token.text, **_flags(token)) for token in frame.special},
+            config.symbols.unknown,
+            frame.strip,
+        )
     else:
         path = folder / TOKENIZER_FILE
         codec = read_tokenizer_json(folder, Declared({}, {}, {}))
-    if needed_rows(codec, size) > size or max((*frame.prefix, *frame.suffix), default=0) >= size:
+    frame_ids = (*frame.prefix, *frame.suffix, *(frame.languages.tokens.values() if frame.languages else ()))
+    if needed_rows(codec, size) > size or max(frame_ids, default=0) >= size:
         raise ModelError(
             f"{path}: has {codec.size} pieces, but {CONFIG} says {size}; the tokeniser belongs to "
             "another model"
@@ -168,6 +215,32 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
         suffix=tuple(frame.suffix),
         clean=frame.clean,
     )
+
+
+def _with_languages(
+    tokeniser: FramedTokeniser, languages: LanguageTokens | None
+) -> tuple[FramedTokeniser, FramedTokeniser]:
+    """Return the tokenisers of source and target with the language tokens of a multilingual model."""
+    if languages is None:
+        return tokeniser, tokeniser
+    source, target = (
+        replace(tokeniser, languages=languages.tokens, language_position=position)
+        for position in languages.positions
+    )
+    selected_source, selected_target = languages.selected
+    return (
+        source if selected_source is None else source.with_language(selected_source),
+        target if selected_target is None else target.with_language(selected_target),
+    )
+
+
+def _read_ids(path: Path, size: int) -> dict[str, int]:
+    """Read the ids of pieces, of which some may be missing, and one beyond the embeddings."""
+    values = read_mapping(path)
+    ids = [number for number in values.values() if type(number) is int and 0 <= number <= size]
+    if not values or len(set(ids)) != len(values):
+        raise ModelError(f"{path}: its pieces have no ids of their own up to {size}; convert the model again")
+    return values
 
 
 FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
@@ -198,7 +271,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
         "version": VERSIONS[format_name],
         "languages": checkpoint.languages.stated,
         "tokenisers": tokeniser_kind(source),
-        "frame": tokeniser_frame(source),
+        "frame": tokeniser_frame(checkpoint.languages),
         "chat": _chat_values(checkpoint.chat),
         "vocabulary": {
             "source": checkpoint.source_vocabulary,
@@ -266,7 +339,13 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         source=source,
         target=target,
         languages=Languages(
-            source, target, config.languages, decoding.first, card=card, location=str(folder)
+            source,
+            target,
+            config.languages,
+            decoding.first,
+            tasks={(task.source, task.target): task.prefix for task in config.tasks},
+            card=card,
+            location=str(folder),
         ),
         decoding=decoding,
         text=text,

@@ -35,6 +35,7 @@ from uwaga.settings.recurrent import (
 )
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import MAX_TEMPLATE
+from uwaga.tokenizers.framed import TokenPosition
 
 MIN_LAYER_BYTES = 1000
 """Minimum bytes of a layer of any width; the names of its weights take more."""
@@ -43,12 +44,54 @@ VERSIONS = {INT8_FORMAT: 4, INT4_FORMAT: 1}
 PRECISIONS: dict[str, Precision] = {INT8_FORMAT: "int8", INT4_FORMAT: "int4"}
 
 
+class SpecialToken(StrictModel):
+    """A special token that may be spelt in texts; see :class:`uwaga.tokenizers.pretrained_files.Special`."""
+
+    id: TokenId
+    text: str = Field(min_length=1, max_length=256)
+    lstrip: bool
+    rstrip: bool
+    special: bool
+
+
+class LanguageTokens(StrictModel):
+    """The tokens of a multilingual model's languages by code; of source and target, their positions and the
+    languages of the folder that was converted, None for none.
+    """
+
+    tokens: dict[str, TokenId] = Field(min_length=1, max_length=4096)
+    positions: tuple[TokenPosition, TokenPosition]
+    selected: tuple[Language | None, Language | None]
+
+    @model_validator(mode="after")
+    def _check_selected(self) -> LanguageTokens:
+        if unknown := set(self.selected) - {None, *self.tokens}:
+            raise ValueError(f"selected: {unknown.pop()!r} is not among the tokens")
+        return self
+
+
+class Task(StrictModel):
+    """The text before each source for a pair of languages, such as T5's."""
+
+    source: Language
+    target: Language
+    prefix: str = Field(max_length=256)
+
+
 class Frame(StrictModel):
-    """The ids around a text for a pretrained model's tokeniser; ``clean``: clean up decoded text."""
+    """What surrounds a text for a pretrained model's tokeniser.
+
+    ``prefix`` and ``suffix``: ids before and after it; ``clean``: clean up decoded text; ``strip``: strip
+    white space from it; ``special``: the special tokens of numbered pieces.
+    """
 
     prefix: list[TokenId] = Field(max_length=64)
     suffix: list[TokenId] = Field(max_length=64)
     clean: bool
+    strip: bool = False
+    special: list[SpecialToken] = Field(default=[], max_length=1 << 16)
+    languages: LanguageTokens | None = None
+    tasks: list[Task] = Field(default=[], max_length=4096)
 
 
 class Chat(StrictModel):
@@ -77,14 +120,15 @@ class WeightFile(StrictModel):
 class QuantisedConfig(StrictModel):
     """The schema of ``config.json``; uwaga's models have ``decoding``, models of other libraries ``search``.
 
-    ``frame`` is for tokenisers of pretrained models: of the ``tokenizers`` library, or a SentencePiece
-    model whose control pieces are special tokens.
+    ``frame`` is for tokenisers of pretrained models: of the ``tokenizers`` library, a SentencePiece model
+    whose control pieces are special tokens, or ``numbered``: a SentencePiece model with the ids of
+    ``source.vocab.json``.
     """
 
     format: Literal["uwaga int8 model", "uwaga int4 model"]
     version: int = Field(ge=1)
     languages: tuple[Language, Language]
-    tokenisers: Literal["uwaga", "marian", "tokenizers", "sentencepiece"]
+    tokenisers: Literal["uwaga", "marian", "tokenizers", "sentencepiece", "numbered"]
     frame: Frame | None = None
     chat: Chat | None = None
     vocabulary: Vocabulary
@@ -111,8 +155,10 @@ class QuantisedConfig(StrictModel):
             raise ValueError("exactly one of decoding and search is required")
         if self.weights.spread and not isinstance(self.model, DecoderOnlySettings):
             raise ValueError("weights.spread is for decoder-only models")
-        if (self.tokenisers in ("tokenizers", "sentencepiece")) != (self.frame is not None):
-            raise ValueError("a frame is only for the tokenisers tokenizers and sentencepiece")
+        if (self.tokenisers in ("uwaga", "marian")) != (self.frame is None):
+            raise ValueError("a frame is only for tokenisers other than uwaga's and Marian's")
+        if self.frame is not None and not self.vocabulary.joint:
+            raise ValueError("a frame needs one joint vocabulary")
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary")
         self.symbols.check(self.vocabulary.target)
@@ -132,6 +178,11 @@ class QuantisedConfig(StrictModel):
     def sizes(self) -> tuple[int, int]:
         """Vocabulary sizes of source and target."""
         return self.vocabulary.source, self.vocabulary.target
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The texts before sources by pair of languages."""
+        return [] if self.frame is None else self.frame.tasks
 
     @property
     def precision(self) -> Precision:
