@@ -183,7 +183,9 @@ def has_whole_characters(pieces) -> bool:
     return True
 
 
-@pytest.mark.parametrize("options", [{}, {"beam": 4, "nbest": 4}, {"sample": True, "nbest": 3, "seed": 5}])
+@pytest.mark.parametrize(
+    "options", [{"beam": 1}, {"beam": 4, "nbest": 4}, {"sample": True, "nbest": 3, "seed": 5}]
+)
 def test_bytes_of_outputs_are_characters(translator, options, monkeypatch):
     texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
     searched = []
@@ -197,6 +199,8 @@ def test_bytes_of_outputs_are_characters(translator, options, monkeypatch):
     translations = translator.translate(texts, placeholders=False, **options)
     for translation in translations:
         assert all(has_whole_characters(result.tokens) for result in (translation, *translation.alternatives))
+        if options.get("beam") == 1:
+            assert "".join(translator.stream(translation.source, placeholders=False)) == translation.text
     pieces = translator.model.target.pieces
     assert any(not has_whole_characters(pieces(tokens)) for tokens in searched[0])  # else nothing is tested
 
@@ -204,6 +208,6 @@ def test_bytes_of_outputs_are_characters(translator, options, monkeypatch):
 def test_models_without_byte_pieces_have_no_byte_tokens(translator):
     byte_pieces = {f"<0x{byte:02X}>" for byte in range(0x80, 0x100)}
     model = translator.model
-    assert set(model.target.pieces(sorted(model.byte_tokens))) == byte_pieces
+    assert set(model.target.pieces(model.byte_tokens)) == byte_pieces
     unknown = SimpleNamespace(encode=lambda text: [1], pieces=lambda ids: ["<unk>"])
-    assert byte_tokens(unknown) == frozenset()
+    assert byte_tokens(unknown) == range(0)

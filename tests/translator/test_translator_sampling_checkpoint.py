@@ -76,7 +76,7 @@ def test_command_line_follows_the_settings(folders, translators):
         settings = ["--model", str(folders[1]), "--device", "cpu", "--engine", engine]
         result = CliRunner().invoke(app, ["translate", *settings, *map(str, arguments), *TEXTS])
         assert result.exit_code == 0, result.output
-        return result.stdout.splitlines()
+        return result.stdout.removesuffix("\n").split("\n")
 
     samples = texts(sampling.translate(TEXTS, seed=3))
     assert run("--seed", 3) == run("--seed", 3, "--stream") == run("--sample", "--seed", 3) == samples

@@ -75,15 +75,36 @@ class TrainingSubwords(Subwords, Protocol):
         ...
 
 
-def byte_tokens(subwords: Subwords) -> frozenset[int]:
+def byte_tokens(subwords: Subwords) -> range:
     """Return the ids of the pieces ``<0x80>`` to ``<0xFF>``, which spell characters that are no pieces.
 
-    They are in the order of their bytes in every vocabulary that SentencePiece trains.
+    They are in the order of their bytes in every vocabulary that SentencePiece trains; in others there are
+    none.
     """
     ids = subwords.encode(UNASSIGNED)
     pieces = subwords.pieces(ids)
-    if BYTE_PIECES[0xF0] not in pieces:
-        return frozenset()
-    first = ids[pieces.index(BYTE_PIECES[0xF0])] - 0xF0
+    first = ids[pieces.index(BYTE_PIECES[0xF0])] - 0xF0 if BYTE_PIECES[0xF0] in pieces else -1
     tokens = range(first, first + len(BYTE_PIECES))
-    return frozenset(tokens[0x80:]) if first >= 0 and subwords.pieces(tokens) == BYTE_PIECES else frozenset()
+    return tokens[0x80:] if first >= 0 and subwords.pieces(tokens) == BYTE_PIECES else range(0)
+
+
+def whole_characters(tokens: Sequence[int], bytes_: range) -> int:
+    """Return the number of tokens before the first byte that completes no character.
+
+    Args:
+        tokens: the ids of a text.
+        bytes_: those of :func:`byte_tokens`.
+    """
+    position = 0
+    while position < len(tokens):
+        end = position
+        while end < len(tokens) and tokens[end] in bytes_:
+            end += 1
+        if end > position:
+            run = bytes(token - bytes_.start + 0x80 for token in tokens[position:end])
+            try:
+                run.decode()
+            except UnicodeDecodeError as error:
+                return position + error.start
+        position = end + 1
+    return len(tokens)

@@ -131,11 +131,6 @@ def decode(tokens: Sequence[int], target: Subwords) -> str:
     return target.decode(tokens).replace(REPLACEMENT, "")
 
 
-def is_incomplete(tokens: Sequence[int], target: Subwords) -> bool:
-    """Return True if byte tokens among these do not complete a character."""
-    return REPLACEMENT in target.decode(tokens)
-
-
 def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
     """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
 

@@ -80,7 +80,7 @@ class Model:
         return KnownCharacters(self.source, knows_bytes=not self.aligns)
 
     @cached_property
-    def byte_tokens(self) -> frozenset[int]:
+    def byte_tokens(self) -> range:
         """The target tokens that are a byte of a character of several bytes; empty if there are none."""
         return byte_tokens(self.target)
 

@@ -6,11 +6,13 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import pairwise
 
 from uwaga.decoder import Decoder
-from uwaga.results.translation import Translation
+from uwaga.results.translation import Hypothesis, Translation
 from uwaga.search import SearchInput, SearchOptions, stream
+from uwaga.tokenizers.subwords import whole_characters
 from uwaga.translator.checks import STOPS, sentence_text, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
 from uwaga.translator.layers.failures import check_string
+from uwaga.translator.layers.search import replace_broken
 from uwaga.translator.layers.sentences import prepare, translate_passages
 from uwaga.translator.pipeline import translate_requests
 from uwaga.translator.plan import Plan, Stage
@@ -55,6 +57,7 @@ def grow(
     options: SearchOptions,
     decode: Callable[[Sequence[int]], str],
     drafter: Decoder | None = None,
+    complete: Callable[[Hypothesis], Hypothesis] = lambda hypothesis: hypothesis,
 ) -> Generator[str, None, bool]:
     """Decode one target and yield its text in non-empty pieces as it grows.
 
@@ -64,6 +67,7 @@ def grow(
         options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: from the target's tokens to text.
         drafter: as for :func:`uwaga.search.search`.
+        complete: returns the final hypothesis for that of the search; its text begins with what was yielded.
 
     Returns:
         whether a limit cut the target.
@@ -71,8 +75,8 @@ def grow(
     growing, truncated = GrowingText(decode), False
     for event in stream(decoder, [sentence], options, drafter=drafter):
         if event.hypothesis is not None:
-            piece = growing.finish(event.hypothesis.tokens)
-            truncated = event.hypothesis.truncated
+            hypothesis = complete(event.hypothesis)
+            piece, truncated = growing.finish(hypothesis.tokens), hypothesis.truncated
         else:
             assert event.token is not None  # a stream gives a token or, last, the hypothesis
             piece = growing.add(event.token)
@@ -127,8 +131,15 @@ def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
 
 
 def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, None, bool]:
+    bytes_ = stage.model.byte_tokens
+
     def decode(tokens: Sequence[int]) -> str:
-        return sentence_text(tokens, stage.model.target)
+        return sentence_text(tokens[: whole_characters(tokens, bytes_)], stage.model.target)
+
+    def complete(hypothesis: Hypothesis) -> Hypothesis:
+        lists = [[hypothesis]]
+        replace_broken(stage, [sentence], lists, stage.options)
+        return lists[0][0]
 
     if passage.before:
         yield passage.before
@@ -137,7 +148,7 @@ def _pieces(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, N
             yield sentence.copy or ""
         else:
             drafter = draft_by_model(stage, [sentence]) if passage.draft is None else None
-            pieces = grow(stage.model.decoder, sentence, stage.options, decode, drafter)
+            pieces = grow(stage.model.decoder, sentence, stage.options, decode, drafter, complete)
             if sentence.is_bare:
                 pieces = _without_stop(pieces)
             truncated = (yield from pieces) or truncated

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchInput, SearchOptions, search
-from uwaga.translator.checks import is_incomplete, sentence_text
+from uwaga.tokenizers.subwords import whole_characters
+from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
@@ -41,32 +41,33 @@ def replace_broken(
     lists: list[list[Hypothesis]],
     options: SearchOptions,
 ) -> None:
-    """Replace hypotheses with byte tokens that form no character, such as a half of one.
+    """Replace hypotheses with byte tokens that complete no character.
 
-    Those of a second search, without bytes of long characters, take their places; so this holds for every
-    kind of search on every engine, and costs others nothing.
+    Their tokens before the first such byte are continued by a second search, without bytes of characters. So
+    this holds for every search of every engine, and costs others nothing.
+
+    Args:
+        stage: the model.
+        sentences: the sentences.
+        lists: their hypotheses, which are replaced.
+        options: of the search that returned them.
     """
-    model = stage.model
-    if not model.byte_tokens:
+    tokens = stage.model.byte_tokens
+    broken = [
+        (index, number, hypothesis.tokens[:whole])
+        for index, hypotheses in enumerate(lists if tokens else ())
+        for number, hypothesis in enumerate(hypotheses)
+        if (whole := whole_characters(hypothesis.tokens, tokens)) < len(hypothesis.tokens)
+    ]
+    if not broken:
         return
-
-    def is_broken(hypothesis: Hypothesis) -> bool:
-        return not model.byte_tokens.isdisjoint(hypothesis.tokens) and is_incomplete(
-            hypothesis.tokens, model.target
-        )
-
-    broken = [index for index, hypotheses in enumerate(lists) if any(map(is_broken, hypotheses))]
-    if broken:
-        options = replace(options, banned=(*options.banned, *sorted(model.byte_tokens)))
-        inputs = [sentences[index] for index in broken]
-        others = search(stage.search_decoder, inputs, options, drafter=stage.drafter)
-        for index, replacements in zip(broken, others, strict=True):
-            whole = [hypothesis for hypothesis in lists[index] if not is_broken(hypothesis)]
-            known = set() if options.sample else {hypothesis.tokens for hypothesis in whole}
-            spare = (hypothesis for hypothesis in replacements if hypothesis.tokens not in known)
-            lists[index] = [*whole, *islice(spare, len(lists[index]) - len(whole))]
-            if not options.sample:
-                lists[index].sort(key=lambda hypothesis: -hypothesis.score)
+    options = replace(options, banned=(*options.banned, *tokens))
+    inputs = [
+        SearchInput(sentences[index].ids, prefix, sentences[index].phrases, history=sentences[index].history)
+        for index, _, prefix in broken
+    ]
+    for (index, number, _), others in zip(broken, search(stage.search_decoder, inputs, options), strict=True):
+        lists[index][number] = others[number if options.sample else 0]
 
 
 def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesis]]) -> None:
