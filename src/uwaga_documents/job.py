@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +27,7 @@ from uwaga_documents.document import (
     Reading,
     find_format,
 )
+from uwaga_documents.places import Place, member_place
 
 TAG_KINDS = ("open", "close", "void", "kept")
 BATCH_TEXTS = 512
@@ -57,7 +57,7 @@ class DoubtfulText(NamedTuple):
         text: the text without tags.
         reasons: the reasons.
         translation: the translation without tags.
-        place: where the translation is: its line in the translated document, or its member of an archive.
+        place: where the translation is in the translated document; see :mod:`uwaga_documents.places`.
     """
 
     number: int
@@ -176,7 +176,7 @@ def run_document_job(
             if job.format.read is not None:
                 reading = _read(job.format.read, _file_source(job))
                 file.write(reading.mark)
-                batches.write(reading, file)
+                batches.write(reading, file, Place())
             else:
                 _write_archive(job, batches, file)
             if _digest(job.source) != digest:
@@ -263,18 +263,7 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
                 reading = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
                     stream.write(reading.mark)
-                    batches.write(reading, stream, _member_place(name))
-
-
-SLIDE = re.compile(r"ppt/(slides/slide|notesSlides/notesSlide)(\d{1,9})\.xml")
-
-
-def _member_place(name: str) -> str:
-    """Return a name that readers know for a member of an archive: the slide if it has one."""
-    slide = SLIDE.fullmatch(name)
-    if slide is None:
-        return name
-    return f"{'notes of ' if slide[1].startswith('notes') else ''}slide {slide[2]}"
+                    batches.write(reading, stream, member_place(archive, name))
 
 
 def _texts(unit: Unit) -> list[Inline]:
@@ -290,13 +279,13 @@ class _Batches:
     ) -> None:
         self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
-        self._completed = self._number = self._line_breaks = 0
+        self._completed = self._number = 0
         self._replayable = journal.resumed
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
-    def write(self, reading: Reading, file: IO[bytes], member: str | None = None) -> None:
-        """Write a document, or a member of an archive that has a name for readers."""
+    def write(self, reading: Reading, file: IO[bytes], place: Place) -> None:
+        """Write a document, or a member of an archive, from its ``place`` on."""
         encoder = reading.encoder()
         pending: list[Piece] = []
         texts = size = 0
@@ -306,9 +295,9 @@ class _Batches:
                 texts += len(_texts(piece))
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if texts >= self._batch or size >= MAX_PENDING_CHARACTERS:
-                file.write(self._encoded(encoder, "".join(self._written(pending, member))))
+                file.write(self._encoded(encoder, "".join(self._written(pending, place))))
                 pending, texts, size = [], 0, 0
-        text = "".join(self._written(pending, member))
+        text = "".join(self._written(pending, place))
         file.write(self._encoded(encoder, text, final=True))
 
     def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
@@ -321,7 +310,7 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(self, pieces: Sequence[Piece], member: str | None) -> Iterator[str]:
+    def _written(self, pieces: Sequence[Piece], place: Place) -> Iterator[str]:
         texts = [text for unit in _only_units(pieces) for text in _texts(unit)]
         translations = iter(self._translated(texts))
         for piece in pieces:
@@ -329,15 +318,16 @@ class _Batches:
             if isinstance(piece, Unit):
                 inlines = [next(translations) if translatable(inline) else inline for inline in piece.inlines]
                 written = write_unit(piece, inlines)
-                line_breaks = self._line_breaks + _count_line_breaks(
-                    written[: len(written) - len(written.lstrip())]
-                )
-                self._add_doubts(piece, inlines, member or f"line {line_breaks + 1}")
+                start = len(written) - len(written.lstrip())
+                place.follow(written[:start])
+                self._add_doubts(piece, inlines, place)
+                place.follow(written[start:])
+            else:
+                place.follow(piece)
             assert isinstance(written, str)
-            self._line_breaks += _count_line_breaks(written)
             yield written
 
-    def _add_doubts(self, unit: Unit, translations: Sequence[Inline], place: str) -> None:
+    def _add_doubts(self, unit: Unit, translations: Sequence[Inline], place: Place) -> None:
         for text, translation in zip(unit.inlines, translations, strict=True):
             if not translatable(text):
                 continue
@@ -345,7 +335,11 @@ class _Batches:
             if text in self.doubts:
                 self.doubtful.append(
                     DoubtfulText(
-                        self._number, plain_text(text), self.doubts[text], plain_text(translation), place
+                        self._number,
+                        plain_text(text),
+                        self.doubts[text],
+                        plain_text(translation),
+                        str(place),
                     )
                 )
 
@@ -366,10 +360,6 @@ class _Batches:
         self._completed += len(texts)
         self._report(self._completed)
         return translations
-
-
-def _count_line_breaks(text: str) -> int:
-    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 def _to_json(inline: Inline) -> list[str | list[str]]:

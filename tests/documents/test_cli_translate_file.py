@@ -1,5 +1,7 @@
+from pathlib import Path
+
 import pytest
-from office_samples import pptx
+from office_samples import docx, pptx, read_zip, write_zip, xlsx
 
 from uwaga.cli.main import main
 
@@ -112,13 +114,48 @@ def test_report_lists_doubtful_texts_with_their_positions(tmp_path, capsys):
     assert run("translate-file", source, tmp_path / "c.txt", "--report", tmp_path) == 1
 
 
-def test_doubtful_texts_in_archives_name_the_member_or_slide(tmp_path):
-    number = "A man wearing jersey number 39 is playing hockey."
-    source, target, report = (tmp_path / name for name in ("a.pptx", "b.pptx", "doubts.tsv"))
-    source.write_bytes(pptx(f"<a:p><a:r><a:t>{number}</a:t></a:r></a:p>"))
+SHEET = (
+    '<worksheet xmlns="{ns}"><sheetData><row r="1"><c r="A1"><v>5</v></c><c r="C1" t="s"><v>1</v></c></row>'
+    '<row r="2"><c r="B2" t="inlineStr"><is><t>{text}</t></is></c></row></sheetData></worksheet>'
+)
+
+
+def workbook(text: str) -> bytes:
+    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    relation = '<Relationship Id="rId7" Target="worksheets/sheet1.xml"/>'
+    members = read_zip(xlsx(f"<si><t>Hello</t></si><si><t>{text}</t></si>"))
+    members["xl/workbook.xml"] = '<workbook><sheet name="A &amp; B" r:id="rId7"/></workbook>'
+    members["xl/_rels/workbook.xml.rels"] = f"<Relationships>{relation}</Relationships>"
+    members["xl/worksheets/sheet1.xml"] = SHEET.format(ns=namespace, text=text)
+    return write_zip(members)
+
+
+PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
+
+
+@pytest.mark.parametrize(
+    ("name", "build", "expected"),
+    [
+        (
+            "a.pptx",
+            lambda text: pptx(f"<a:p/><a:p><a:r><a:t>{text}</a:t></a:r></a:p>"),
+            {"slide 1, paragraph 2"},
+        ),
+        (
+            "a.docx",
+            lambda text: docx(f"{PARAGRAPH.format('A dog.')}<w:p/>{PARAGRAPH.format(text)}"),
+            {"word/document.xml, paragraph 3"},
+        ),
+        ("a.xlsx", workbook, {"A & B!C1", "A & B!B2"}),
+        ("a.html", lambda text: f"<p>A dog.</p>\n\n<p>{text}</p>".encode(), {"line 3"}),
+    ],
+)
+def test_doubts_have_the_paragraph_or_cell_as_place(tmp_path, name, build, expected):
+    source, target, report = (tmp_path / file for file in (name, f"b{Path(name).suffix}", "doubts.tsv"))
+    source.write_bytes(build("A man wearing jersey number 39 is playing hockey."))
     assert run("translate-file", source, target, "--report", report) == 0
     places = [line.split("\t")[1] for line in report.read_text().splitlines()]
-    assert places == ["place", "slide 1"]
+    assert places[0] == "place" and set(places[1:]) == expected
 
 
 def test_untranslated_texts_are_reported(tmp_path, capsys):

@@ -19,6 +19,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import search
 from uwaga.tokenizers.subwords import byte_tokens
 from uwaga.translator.layers.characters import Characters
+from uwaga.translator.layers.differences import lost_signs, with_doubts
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Text
 
@@ -57,6 +58,7 @@ class Losing:
         ("© 2026 Acme™", "© 2026 Acme™"),
         ("Family: 👨‍👩‍👧‍👦 and 👍🏽!", "👨‍👩‍👧‍👦"),
         ("See § 5.", "§"),
+        ("The word नमस्ते is old.", "नमस्ते"),
         ("Click File › Open.", "›"),
         ("Wait… what?", "…"),
     ],
@@ -211,3 +213,19 @@ def test_models_without_byte_pieces_have_no_byte_tokens(translator):
     assert set(model.target.pieces(model.byte_tokens)) == byte_pieces
     unknown = SimpleNamespace(encode=lambda text: [1], pieces=lambda ids: ["<unk>"])
     assert byte_tokens(unknown) == range(0)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lost"),
+    [
+        ("It is 5° warm.", "Es ist 5 warm.", ["°"]),
+        ("It is 5° warm.", "Es ist 5 Grad warm.", []),
+        ("It costs €5 or £3.", "Es kostet 5 Euro oder 3.", ["£"]),
+        ("★★ Good → bad", "★ Gut → schlecht", ["★"]),
+        ("Good.", "Gut 👍.", []),
+    ],
+)
+def test_lost_signs_are_reported(source, target, lost):
+    assert lost_signs(source, target) == lost
+    translation = with_doubts(Translation(target, 0.0, (), (), source=source), "de")
+    assert any("signs" in warning for warning in translation.warnings) == bool(lost)

@@ -307,7 +307,7 @@ def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
             end += 1
         first, last = text[start], text[end - 1]
         if _belongs_to_word(first) or _belongs_to_word(last):
-            start, end = _word_start(text, start), _word_end(text, end)
+            start, end = _with_operands(text, _over_word(text, start, -1), _over_word(text, end, 1))
         yield start, end
 
 
@@ -332,29 +332,22 @@ def _belongs_to_word(character: str) -> bool:
     return category[0] in "LMN" or category == "Sc" or character.isascii()
 
 
-def _word_start(text: str, index: int) -> int:
-    """Return the start of the word or number that a character at ``index`` continues."""
-    index = _over_word(text, index, -1)
-    if text[index : index + 1] and not text[index].isalnum() and _is_space(text, index - 1):
-        word = _over_word(text, index - 1, -1)
-        if _is_operand(text[word : index - 1]):
-            return word
-    return index
+def _with_operands(text: str, start: int, end: int) -> Span:
+    """Return the span of a currency or an operator with the numbers beside it, after spaces.
 
-
-def _word_end(text: str, index: int) -> int:
-    """Return the end of the word or number that continues a character before ``index``."""
-    index = _over_word(text, index, 1)
-    if not text[index - 1].isalnum() and _is_space(text, index):
-        word = _over_word(text, index + 1, 1)
-        if _is_operand(text[index + 1 : word]):
-            return word
-    return index
-
-
-def _is_operand(word: str) -> bool:
-    """Return whether a word beside an operator or a currency is a number or a variable."""
-    return word[:1].isdigit() or len(word) == 1
+    Letters are operands only on both sides: ``a < b`` and ``3 × n``, but not ``€ I``.
+    """
+    first, last = start, end
+    if not text[start].isalnum() and _is_space(text, start - 1):
+        first = _over_word(text, start - 1, -1)
+    if not text[end - 1].isalnum() and _is_space(text, end):
+        last = _over_word(text, end + 1, 1)
+    words = text[first : max(first, start - 1)], text[min(end + 1, last) : last]
+    has_letters = all(word[:1].isdigit() or len(word.rstrip("¹²³")) == 1 for word in words)
+    return (
+        first if words[0][:1].isdigit() or has_letters else start,
+        last if words[1][:1].isdigit() or has_letters else end,
+    )
 
 
 def _over_word(text: str, index: int, step: int) -> int:
@@ -377,7 +370,10 @@ def _is_separator(text: str, index: int) -> bool:
 
 
 def _is_word(text: str, index: int) -> bool:
-    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
+    """Return whether a letter, a digit or a mark on one is at an index."""
+    if not 0 <= index < len(text):
+        return False
+    return text[index].isalnum() or text[index] == "_" or unicodedata.category(text[index])[0] == "M"
 
 
 def _is_apart(text: str, index: int) -> bool:

@@ -15,8 +15,8 @@ from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
-COMPARED = re.compile(r"[\d()\[\]（）［］]")
-"""A digit or a bracket, without which a plain text is not compared with its translation."""
+COMPARED = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
+"""A digit, a bracket or a sign, without which a plain text is not compared with its translation."""
 
 
 class Chain:
@@ -48,7 +48,7 @@ class Chain:
 
 
 def _compare(passages: Sequence[Passage], language: str) -> None:
-    """Add the reasons to doubt the translations of passages with numbers or brackets."""
+    """Add the reasons to doubt the translations of passages with numbers, brackets or signs."""
     for passage in passages:
         if COMPARED.search(passage.text) or COMPARED.search(passage.result.text):
             from uwaga.translator.layers.differences import with_doubts  # not before it is needed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,9 +13,24 @@ from uwaga.results.translation import Coverage, Translation
 from uwaga.translator.additions import added_brackets, added_words
 from uwaga.translator.text import Layer, Text
 
+MAX_SIGNS = 8
+"""Maximum number of signs in a warning."""
+SIGN = re.compile("[¢£¥§¶©®°±×÷†‡•‰\u20a0-\u20cf\u2116\u2122\u2190-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
+"""A sign that means something by itself."""
+NAMES = {
+    "€": "eur",
+    "£": "pfund|pound|libra|livre|sterlin|funt|gbp",
+    "¥": "yen|iene|yuan|jpy|cny",
+    "°": "grad|grau|degr",
+    "§": "paragraph|parágrafo|párrafo|section|artig|artíc|absatz",
+    "±": "plus|mais|más|più|etwa|about|cerca",
+    "×": "mal|times|vezes|veces|fois|x",
+}
+"""Beginnings of words that translations have for signs."""
+
 
 class Doubts:
-    """Compares translations with their texts: numbers, brackets and, in short texts, words.
+    """Compares translations with their texts: numbers, brackets, signs and, in short texts, words.
 
     Args:
         layer: the next layer.
@@ -39,12 +56,30 @@ def with_doubts(translation: Translation, language: str) -> Translation:
     source, target, warnings = translation.source, translation.text, tuple[str, ...]()
     if source == target:
         return translation
+    lost = [
+        sign for sign in lost_signs(source, target) if not any(sign in each for each in translation.warnings)
+    ]
     if translation.coverage is None:
         warnings = Coverage((), *differing_numbers(source, target)).warnings
     terms = [term.target for term in translation.terms if term.applied]
     words = added_words(source, target, base_language(language), translation.alignment, terms)
     brackets = added_brackets(source, target, terms)
     added = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
+    if lost:
+        warnings += (f"signs of the text are missing: {' '.join(lost[:MAX_SIGNS])}",)
     if added:
         warnings += (f"added by the translation: {', '.join(map(repr, added))}",)
     return replace(translation, warnings=(*translation.warnings, *warnings)) if warnings else translation
+
+
+def lost_signs(source: str, target: str) -> list[str]:
+    """Return the signs of a text that its translation lacks, unless it has a word for them."""
+    missing = Counter(SIGN.findall(source))
+    if not missing:
+        return []
+    missing.subtract(SIGN.findall(target))
+    return [
+        sign
+        for sign, count in missing.items()
+        if count > 0 and not (sign in NAMES and re.search(rf"\b(?:{NAMES[sign]})", target, re.IGNORECASE))
+    ]

@@ -43,8 +43,9 @@ def replace_broken(
 ) -> None:
     """Replace hypotheses with byte tokens that complete no character.
 
-    Their tokens before the first such byte are continued by a second search, without bytes of characters. So
-    this holds for every search of every engine, and costs others nothing.
+    Those before the first such byte, of the best hypothesis and of each sample, are continued by a second
+    search, without bytes of characters. So this holds for every search of every engine, and costs others
+    nothing.
 
     Args:
         stage: the model.
@@ -53,21 +54,30 @@ def replace_broken(
         options: of the search that returned them.
     """
     tokens = stage.model.byte_tokens
-    broken = [
-        (index, number, hypothesis.tokens[:whole])
-        for index, hypotheses in enumerate(lists if tokens else ())
-        for number, hypothesis in enumerate(hypotheses)
-        if (whole := whole_characters(hypothesis.tokens, tokens)) < len(hypothesis.tokens)
-    ]
+    broken: list[tuple[int, int, Sequence[int]]] = []
+    for index, hypotheses in enumerate(lists if tokens else ()):
+        whole = [whole_characters(hypothesis.tokens, tokens) for hypothesis in hypotheses]
+        for number, (hypothesis, count) in enumerate(zip(hypotheses, whole, strict=True)):
+            if count < len(hypothesis.tokens) and (options.sample or number == 0):
+                broken.append((index, number, hypothesis.tokens[:count]))
+        if not options.sample:  # of alternatives there are others
+            lists[index] = [
+                hypothesis
+                for number, hypothesis in enumerate(hypotheses)
+                if number == 0 or whole[number] == len(hypothesis.tokens)
+            ]
     if not broken:
         return
-    options = replace(options, banned=(*options.banned, *tokens))
+    options = replace(options, nbest=1, banned=(*options.banned, *tokens))
     inputs = [
         SearchInput(sentences[index].ids, prefix, sentences[index].phrases, history=sentences[index].history)
         for index, _, prefix in broken
     ]
-    for (index, number, _), others in zip(broken, search(stage.search_decoder, inputs, options), strict=True):
-        lists[index][number] = others[number if options.sample else 0]
+    results = search(stage.search_decoder, inputs, options)
+    for (index, number, _), [hypothesis] in zip(broken, results, strict=True):
+        lists[index][number] = hypothesis
+        if not options.sample:
+            lists[index].sort(key=lambda hypothesis: -hypothesis.score)
 
 
 def set_hypotheses(sentences: Sequence[Sentence], lists: Sequence[list[Hypothesis]]) -> None:

@@ -1,0 +1,118 @@
+"""Where a text is in a document, as its readers name it: the line, paragraph, slide or cell."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from uwaga.files.zip import Archive
+from uwaga.markup.xml import attributes, unescape
+
+SLIDE = re.compile(r"ppt/(slides/slide|notesSlides/notesSlide)(\d{1,9})\.xml")
+PARAGRAPH_END = re.compile(r"</(?:\w+:)?[ph]>|<(?:w|a|text):p(?:\s[^<>]*)?/>")
+"""The end of a paragraph or heading of an office document, or an empty one."""
+STRING_END = re.compile(r"</(?:\w+:)?si>|<(?:\w+:)?si/>")
+CELL = re.compile(r"<(?:\w+:)?c\s[^<>]*>")
+SHARED = re.compile(r"(<(?:\w+:)?c\s[^<>]*>)\s*<(?:\w+:)?v>\s*(\d{1,9})\s*<")
+SHEET = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
+RELATIONSHIP = re.compile(r"<(?:\w+:)?Relationship\s[^<>]*>")
+WORKBOOK, WORKBOOK_RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+STRINGS = "xl/sharedStrings.xml"
+
+
+class Place:
+    """The place after what has been written of a document: its line.
+
+    Args:
+        name: the member of an archive, as readers know it; None for the document itself.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name, self._count = name, 1
+
+    def follow(self, text: str) -> None:
+        """Move past a stretch of the document."""
+        self._count += text.count("\n") + text.count("\r") - text.count("\r\n")
+
+    def __str__(self) -> str:
+        line = f"line {self._count}"
+        return line if self._name is None else f"{self._name}, {line}"
+
+
+class Paragraph(Place):
+    """A paragraph of an office document."""
+
+    def follow(self, text: str) -> None:
+        self._count += len(PARAGRAPH_END.findall(text))
+
+    def __str__(self) -> str:
+        return f"{self._name}, paragraph {self._count}"
+
+
+class Cell(Place):
+    """A cell of a sheet, in which its text stands."""
+
+    _cell = ""
+
+    def follow(self, text: str) -> None:
+        for tag in CELL.findall(text, max(text.rfind("row "), 0))[-1:]:
+            self._cell = attributes(tag).get("r", "")
+
+    def __str__(self) -> str:
+        return f"{self._name}!{self._cell}" if self._cell else str(self._name)
+
+
+class SharedString(Place):
+    """The first cell that has a shared string of a workbook."""
+
+    def __init__(self, archive: Archive) -> None:
+        super().__init__()
+        self._archive, self._count = archive, 0
+
+    def follow(self, text: str) -> None:
+        self._count += len(STRING_END.findall(text))
+
+    def __str__(self) -> str:
+        return self._cells.get(self._count, f"text {self._count + 1} of the workbook")
+
+    @cached_property
+    def _cells(self) -> dict[int, str]:
+        """The first cell of each string; read only if a place is asked for."""
+        cells: dict[int, str] = {}
+        for member, sheet in sheet_names(self._archive).items():
+            text = self._archive.read(member).decode("utf-8", "replace")
+            for tag, number in SHARED.findall(text):
+                values = attributes(tag)
+                if values.get("t") == "s":
+                    cells.setdefault(int(number), f"{sheet}!{values.get('r', '')}")
+        return cells
+
+
+def sheet_names(archive: Archive) -> dict[str, str]:
+    """Return the name of each sheet of a workbook by its member."""
+    if WORKBOOK not in archive or WORKBOOK_RELATIONS not in archive:
+        return {}
+    targets = {}
+    for tag in RELATIONSHIP.findall(archive.read(WORKBOOK_RELATIONS).decode("utf-8", "replace")):
+        values = attributes(tag)
+        target = values.get("Target", "")
+        targets[values.get("Id", "")] = target[1:] if target.startswith("/") else f"xl/{target}"
+    names = {}
+    for tag in SHEET.findall(archive.read(WORKBOOK).decode("utf-8", "replace")):
+        values = attributes(tag)
+        number = next((value for key, value in values.items() if key.endswith(":id")), "")
+        if (member := targets.get(number, "")) in archive:
+            names[member] = unescape(values.get("name", ""))
+    return names
+
+
+def member_place(archive: Archive, name: str) -> Place:
+    """Return the place at the beginning of a member of an archive."""
+    if name == STRINGS:
+        return SharedString(archive)
+    if name.startswith("xl/worksheets/"):
+        return Cell(sheet_names(archive).get(name, name))
+    if slide := SLIDE.fullmatch(name):
+        notes = "notes of " if slide[1].startswith("notes") else ""
+        return Paragraph(f"{notes}slide {slide[2]}")
+    return Paragraph(name) if name.endswith(".xml") else Place(name)
