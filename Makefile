@@ -85,10 +85,11 @@ marked = $(shell grep -rlE --include='*.py' 'mark\.$(1)' $(or $(2),tests))
 slow: $(DEV_INSTALLED)
 	$(PYTEST) -m "slow and not release" $(call marked,slow) $(PYTEST_ARGS)
 
-# What rarely fails: every other compiler, the thread sanitizer, the kernels for Arm, Windows and WebAssembly with the
-# whole module for web pages, FSDP, and tens of thousands of lines. Whoever has changed native code runs it once.
+# What rarely fails: the cases of laws that `make test` only samples, every other compiler, the thread sanitizer, the
+# kernels for Arm, Windows and WebAssembly with the whole module for web pages, FSDP, and tens of thousands of lines.
+# Whoever has changed native code runs it once.
 release-check: $(DEV_INSTALLED)
-	$(PYTEST) -m release $(call marked,release) $(PYTEST_ARGS)
+	$(PYTEST) -m release $(call marked,(release|sampled)) $(PYTEST_ARGS)
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set

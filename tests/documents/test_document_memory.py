@@ -140,6 +140,7 @@ def test_member_size_limit(tmp_path):
         list(job_texts(job))
 
 
+@pytest.mark.slow
 def test_book_of_many_runs(tmp_path):
     paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
     path = write(tmp_path, ".docx", paragraph * 500)

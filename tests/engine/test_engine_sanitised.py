@@ -26,6 +26,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_engine_walk():
     run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
