@@ -46,8 +46,8 @@ def extension_kernels(compiler):
     )
     if cached is None or Path(cached[1]).resolve() != Path(shutil.which(compiler)).resolve():
         return None
-    sources = [path for path in (ROOT / "native").rglob("*") if path.suffix in (".h", ".inl", ".mk")]
-    is_new = all(path.stat().st_mtime < objects.stat().st_mtime for path in sources)
+    compiled = objects.stat().st_mtime
+    is_new = all(path.stat().st_mtime < compiled for path in (ROOT / "native" / "kernels").rglob("*.*"))
     return objects.parent if is_new else None
 
 
