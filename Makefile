@@ -85,25 +85,24 @@ marked = $(shell grep -rlE --include='*.py' 'mark\.$(1)' $(or $(2),tests))
 slow: $(DEV_INSTALLED)
 	$(PYTEST) -m "slow and not release" $(call marked,slow) $(PYTEST_ARGS)
 
-# What rarely fails: every other compiler, the thread sanitizer, the kernels for Arm, Windows and WebAssembly with the
-# whole module for web pages, FSDP, and tens of thousands of lines. Whoever has changed native code runs it once.
+# What rarely fails: the cases of laws that `make test` only samples, every other compiler, the thread sanitizer, the
+# kernels for Arm, Windows and WebAssembly with the whole module for web pages, FSDP, and tens of thousands of lines.
+# Whoever has changed native code runs it once.
 release-check: $(DEV_INSTALLED)
-	$(PYTEST) -m release $(call marked,release) $(PYTEST_ARGS)
+	$(PYTEST) -m release $(call marked,(release|sampled)) $(PYTEST_ARGS)
+	for isa in $(filter-out avx2,$(INNER_ISAS)); do \
+		UWAGA_ISA=$$isa $(NUMERICAL) $(call marked,numerical,tests/engine) || exit 1; \
+	done
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
-# processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set
-# between these and the fastest.
+# processor without AVX, and where there is more than AVX2, to those of one with AVX2. `make release-check` holds the engine
+# to each instruction set between AVX2 and the fastest.
 NUMERICAL := $(PYTEST) -m "numerical and not slow and not release"
+INNER_ISAS = $(shell $(BIN)/python -c "from uwaga.engine.cpu import available_isas; print(*available_isas()[1:-1])")
 
 processors: $(DEV_INSTALLED)
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 UWAGA_ISA=portable $(NUMERICAL) $(call marked,numerical)
-	for isa in $$($(BIN)/python -c "from uwaga.engine.cpu import available_isas; print(*available_isas()[1:-1])"); do \
-		export UWAGA_ISA=$$isa; \
-		case $$isa in \
-		avx2) ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(NUMERICAL) $(call marked,numerical);; \
-		*) $(NUMERICAL) $(call marked,numerical,tests/engine);; \
-		esac || exit 1; \
-	done
+	$(if $(filter avx2,$(INNER_ISAS)),ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 UWAGA_ISA=avx2 $(NUMERICAL) $(call marked,numerical))
 
 # How often each verb is killed, COUNT=100 where nothing is said; full disks and pairs are a fifth of it.
 faults: $(DEV_INSTALLED)

@@ -1,8 +1,10 @@
 import gc
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # A busy machine takes its time over any example. The examples are the same in each run, so that a change is
@@ -29,8 +31,19 @@ WAITING_FILES = (
 """Parts of the names of files that compile, wait for a browser, train or start processes."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Run the files first that take longest: none is then left to one process at the end."""
+    """Leave all but every nth case of a test marked ``sampled(n)`` to `make release-check`.
+
+    The files run first that take longest: none is then left to one process at the end.
+    """
+    cases = Counter()
+    for item in items:
+        if sampled := item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if cases[function] % sampled.args[0]:
+                item.add_marker("release")
+            cases[function] += 1
     items.sort(key=lambda item: not any(part in item.nodeid for part in WAITING_FILES))
 
 

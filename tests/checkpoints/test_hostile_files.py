@@ -79,6 +79,7 @@ def test_decompressed_size_is_limited(tmp_path):
     assert_rejected(path, [read_npz, describe], "damaged|bytes|YAML|whole")
 
 
+@pytest.mark.slow
 def test_number_of_archive_members_is_limited(tmp_path):
     archive = write_zip(
         tmp_path / "many.npz", [(f"{n}.npy", b"") for n in range(MODEL_FILES.max_members + 1)]
@@ -297,6 +298,7 @@ def test_int8_folder_with_a_million_layers_is_rejected(tmp_path):
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_changing_files_of_a_loaded_model_has_no_effect(tmp_path):
     """Run in a separate process, since truncating a memory-mapped file would kill it."""
     from marian_folders import make

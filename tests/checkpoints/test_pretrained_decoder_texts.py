@@ -55,6 +55,7 @@ def folders(tmp_path_factory):
     return paths
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_continuations_match_transformers(folders, name):
     model = transformers.AutoModelForCausalLM.from_pretrained(folders[name], attn_implementation="eager")
@@ -67,6 +68,7 @@ def test_continuations_match_transformers(folders, name):
         assert "".join(generator.stream(prompt)) == continuation.text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_are_described_and_converted(folders, tmp_path, name):
     result = RUN.invoke(app, ["info", str(folders[name])])

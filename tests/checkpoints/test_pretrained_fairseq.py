@@ -51,6 +51,7 @@ def test_states_and_logits_match_transformers(tmp_path, name):
     torch.testing.assert_close(logits, expected.logits, **EXACT)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_generated_tokens_match_transformers(tmp_path, name):

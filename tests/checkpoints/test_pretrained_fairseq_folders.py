@@ -38,6 +38,7 @@ def peer_translations(model, peer, symbols, **options):
     return [text.replace("\ufffd", "") for text in decoded]  # which uwaga leaves out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_texts_match_transformers(tmp_path, kind):
@@ -154,6 +155,7 @@ def test_untied_embeddings_are_read(tmp_path, monkeypatch, kind, changes):
     assert torch.equal(model.output_weight, state["lm_head.weight"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_original_files_and_shards_give_the_same_weights(tmp_path, monkeypatch, name):
     """``pytorch_model.bin`` with tied copies, version numbers and position tables; a model without head."""
@@ -277,6 +279,7 @@ def test_position_table_of_another_model_is_rejected(tmp_path, monkeypatch):
 GRID = 40_000
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "shape",
     [

@@ -575,6 +575,7 @@ TRANSLATION_CALLS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.numerical
 @pytest.mark.parametrize("options", TRANSLATION_CALLS, ids=str)
 def test_translations_match_ctranslate2(options, folder, translators):

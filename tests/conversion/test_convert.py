@@ -97,6 +97,7 @@ def to_ctranslate2(folder, out, *options):
     return ctranslate2.Translator(str(out), device="cpu", compute_type="float32", intra_threads=1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
 def test_tokens_match_transformers(tmp_path, case):

@@ -277,6 +277,7 @@ def test_folder_of_another_job_is_rejected(tmp_path: Path) -> None:
     assert part_bytes(tmp_path / "out") == before
 
 
+@pytest.mark.slow
 def test_full_disk_leaves_no_partial_part(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     lines = [*sentences(8), *(" ".join(sentences(10)) for _ in range(8))]  # the second part is a large one

@@ -62,6 +62,7 @@ def figures(monkeypatch):
     monkeypatch.syspath_prepend(str(FIGURES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [

@@ -99,6 +99,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "PAUSE", 0.001)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
 @pytest.mark.parametrize("kind", list(WRITERS))
 def test_formats_and_compressions_are_read_from_disk_and_url(
@@ -273,6 +274,7 @@ def test_lone_surrogates_are_counted_as_faults(tmp_path: Path) -> None:
     assert report.faults == {"bad UTF-8": 2}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("ending", list(COMPRESSORS)[1:])
 @pytest.mark.parametrize("kind", list(WRITERS))
 def test_truncated_files_are_rejected(tmp_path: Path, kind: str, ending: str) -> None:

@@ -140,6 +140,7 @@ def test_size_of_archive_members_is_limited(tmp_path):
         list(job_texts(job))
 
 
+@pytest.mark.slow
 def test_document_of_many_runs_is_translated(tmp_path):
     paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
     path = write(tmp_path, ".docx", paragraph * 500)

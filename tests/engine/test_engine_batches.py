@@ -40,6 +40,7 @@ def separate_results(precision, search_kind):
     return results
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
 def test_results_do_not_depend_on_the_batch(precision, search_kind):

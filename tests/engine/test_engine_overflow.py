@@ -10,6 +10,7 @@ from uwaga.engine.cpu import available_isas
 from uwaga.errors import ModelError
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("isa", available_isas())

@@ -317,6 +317,7 @@ def test_threads_share_cached_prefixes():
     assert all(map(np.array_equal, results, expected))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])

@@ -74,6 +74,7 @@ def test_log_probs_of_all_instruction_sets_match_torch(isa):
             np.testing.assert_allclose(actual.log_probs, expected.log_probs, atol=1e-4, rtol=0)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_search_matches_torch(name):
     model = random_model(VARIANTS[name], spread=2.0)

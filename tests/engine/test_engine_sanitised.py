@@ -26,12 +26,16 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_engine_walk_passes_without_sanitizers():
     run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
 
-def sanitised_environment(folder, kind):
-    """Build the core with a sanitizer; return the environment in which Python finds it."""
+def sanitised_environment(folder, kind, portable=True):
+    """Build the core with a sanitizer; return the environment in which Python finds it.
+
+    Most of the build's time is for the kernels of instruction sets, which share nothing between threads.
+    """
     pytest.importorskip("nanobind")
     bin_folder = Path(sys.executable).parent
     cmake, compiler = shutil.which("cmake") or shutil.which("cmake", path=bin_folder), shutil.which("g++")
@@ -60,7 +64,7 @@ def sanitised_environment(folder, kind):
         f"-DUWAGA_SANITIZE={kind}",
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DCMAKE_CXX_COMPILER={compiler}",
-        f"-DUWAGA_PORTABLE={'ON' if kind == THREADS else 'OFF'}",  # kernels share nothing between threads
+        f"-DUWAGA_PORTABLE={'ON' if portable else 'OFF'}",
     ]
     run([cmake, "-S", ROOT, "-B", build, *options], os.environ)
     run([cmake, "--build", build, "--target", "_core", "-j1"], os.environ)
@@ -75,10 +79,12 @@ def sanitised_environment(folder, kind):
     return environment
 
 
-@pytest.mark.slow
-def test_memory_sanitizers_find_nothing(tmp_path):
+@pytest.mark.parametrize(
+    "portable", [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.release)]
+)
+def test_memory_sanitizers_find_nothing(tmp_path, portable):
     """Weights and shortlists that contradict their checksums and headers are read, too."""
-    environment = sanitised_environment(tmp_path, MEMORY)
+    environment = sanitised_environment(tmp_path, MEMORY, portable)
     run([*PYTHON, SUPPORT / "engine_walk.py", "2", "60"], environment)
     int8, shortlist = make_files(MODEL, tmp_path)
     script, scratch = SUPPORT / "hostile_files.py", tmp_path / "scratch"

@@ -93,6 +93,7 @@ def check_translations(folder, texts, options):
     check_answers(WebModel(folder), uwaga.load(folder, device="cpu", threads=1), texts, options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5, "nbest": 2}])
 def test_translations_match_the_portable_kernels(portable, int8_folder, dtype, options):

@@ -70,6 +70,7 @@ def test_M18_texts_match_transformers(peer, generator):
 REPEATING = ["A dog sees a dog sees a", "Where is the dog? Where is", "of of of", "A"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.numerical
 @pytest.mark.parametrize(
     "settings",

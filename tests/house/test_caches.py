@@ -7,8 +7,6 @@ import gc
 import sys
 from pathlib import Path
 
-import pytest
-
 from uwaga.languages import codes
 from uwaga.languages.names import language_name
 from uwaga.tokenizers.sentences import split_sentences
@@ -63,9 +61,8 @@ def test_caches_are_bounded():
     assert cached_functions() == set(BOUNDS)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
+def test_caches_hold_no_long_strings():
+    functions = (
         codes.base_language,
         lambda text: codes.same_language(text, "de"),
         codes.with_region,
@@ -74,12 +71,12 @@ def test_caches_are_bounded():
         ServedLanguages([]).resolve,
         lambda text: split_sentences(text, "en"),
         lambda text: split_sentences("A dog. A cat.", text),
-    ],
-)
-def test_caches_hold_no_long_strings(function):
-    text = "中" * 100_000 + str(id(function))
-    references = sys.getrefcount(text)
-    for _ in range(3):
-        function(text)
+    )
+    texts = ["中" * 100_000 + str(number) for number in range(len(functions))]
+    references = list(map(sys.getrefcount, texts))
+    for function, text in zip(functions, texts, strict=True):
+        for _ in range(3):
+            function(text)
+    del text
     gc.collect()
-    assert sys.getrefcount(text) == references
+    assert list(map(sys.getrefcount, texts)) == references

@@ -57,6 +57,7 @@ def run(folder: Path, *arguments: str) -> str:
     return process.stdout
 
 
+@pytest.mark.slow
 def test_sentence_is_translated_without_linux_calls(tmp_path: Path) -> None:
     code = (
         "import uwaga, uwaga_server.serve, uwaga_corpora.cleaning.workers, uwaga.data.rows\n"
@@ -89,6 +90,7 @@ def calls(path: Path) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_linux_calls_have_fallbacks() -> None:
     source = ROOT / "src"
     calls_by_file = {path.relative_to(source).as_posix(): calls(path) for path in source.rglob("*.py")}

@@ -435,6 +435,7 @@ def test_concurrent_processes_fetch_once(home, server):
     assert len([path for path, _ in server.requests if path == WEIGHTS_PATH]) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_terminated_download_resumes(home, server, signal_number):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})

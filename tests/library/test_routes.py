@@ -175,6 +175,7 @@ def test_unusable_models_are_ignored():
     assert find_route("en", "en", [model("en-de", "en", "de"), model("de-en", "de", "en")]) is None
 
 
+@pytest.mark.slow
 def test_server_and_command_line_choose_the_same_route(monkeypatch):
     """500 random sets of installed models: bilingual or multilingual, with and without scores."""
     served_models = pytest.importorskip("uwaga_server.served_models")

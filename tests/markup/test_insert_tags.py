@@ -224,6 +224,7 @@ def test_untranslated_pieces_follow_neighbours() -> None:
     assert place_tags(inline, "Jetzt starten", "0-1 1-0") == "Jetzt starten <code>ls</code>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["side by side", "nested", "stray", "words"])
 def test_ten_thousand_tags_are_inserted_within_seconds(shape: str) -> None:
     count = 5000
@@ -289,6 +290,7 @@ def test_tags_inside_words_are_placed_as_expected(html, target, links, expected)
     assert inserted(html, target, *links) == expected
 
 
+@pytest.mark.slow
 def test_tags_inside_many_words_take_linear_time() -> None:
     html = " ".join(["H<sub>2</sub>O"] * 10_000)
     text = "H2O " * 9_999 + "H2O"

@@ -207,6 +207,7 @@ def test_M23_greedy_search_matches_transformers(seed):
     compare(seed, {"num_beams": 1})
 
 
+@pytest.mark.sampled(5)
 @SEEDS
 @pytest.mark.parametrize("beam", [4, 6])
 @pytest.mark.parametrize("early_stopping", [True, False, "never"])

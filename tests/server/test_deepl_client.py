@@ -332,6 +332,7 @@ def test_languages_with_variants_are_also_targets_without_variant(sources):
     assert targets == {"en", "en-GB", "en-US", "pt", "pt-BR", "pt-PT"}
 
 
+@pytest.mark.slow
 def test_document_over_quota_is_refused_at_upload(tmp_path: Path):
     key = add_key(tmp_path / "keys.json", "ann", characters=20)
     with running_server(tmp_path, keys=str(tmp_path / "keys.json"), state=str(tmp_path / "state"),

@@ -28,6 +28,7 @@ GRACE = 10.0
 """Seconds for the server to stop, with no request in progress."""
 
 
+@pytest.mark.slow
 def test_server_responds_and_stops_after_any_exception(tmp_path: Path):
     with running_server(tmp_path, (), [faulty_server.__file__]) as server:
         with httpx.Client(base_url=server.url, timeout=10) as client:

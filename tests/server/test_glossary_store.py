@@ -277,6 +277,7 @@ def test_too_large_glossary_is_not_stored(state, monkeypatch):
         open_store(state).add("ann", large)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("letters", ["ab", "äö", "日本", "a b", "a😀", "a.", "ȧ 😀"])
 @pytest.mark.parametrize(("length", "forms"), [(2, 1), (20, 1), (300, 1), (8, 40)])
 def test_memory_estimate_is_an_upper_bound(letters, length, forms):

@@ -16,6 +16,7 @@ from uwaga_documents import DOCUMENT_FORMATS
 PROPERTIES = "title=A dog sleeps.\n# a comment\nfoot=12\n"
 
 
+@pytest.mark.slow
 def test_dialect_and_document_format_of_plugins_are_served(tmp_path: Path) -> None:
     names = ("Add a dialect", "Add a document format")
     files = [str(plugin_file(name, tmp_path)) for name in names]

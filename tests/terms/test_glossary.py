@@ -95,6 +95,7 @@ def test_longer_and_then_earlier_terms_take_precedence(terms, text):
     assert glossary.spans(" ".join(text)) == sorted(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [1, 4, 400])
 def test_memory_is_proportional_to_terms(words):
     rng = random.Random(words)
@@ -205,6 +206,7 @@ def test_any_file_is_read_or_rejected(tmp_path_factory, name, content):
         Glossary(read_terms(path, ("en", "de")))
 
 
+@pytest.mark.slow
 def test_hundred_thousand_terms_are_matched():
     glossary = Glossary(Term(f"word{n} of {n % 7}", (f"Wort{n}",), "here") for n in range(100_000))
     text = " ".join(f"word{n} of {n % 7}" for n in range(0, 100_000, 100))

@@ -121,6 +121,7 @@ def test_marian_folder_is_written_as_marian(tmp_path: Path) -> None:
     assert repeated == folder  # the folder is replaced
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["bart", "pegasus", "mbart", "mbart50", "m2m100", "nllb"])
 def test_families_are_written_in_their_format(tmp_path: Path, kind: str) -> None:
     model, peer = model_folder(tmp_path / "m", kind)

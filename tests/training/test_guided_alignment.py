@@ -177,6 +177,7 @@ def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, kind: str) -> N
     assert all(torch.equal(tensor, checkpoints[1][name]) for name, tensor in checkpoints[0].items())
 
 
+@pytest.mark.slow
 def test_head_learns_to_align(tmp_path: Path) -> None:
     import uwaga
 

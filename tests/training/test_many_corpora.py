@@ -54,6 +54,7 @@ class BrokenFile(io.BytesIO):
         return super().read(500)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("extra", [{}, {"subword_sampling": 0.1, "augment": {"upper": 0.2}}])
 @pytest.mark.parametrize("mixing", ["weights", "temperature"])
 def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, mixing: str, extra) -> None:

@@ -125,7 +125,7 @@ def test_answered_request_leaves_no_reference_cycles(translator: Translator) -> 
 
 @pytest.mark.parametrize("task_state", ["answered", "cancelled", "running"])
 def test_interpreter_exits_in_any_task_state(task_state: str) -> None:
-    count = 4 if task_state == "answered" else 500
+    count = 4 if task_state == "answered" else 100
     program = f"""
 import asyncio, uwaga
 

@@ -62,6 +62,7 @@ def matrices(attentions):
     ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 @pytest.mark.parametrize("engine", ["float32", "bfloat16", "int8", "torch"])
 def test_recording_leaves_translations_unchanged(bundled, engine, options):

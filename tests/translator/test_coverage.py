@@ -66,6 +66,7 @@ def test_numbers_are_compared_by_value(source, target, missing, added):
     assert differing_numbers(source, target) == (missing, added)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1", "1 mil ", "1k"])
 def test_number_comparison_takes_linear_time(part):
     def cost(count):

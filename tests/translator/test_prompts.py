@@ -226,6 +226,7 @@ def test_model_without_a_template_rejects_chats(base):
         uwaga.TextGenerator.load(base).generate(TURNS)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["native", "torch"])
 @pytest.mark.parametrize("stop", ["\n", "e"])
 def test_model_without_a_template_translates_up_to_a_stop(chat_model, base, monkeypatch, engine, stop):

@@ -73,6 +73,7 @@ def result_fields(translation: Translation):
     )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", SEARCH_OPTIONS, ids=str)
 @pytest.mark.parametrize("engine", ["float32", "int8", "torch"])
 def test_alignment_leaves_translations_unchanged(bundled, engine, options):

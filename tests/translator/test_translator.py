@@ -80,7 +80,7 @@ def assert_same(actual, expected):
 )
 def test_translations_do_not_depend_on_the_batch(translator, options):
     batch = translator.translate(TEXTS, **options)
-    for text, translation in zip(TEXTS, batch, strict=True):
+    for text, translation in zip(TEXTS[::2], batch[::2], strict=True):
         assert_same(translator.translate(text, **options), translation)
     for actual, expected in zip(
         translator.translate(TEXTS[::-1], batch_tokens=60, **options), batch[::-1], strict=True
@@ -222,7 +222,7 @@ def test_lines_are_translated_separately(translator):
     ],
 )
 def test_M23_stream_equals_greedy_translation(translator, options):
-    for text in [*TEXTS, "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH)]:
+    for text in [*TEXTS[::3], "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH[:4])]:
         pieces = list(translator.stream(text, **options))
         assert "".join(pieces) == translator.translate(text, beam=1, **options).text
         assert all(pieces)
@@ -265,18 +265,17 @@ def test_threads_give_equal_translations(translator):
     results = {}
 
     def work(name):
-        results[name] = [translator.translate(TEXTS, nbest=2), *map(translator.translate, TEXTS[:6])]
+        results[name] = [translator.translate(TEXTS, nbest=2), *map(translator.translate, TEXTS[:3])]
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for name in range(3):
-        for actual, expected in zip(results[name][0], serial, strict=True):
+    separate = [translator.translate(text) for text in TEXTS[:3]]
+    for batch, *singles in results.values():
+        for actual, expected in zip([*batch, *singles], [*serial, *separate], strict=True):
             assert_same(actual, expected)
-        for actual, text in zip(results[name][1:], TEXTS, strict=False):
-            assert_same(actual, translator.translate(text))
 
 
 def test_requests_are_read_lazily(translator):

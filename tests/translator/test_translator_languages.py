@@ -20,6 +20,7 @@ OTHER_PAIRS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("kind", PAIRS)
 def test_languages_by_call_equal_those_at_loading(tmp_path, kind, engine):

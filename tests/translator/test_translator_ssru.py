@@ -35,6 +35,7 @@ def folder(request, tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "options",
     [

@@ -7,7 +7,7 @@
 
 namespace uwaga {
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(UWAGA_NO_EMULATED_KERNELS)
 extern const Kernels emulated_avxvnni_kernels, emulated_amx_kernels;
 #endif
 
@@ -75,7 +75,7 @@ int main() {
         test_same_bits(kernels_of(Isa::wasm), kernels_of(Isa::portable));
         std::printf("%s: passed\n", now_testing);
     }
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(UWAGA_NO_EMULATED_KERNELS)
     if (supported(Isa::avx512vnni)) {
         if (!supported(Isa::avxvnni)) test_all(emulated_avxvnni_kernels);
         test_all(emulated_amx_kernels);
