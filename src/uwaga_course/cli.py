@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.errors import report_errors
 from uwaga.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ def _answer_choices(exercise: Exercise) -> str:
     return f"\n{exercise.start.rstrip()}" if exercise.kind == "code" else ""
 
 
-learn.command("list", cls=Verb)(list_all)
-learn.command("show", cls=Verb)(show)
-learn.command("check", cls=Verb)(check)
-learn.command("hint", cls=Verb)(hint)
-learn.command("solution", cls=Verb)(solution)
+learn.command("list", cls=Verb)(report_errors(list_all))
+learn.command("show", cls=Verb)(report_errors(show))
+learn.command("check", cls=Verb)(report_errors(check))
+learn.command("hint", cls=Verb)(report_errors(hint))
+learn.command("solution", cls=Verb)(report_errors(solution))

@@ -11,12 +11,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from types import FrameType
 from typing import ParamSpec
 
 import typer
 
-from uwaga.errors import MissingExtraError, UwagaError
+from uwaga.errors import MissingExtraError, UnknownModelError, UwagaError
 
 USER_ERROR = 1
 INTERRUPTED = 128 + 2  # SIGINT, as shells report it
@@ -24,6 +25,9 @@ PIPE_CLOSED = 128 + 13  # SIGPIPE
 TERMINATED = 128 + 15  # SIGTERM
 
 WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPERM, errno.ENXIO)
+
+ORDER = ContextVar("ORDER", default="")
+"""The command and its arguments in their order, of a verb whose first argument is a model."""
 
 Arguments = ParamSpec("Arguments")
 
@@ -41,6 +45,8 @@ def report_errors(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
         try:
             with guarded_output():
                 verb(*arguments, **options)
+        except UnknownModelError as error:
+            fail(f"{error}; usage: {ORDER.get()}" if ORDER.get() else str(error))
         except UwagaError as error:
             fail(str(error))
         except KeyboardInterrupt:

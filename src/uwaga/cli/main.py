@@ -94,7 +94,7 @@ def _build(name: str, verb: Any) -> Any:
     if isinstance(verb, typer.Typer):
         return get_command(verb)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=Verb)(verb)
+    single.command(name, cls=Verb)(report_errors(verb))
     return get_command(single)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwaga.cli.catalogue import download, list_available, path, remove
+from uwaga.cli.errors import report_errors
 from uwaga.cli.info import PIPED_WIDTH, readable_size
 from uwaga.cli.verb import Verb, VerbGroup
 from uwaga.errors import ModelError
@@ -84,11 +85,11 @@ def installed(folders: Folders = None, as_json: AsJson = False) -> None:
     _print(installed_list)
 
 
-models.command(DEFAULT_COMMAND, cls=Verb)(installed)
-models.command("list", cls=Verb)(list_available)
-models.command("download", cls=Verb)(download)
-models.command("remove", cls=Verb)(remove)
-models.command("path", cls=Verb)(path)
+models.command(DEFAULT_COMMAND, cls=Verb)(report_errors(installed))
+models.command("list", cls=Verb)(report_errors(list_available))
+models.command("download", cls=Verb)(report_errors(download))
+models.command("remove", cls=Verb)(report_errors(remove))
+models.command("path", cls=Verb)(report_errors(path))
 
 
 def _print(listed: Sequence[InstalledModel]) -> None:

@@ -11,9 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from uwaga.cli.completion import complete_values
-from uwaga.cli.errors import report_errors
+from uwaga.cli.errors import ORDER
 from uwaga.cli.lines import TEXTS_ONLY
-from uwaga.errors import UnknownModelError
 
 PANEL_KEY = "uwaga.panel"
 BOOLEAN_WORDS = ("true", "false")
@@ -78,7 +77,7 @@ def record_panel(context: Any, args: Sequence[str]) -> None:
 
 
 class Verb(TyperCommand):
-    """A command that reports errors, and records whether ``--`` is among its arguments."""
+    """A command that records the order of its arguments, and whether ``--`` is among them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments."""
@@ -86,7 +85,11 @@ class Verb(TyperCommand):
         check_flags(ctx, args)
         record_panel(ctx, args)
         args = _repeat_options(ctx, args)
-        return super().parse_args(ctx, args if self.positional_model is None else _models_first(ctx, args))
+        ORDER.set("")
+        if self.positional_model is not None:
+            ORDER.set(" ".join([ctx.command_path, *self.argument_names()]))
+            args = _models_first(ctx, args)
+        return super().parse_args(ctx, args)
 
     @property
     def positional_model(self) -> Any:
@@ -100,19 +103,6 @@ class Verb(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, patched by :func:`_convert_given_values`."""
         return _convert_given_values(super().get_params(ctx))
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb and report its errors."""
-        return report_errors(partial(self._run, ctx))()
-
-    def _run(self, ctx: Any) -> None:
-        try:
-            super().invoke(ctx)
-        except UnknownModelError as error:
-            if self.positional_model is None:
-                raise
-            usage = " ".join([ctx.command_path, *self.argument_names()])
-            raise UnknownModelError(f"{error}; usage: {usage}") from None
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the name."""

@@ -105,7 +105,7 @@ class TranslationOptions(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """What a stream sends besides pieces."""
+    """Options of a stream."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 

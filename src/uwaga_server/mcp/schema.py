@@ -168,9 +168,7 @@ class GlossaryArguments(BaseModel):
     ] = None
     terms: Annotated[
         Terms | None,
-        Field(
-            description="Create the glossary `name`, which ends with .tsv, with these terms."
-        ),
+        Field(description="Create the glossary `name`, which ends with .tsv, with these terms."),
     ] = None
     source: Annotated[LanguageCode | None, Field(description="Source language, to read a TBX file.")] = None
     target: Annotated[LanguageCode | None, Field(description="Target language, to read a TBX file.")] = None
