@@ -128,8 +128,8 @@ class JobReporter:
         notes = [f"{manifest.total('rows'):,} {self._unit}s in {len(manifest.parts):,} parts"]
         for name, label in (("empty", "empty"), ("failed", "failed"), ("cut", "cut at the length limit")):
             count = sum(int(getattr(part, name)) for part in manifest.parts.values())
-            rows = self._cut_rows(manifest) if name == "cut" else ""
-            notes += [f"{count:,} {label}{rows}"] if count else []
+            where = self._cut_rows(manifest) if name == "cut" else ""
+            notes += [f"{count:,} {label}{where}"] if count else []
         for skipped in manifest.skipped:
             typer.echo(f"error: skipped from there on: {skipped.reason}", err=True)
         if count := len(manifest.skipped):
