@@ -228,13 +228,13 @@ def kill_output(name: str, folder: Path, count: int, rng: random.Random, *argume
 
 
 def kill_convert(folder: Path, count: int, rng: random.Random) -> Outcome:
-    return kill_output("convert", folder, count, rng, "convert", "--int8", MODEL)
+    return kill_output("convert", folder, count, rng, "convert", "--force", "--int8", MODEL)
 
 
 def kill_average(folder: Path, count: int, rng: random.Random) -> Outcome:
     write_corpus(folder, steps=9)
     code, output = wait(start("train", "settings.yaml", cwd=folder))
-    outcome = kill_output("average", folder, count, rng, "average", "run")
+    outcome = kill_output("average", folder, count, rng, "average", "--force", "run")
     outcome.expect(code == 0, output)
     return outcome
 

@@ -72,7 +72,7 @@ def test_missing_models_are_downloaded_on_agreement(server, monkeypatch, capsys)
     count = len(server.requests)
     first, second = (uwaga.load(pair) for pair in PAIRS)
     assert first.languages == ("qaa", "en")
-    expected = second.translate(first.translate("Where is the dog?").text)
+    expected = second.translate(first.translate("Where is the dog?").text, placeholders=False)
     assert translator.translate("Where is the dog?").text == expected.text
     result = CliRunner().invoke(app, ["translate", "--from", "en", "--to", "qab", "Hi"])
     assert result.exit_code == 0, result.output

@@ -223,7 +223,7 @@ def test_convert_reports_agreement(original, tmp_path, capsys):
     out = tmp_path / "int8"
     for arguments in (
         ["--int8", str(original), str(out), "--keep", "output", "--sample", str(tmp_path / "sample")],
-        ["--int8", str(original), str(out)],
+        ["--int8", "--force", str(original), str(out)],
     ):
         with pytest.raises(SystemExit) as end:
             main(["convert", *arguments])

@@ -105,7 +105,7 @@ class TranslationOptions(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """Further contents of a stream."""
+    """Options of a stream."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 

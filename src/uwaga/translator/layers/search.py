@@ -75,7 +75,7 @@ def replace_broken(
     ]
     results = search(stage.search_decoder, inputs, options)
     for (index, number, _), [hypothesis] in zip(broken, results, strict=True):
-        lists[index][number] = hypothesis
+        lists[index][number] = replace(hypothesis, draft=lists[index][number].draft)
         if not options.sample:
             lists[index].sort(key=lambda hypothesis: -hypothesis.score)
 

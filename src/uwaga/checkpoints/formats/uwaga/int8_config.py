@@ -79,7 +79,7 @@ class Task(StrictModel):
 
 
 class Frame(StrictModel):
-    """What surrounds a text for a pretrained model's tokeniser.
+    """Ids and special tokens around a text for a pretrained model's tokeniser.
 
     ``prefix`` and ``suffix``: ids before and after it; ``clean``: clean up decoded text; ``strip``: strip
     white space from it; ``special``: the special tokens of numbered pieces.
