@@ -69,9 +69,9 @@ def test_hostile_tokens_are_inert(page):
     [
         ("pl-PL", None, "warstwa 3"),
         ("pl", "de", "Schicht 3"),
-        ("de", "en", "layer 3"),
-        ("fr", None, "layer 3"),
-        ("", "zh", "第 3 层"),
+        pytest.param("de", "en", "layer 3", marks=pytest.mark.slow),
+        pytest.param("fr", None, "layer 3", marks=pytest.mark.slow),
+        pytest.param("", "zh", "第 3 层", marks=pytest.mark.slow),
     ],
 )
 def test_language(show, document, language, expected):
