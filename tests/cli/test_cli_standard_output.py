@@ -52,6 +52,7 @@ def call(folder, arguments, redirection):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("verb", sorted(VERBS))
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
 def test_unwritable_output_is_one_line(workspace, verb, redirection):
