@@ -52,6 +52,7 @@ def call(folder, arguments, redirection):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("verb", sorted(VERBS))
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
 def test_unwritable_output_gives_a_one_line_error(workspace, verb, redirection):

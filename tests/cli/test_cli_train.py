@@ -168,7 +168,7 @@ def test_init_estimates_the_training_time_of_a_preset(
     assert "--preset needs --init" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_estimate_leaves_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"

@@ -95,7 +95,7 @@ MODULE_MEMORY = 8
 """MiB of the imported modules of formats."""
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_memory_for_long_texts_is_limited(tmp_path):
     paths = []
     for name, (suffix, template, repeated) in {"nothing": (".html", "{}", "a"), **TEXTS}.items():

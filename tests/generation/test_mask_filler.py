@@ -132,7 +132,7 @@ def test_M10_M17_attention_matrices_match_transformers(peer, filler):
     assert json.loads(filler.attend(TEXTS[0]).to_json())["tokens"][0] == "[CLS]"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.numerical
 def test_M17_all_144_matrices_of_bert_base_size_match_transformers(tmp_path):
     sizes = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}

@@ -219,7 +219,7 @@ MAX_GROWTH = 1.5
 """Growth of the time per character from a text to one ten times as long."""
 MAX_SHORT_GROWTH = 4.0
 """The same for texts so short that constant costs matter; the factor of quadratic time is ten."""
-MAX_CHARACTERS = int(os.environ.get("UWAGA_LONGEST", "10000"))
+MAX_CHARACTERS = int(os.environ.get("UWAGA_LONGEST", "5000"))
 """Length of the longest texts of the slow test."""
 
 
@@ -244,7 +244,7 @@ def check(syntax: str, sizes: tuple[int, ...], max_growth: float, attempts: int 
 @pytest.mark.usefixtures("_copying")
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_texts_take_linear_time(syntax):
-    sizes = [1_000]
+    sizes = [500]
     while sizes[-1] < MAX_CHARACTERS:
         sizes.append(sizes[-1] * 10)
-    check(syntax, tuple(sizes), MAX_GROWTH if MAX_CHARACTERS > 10_000 else MAX_SHORT_GROWTH)
+    check(syntax, tuple(sizes), MAX_GROWTH if MAX_CHARACTERS > 5_000 else MAX_SHORT_GROWTH)

@@ -171,6 +171,7 @@ LEARNERS: dict[str, RecurrentSettings] = {
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_models_learn_to_reverse_words(name: str) -> None:
     torch.manual_seed(0)

@@ -69,9 +69,9 @@ def test_hostile_tokens_are_shown_as_text(page):
     [
         ("pl-PL", None, "warstwa 3"),
         ("pl", "de", "Schicht 3"),
-        ("de", "en", "layer 3"),
-        ("fr", None, "layer 3"),
-        ("", "zh", "第 3 层"),
+        pytest.param("de", "en", "layer 3", marks=pytest.mark.slow),
+        pytest.param("fr", None, "layer 3", marks=pytest.mark.slow),
+        pytest.param("", "zh", "第 3 层", marks=pytest.mark.slow),
     ],
 )
 def test_language_follows_the_option_or_the_document(show, document, language, expected):

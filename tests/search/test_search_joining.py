@@ -36,7 +36,6 @@ def assert_equal(hypothesis, expected):
     assert hypothesis.attention is None or np.array_equal(hypothesis.attention, expected.attention)
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("changes", OPTIONS, ids=str)
 @settings(deadline=None, max_examples=15)
 @given(sources=sentences, budget=st.integers(1, 80), seed=st.integers(0, 5), data=st.data())

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running_server import running_server
 from server_page import START, expect, open_server_page, translate_text, wait_for_translation, word
 
 pytest_plugins = "server_fixtures"
@@ -21,9 +20,8 @@ PHONE = {"viewport": {"width": 360, "height": 700}, "has_touch": True, "is_mobil
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running.url
+def server(shared_server):
+    return shared_server.url
 
 
 @pytest.mark.parametrize(

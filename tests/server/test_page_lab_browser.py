@@ -123,7 +123,7 @@ def test_pictures_are_saved_as_svg_and_png(page):
     assert (width, height) == (2 * (120 + 28 * 8), 2 * (110 + 28 * 7))
 
 
-@pytest.mark.parametrize("target", ["pl", "es"])
+@pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])
 def test_unsupported_models_show_their_attention(browser, server, target):
     with open_server_page(
         browser, server, f"#source=en&target={target}", expected=("Failed to load",)
@@ -139,7 +139,9 @@ def test_unsupported_models_show_their_attention(browser, server, target):
         assert page.locator("uwaga-lab").count() == 0
 
 
-@pytest.mark.parametrize(("locale", "name"), [("de-DE", "Jede Zahl"), ("zh-CN", "所有数值")])
+@pytest.mark.parametrize(
+    ("locale", "name"), [pytest.param("de-DE", "Jede Zahl", marks=pytest.mark.slow), ("zh-CN", "所有数值")]
+)
 def test_language_follows_the_page(browser, server, locale, name):
     with open_server_page(browser, server, START, locale=locale) as page:
         page.wait_for_selector("#source")

@@ -27,11 +27,8 @@ SENTENCE = "I want to buy a small red car tomorrow."
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("server")
-    settings = {"state": str(folder / "state")}
-    with running_server(folder, **settings) as running:
-        yield running.url
+def server(shared_server):
+    return shared_server.url
 
 
 def tab(page, name: str) -> None:
@@ -262,7 +259,7 @@ def fulfil_translations(
 @pytest.mark.parametrize(
     ("status", "code", "message"),
     [
-        (413, "text_too_large", "too long for this server"),
+        pytest.param(413, "text_too_large", "too long for this server", marks=pytest.mark.slow),
         pytest.param(
             400, "unsupported_languages", "has no model from English to German", marks=pytest.mark.slow
         ),

@@ -60,7 +60,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_stopped_run_is_bit_identical(base: Path, tmp_path: Path, variant: str) -> None:
     run = f"../{tmp_path.name}-{variant}"
