@@ -27,7 +27,7 @@ from uwaga_documents.document import (
     Reading,
     find_format,
 )
-from uwaga_documents.places import Place, member_place
+from uwaga_documents.locations import Location, member_location
 
 TAG_KINDS = ("open", "close", "void", "kept")
 BATCH_TEXTS = 512
@@ -57,7 +57,7 @@ class DoubtfulText(NamedTuple):
         text: the text without tags.
         reasons: the reasons.
         translation: the translation without tags.
-        place: where the translation is in the translated document; see :mod:`uwaga_documents.places`.
+        place: where the translation is in the translated document; see :mod:`uwaga_documents.locations`.
     """
 
     number: int
@@ -176,7 +176,7 @@ def run_document_job(
             if job.format.read is not None:
                 reading = _read(job.format.read, _file_source(job))
                 file.write(reading.mark)
-                batches.write(reading, file, Place())
+                batches.write(reading, file, Location())
             else:
                 _write_archive(job, batches, file)
             if _digest(job.source) != digest:
@@ -263,7 +263,7 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
                 reading = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
                     stream.write(reading.mark)
-                    batches.write(reading, stream, member_place(archive, name))
+                    batches.write(reading, stream, member_location(archive, name))
 
 
 def _texts(unit: Unit) -> list[Inline]:
@@ -284,8 +284,8 @@ class _Batches:
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
-    def write(self, reading: Reading, file: IO[bytes], place: Place) -> None:
-        """Write a document, or a member of an archive, from its ``place`` on."""
+    def write(self, reading: Reading, file: IO[bytes], location: Location) -> None:
+        """Write a document, or a member of an archive, from its ``location`` on."""
         encoder = reading.encoder()
         pending: list[Piece] = []
         texts = size = 0
@@ -295,9 +295,9 @@ class _Batches:
                 texts += len(_texts(piece))
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if texts >= self._batch or size >= MAX_PENDING_CHARACTERS:
-                file.write(self._encoded(encoder, "".join(self._written(pending, place))))
+                file.write(self._encoded(encoder, "".join(self._written(pending, location))))
                 pending, texts, size = [], 0, 0
-        text = "".join(self._written(pending, place))
+        text = "".join(self._written(pending, location))
         file.write(self._encoded(encoder, text, final=True))
 
     def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
@@ -310,7 +310,7 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(self, pieces: Sequence[Piece], place: Place) -> Iterator[str]:
+    def _written(self, pieces: Sequence[Piece], location: Location) -> Iterator[str]:
         texts = [text for unit in _only_units(pieces) for text in _texts(unit)]
         translations = iter(self._translated(texts))
         for piece in pieces:
@@ -319,15 +319,15 @@ class _Batches:
                 inlines = [next(translations) if translatable(inline) else inline for inline in piece.inlines]
                 written = write_unit(piece, inlines)
                 start = len(written) - len(written.lstrip())
-                place.follow(written[:start])
-                self._add_doubts(piece, inlines, place)
-                place.follow(written[start:])
+                location.follow(written[:start])
+                self._add_doubts(piece, inlines, location)
+                location.follow(written[start:])
             else:
-                place.follow(piece)
+                location.follow(piece)
             assert isinstance(written, str)
             yield written
 
-    def _add_doubts(self, unit: Unit, translations: Sequence[Inline], place: Place) -> None:
+    def _add_doubts(self, unit: Unit, translations: Sequence[Inline], location: Location) -> None:
         for text, translation in zip(unit.inlines, translations, strict=True):
             if not translatable(text):
                 continue
@@ -339,7 +339,7 @@ class _Batches:
                         plain_text(text),
                         self.doubts[text],
                         plain_text(translation),
-                        str(place),
+                        str(location),
                     )
                 )
 

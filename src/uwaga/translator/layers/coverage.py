@@ -36,13 +36,14 @@ BATCH_PAIRS = 1024
 
 class _Word(NamedTuple):
     """A word that may be omitted: its sentence, its passage and its span there, the probability of its best
-    link.
+    link, and whether a word of the translation has no better one.
     """
 
     sentence: Sentence
     passage: Passage
     span: Span
     link: float
+    is_best: bool
 
     @property
     def text(self) -> str:
@@ -61,13 +62,13 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
 
     Args:
         stage: the model and the options; with ``coverage="unaligned"`` only words whose links are all
-            improbable are examined.
+            improbable, or less probable than others of the same words, are examined.
         passages: the passages, translated and aligned.
     """
     language = base_language(stage.model.languages[0])
     words = [word for passage in passages for word in _words(passage, language)]
     if stage.options.coverage == "unaligned":
-        words = [word for word in words if word.link < LINKED]
+        words = [word for word in words if word.link < LINKED or not word.is_best]
     omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
     gains = _gains(stage, words)
     for word in words:
@@ -100,8 +101,11 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
     alignment = passage.result.alignment
     assert alignment is not None
     links: dict[int, float] = {}
-    for (source, _), chance in alignment.link_probabilities.items():
+    best: dict[int, tuple[float, int]] = {}
+    for (source, target), chance in alignment.link_probabilities.items():
         links[source] = max(chance, links.get(source, 0.0))
+        best[target] = max((chance, source), best.get(target, (0.0, source)))
+    best_sources = {source for _, source in best.values()}
     starts = [start for start, _ in alignment.source]
     skipped = function_words(passage.text, language)
     for sentence in passage.sentences:
@@ -113,7 +117,9 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
             start = starts[index]
             if start in skipped or any(first <= start < end for first, end in terms):
                 continue
-            word = _Word(sentence, passage, alignment.source[index], links.get(index, 0.0))
+            word = _Word(
+                sentence, passage, alignment.source[index], links.get(index, 0.0), index in best_sources
+            )
             if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= FEWEST_LETTERS):
                 yield word
 

@@ -54,27 +54,27 @@ def replace_broken(
         options: of the search that returned them.
     """
     tokens = stage.model.byte_tokens
-    broken: list[tuple[int, int, Sequence[int]]] = []
+
+    def is_whole(hypothesis: Hypothesis) -> bool:
+        return whole_characters(hypothesis.tokens, tokens) == len(hypothesis.tokens)
+
+    broken: list[tuple[int, int]] = []
     for index, hypotheses in enumerate(lists if tokens else ()):
-        whole = [whole_characters(hypothesis.tokens, tokens) for hypothesis in hypotheses]
-        for number, (hypothesis, count) in enumerate(zip(hypotheses, whole, strict=True)):
-            if count < len(hypothesis.tokens) and (options.sample or number == 0):
-                broken.append((index, number, hypothesis.tokens[:count]))
         if not options.sample:  # of alternatives there are others
-            lists[index] = [
-                hypothesis
-                for number, hypothesis in enumerate(hypotheses)
-                if number == 0 or whole[number] == len(hypothesis.tokens)
-            ]
+            lists[index] = [*hypotheses[:1], *filter(is_whole, hypotheses[1:])]
+        broken += [
+            (index, number) for number, hypothesis in enumerate(lists[index]) if not is_whole(hypothesis)
+        ]
     if not broken:
         return
     options = replace(options, nbest=1, banned=(*options.banned, *tokens))
-    inputs = [
-        SearchInput(sentences[index].ids, prefix, sentences[index].phrases, history=sentences[index].history)
-        for index, _, prefix in broken
-    ]
+    inputs = []
+    for index, number in broken:
+        sentence, hypothesis = sentences[index], lists[index][number]
+        prefix = hypothesis.tokens[: whole_characters(hypothesis.tokens, tokens)]
+        inputs.append(SearchInput(sentence.ids, prefix, sentence.phrases, history=sentence.history))
     results = search(stage.search_decoder, inputs, options)
-    for (index, number, _), [hypothesis] in zip(broken, results, strict=True):
+    for (index, number), [hypothesis] in zip(broken, results, strict=True):
         lists[index][number] = replace(hypothesis, draft=lists[index][number].draft)
         if not options.sample:
             lists[index].sort(key=lambda hypothesis: -hypothesis.score)

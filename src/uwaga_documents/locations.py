@@ -20,8 +20,8 @@ WORKBOOK, WORKBOOK_RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 STRINGS = "xl/sharedStrings.xml"
 
 
-class Place:
-    """The place after what has been written of a document: its line.
+class Location:
+    """The location after what has been written of a document: its line.
 
     Args:
         name: the member of an archive, as readers know it; None for the document itself.
@@ -39,7 +39,7 @@ class Place:
         return line if self._name is None else f"{self._name}, {line}"
 
 
-class Paragraph(Place):
+class Paragraph(Location):
     """A paragraph of an office document."""
 
     def follow(self, text: str) -> None:
@@ -49,7 +49,7 @@ class Paragraph(Place):
         return f"{self._name}, paragraph {self._count}"
 
 
-class Cell(Place):
+class Cell(Location):
     """A cell of a sheet, in which its text stands."""
 
     _cell = ""
@@ -62,7 +62,7 @@ class Cell(Place):
         return f"{self._name}!{self._cell}" if self._cell else str(self._name)
 
 
-class SharedString(Place):
+class SharedString(Location):
     """The first cell that has a shared string of a workbook."""
 
     def __init__(self, archive: Archive) -> None:
@@ -77,7 +77,7 @@ class SharedString(Place):
 
     @cached_property
     def _cells(self) -> dict[int, str]:
-        """The first cell of each string; read only if a place is asked for."""
+        """The first cell of each string; read only if one is asked for."""
         cells: dict[int, str] = {}
         for member, sheet in sheet_names(self._archive).items():
             text = self._archive.read(member).decode("utf-8", "replace")
@@ -106,8 +106,8 @@ def sheet_names(archive: Archive) -> dict[str, str]:
     return names
 
 
-def member_place(archive: Archive, name: str) -> Place:
-    """Return the place at the beginning of a member of an archive."""
+def member_location(archive: Archive, name: str) -> Location:
+    """Return the location of the beginning of a member of an archive."""
     if name == STRINGS:
         return SharedString(archive)
     if name.startswith("xl/worksheets/"):
@@ -115,4 +115,4 @@ def member_place(archive: Archive, name: str) -> Place:
     if slide := SLIDE.fullmatch(name):
         notes = "notes of " if slide[1].startswith("notes") else ""
         return Paragraph(f"{notes}slide {slide[2]}")
-    return Paragraph(name) if name.endswith(".xml") else Place(name)
+    return Paragraph(name) if name.endswith(".xml") else Location(name)
