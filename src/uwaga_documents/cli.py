@@ -182,7 +182,7 @@ def _write_report(path: Path, output: Path, result: DocumentReport) -> None:
 
     rows = [("file", "place", "text", "translation", "reasons")]
     rows += [
-        (str(output), doubt.place, doubt.text, doubt.translation, "; ".join(doubt.reasons))
+        (str(output), doubt.location, doubt.text, doubt.translation, "; ".join(doubt.reasons))
         for doubt in result.doubtful
     ]
     with new_file(path) as file:
@@ -201,8 +201,8 @@ def _report_doubts(report: DocumentReport) -> None:
     count, more = len(report.doubtful), len(report.doubtful) - MAX_PRINTED_DOUBTS
     typer.echo(f"warning: {count} of {report.texts} translations may be wrong:", err=True)
     for doubt in report.doubtful[:MAX_PRINTED_DOUBTS]:
-        place = f"text {doubt.number}, {doubt.place}"
-        typer.echo(f"  {place}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
+        location = f"text {doubt.number}, {doubt.location}"
+        typer.echo(f"  {location}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
     if more > 0:
         typer.echo(f"  and {more} more; --report FILE writes all of them", err=True)
 

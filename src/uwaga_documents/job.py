@@ -57,14 +57,14 @@ class DoubtfulText(NamedTuple):
         text: the text without tags.
         reasons: the reasons.
         translation: the translation without tags.
-        place: where the translation is in the translated document; see :mod:`uwaga_documents.locations`.
+        location: where the translation is in the translated document; see :mod:`uwaga_documents.locations`.
     """
 
     number: int
     text: str
     reasons: tuple[str, ...]
     translation: str
-    place: str
+    location: str
 
 
 class DocumentReport(NamedTuple):

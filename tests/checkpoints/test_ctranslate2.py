@@ -24,6 +24,7 @@ from uwaga.checkpoints.registry import detect
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.search import search
+from uwaga.tokenizers.subwords import byte_tokens
 
 transformers = pytest.importorskip("transformers")
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -392,10 +393,13 @@ def test_argos_packages_translate(opennmt, tmp_path):
     peer = ctranslate2.Translator(str(opennmt), device="cpu", compute_type="float32")
     pieces = [model.pieces(model.encode(text)) for text in TEXTS]
     assert [list(translation.source_tokens) for translation in translations] == pieces
+    banned = byte_tokens(translator.model.target)  # uwaga replaces those that complete no character
+    suppressed = [["<s>"], ["<unk>"], *([piece] for piece in translator.model.target.pieces(banned))]
     peer_results = peer.translate_batch(
-        pieces, beam_size=1, max_decoding_length=49, suppress_sequences=[["<s>"], ["<unk>"]]
+        pieces, beam_size=1, max_decoding_length=49, suppress_sequences=suppressed
     )
-    for translation, peer_result in zip(translations, peer_results, strict=True):
+    without_bytes = translator.translate(TEXTS, beam=1, split="never", banned=tuple(banned))
+    for translation, peer_result in zip(without_bytes, peer_results, strict=True):
         assert list(translation.tokens)[:49] == peer_result.hypotheses[0]
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")

@@ -257,7 +257,7 @@ def test_damaged_int8_folders_are_rejected(converted, tmp_path):
     model = json.loads((converted / CONFIG).read_text())["model"]
     for number, (values, message) in enumerate(
         (
-            ({"frame": None}, "a frame is only for the tokenisers tokenizers"),
+            ({"frame": None}, "a frame is only for tokenisers other than"),
             ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
             ({"model": model | {"sinusoids": "halves"}}, "unknown setting 'model.sinusoids'"),
             ({"model": model | {"layers": 3}}, WEIGHTS),

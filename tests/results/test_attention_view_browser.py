@@ -83,12 +83,12 @@ def test_language_follows_the_option_or_the_document(show, document, language, e
 def test_every_kind_view_and_layer_is_drawn(page):
     for kind in ("cross", "encoder", "decoder"):
         page.locator(f"input[value={kind}]").check()
-        for view in ("heads", "matrix"):
+        for view, shown in (("heads", "each head in its own colour"), ("matrix", "mean of all heads")):
             page.locator(f"input[value={view}]").check()
             for layer in ("1", "2", "3"):
                 page.locator("select").select_option(label=layer)
                 assert ink(page) > 100
-                assert f"{kind} attention, layer {layer}, mean of all heads" in status(page)
+                assert f"{kind} attention, layer {layer}, {shown}" in status(page)
         page.locator("input[value=model]").check()
         assert ink(page) > 1000
         assert not page.locator("select").is_visible()
@@ -104,7 +104,8 @@ def test_head_view_fills_the_width_and_uses_the_given_phrases(page, browser):
           root.innerHTML = '<div data-still></div>';
           document.body.replaceChildren(root);
           const data = {json.dumps(attention_view_data(ATTENTIONS, SOURCE, TARGET))};
-          attentionView(root, data, {{layer: 'Schicht', 'layer {{layer}}, mean of all heads': 'S{{layer}}'}});
+          const phrases = {{layer: 'Schicht', 'layer {{layer}}, each head in its own colour': 'S{{layer}}'}};
+          attentionView(root, data, phrases);
         }}"""
     )
     page.wait_for_selector(DRAWN)
@@ -118,7 +119,7 @@ def test_heads_are_selected_by_buttons(page):
     page.get_by_role("button", name="head 2", exact=True).click()
     assert 0 < ink(page) < full_ink and "layer 3, head 2." in status(page)
     page.get_by_role("button", name="head 4", exact=True).click()
-    assert "mean of heads 2, 4" in status(page)
+    assert "each head in its own colour" in status(page)
     page.get_by_role("button", name="head 3", exact=True).dblclick()
     assert "layer 3, head 3." in status(page)
     page.get_by_role("button", name="all heads").click()

@@ -248,7 +248,7 @@ def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path
         ("translate", {"text": "a " * 60_000, "target": "de"}, "send at most 100000"),
         ("translate", {"text": ["a"] * 600, "target": "de"}, "send at most 512"),
         ("translate", {"text": 3, "target": "de"}, "text"),
-        ("translate", {"target": "de"}, "text: Field required"),
+        ("translate", {"target": "de"}, "parameter 'text' is missing"),
         ("translate", {"text": "a", "target": "de", "formality": "more"}, "formality"),
         ("translate", {"text": "a", "target": ["de"]}, "target"),
         ("translate_file", {"document": "missing.md", "target": "de"}, "files there: "),

@@ -12,7 +12,7 @@ class NumberTokeniser:
     content: bytes = b"numbers"
 
     def encode(self, text):
-        return [int(word) for word in text.split()]
+        return [int(word) if word.isdecimal() else 2 for word in text.split()]
 
     def decode(self, ids):
         return "".join(f" {token}" for token in ids)
