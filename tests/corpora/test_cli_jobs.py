@@ -158,7 +158,8 @@ def test_distil_translates_with_ensemble_or_pool(workspace, folders):
 def test_backtranslate_adds_the_tag_to_sources(workspace, folders):
     run("backtranslate", folders[0], "c.de", "-o", "plain")
     run("backtranslate", folders[0], "c.de", "-o", "tagged", "--tag", "<BT>", "--join", "all.tsv")
-    sources = [translation.text for translation in uwaga.load(folders[0], device="cpu").translate(REFERENCES)]
+    translations = uwaga.load(folders[0], device="cpu").translate(REFERENCES)
+    sources = [translation.text.strip() for translation in translations]
     assert rows(workspace / "plain") == list(zip(sources, REFERENCES, strict=True))
     tagged = [
         (f"<BT> {source}" if source else "", target)
