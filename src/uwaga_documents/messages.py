@@ -233,7 +233,7 @@ def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_
 
 
 def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], in_plural: bool) -> Piece:
-    """Return the unit of a text without ICU messages, in which characters stand for tags."""
+    """Return the unit of a text that contains no ICU message; characters in it stand for tags."""
     placeholders = syntax.placeholders
     if in_plural:
         placeholders = Placeholders(syntaxes=("icu number", *syntax.names))

@@ -129,7 +129,7 @@ class WatchedConnection(HttpToolsProtocol):
             raise ValueError("the head is too long")  # read no more of it
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of a body."""
+        """Offset the framing overhead by the bytes of a part of a body."""
         self._overhead = max(0, self._overhead - FRAMING_FACTOR * len(body))
         super().on_body(body)
 

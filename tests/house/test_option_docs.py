@@ -97,7 +97,7 @@ assert TranslateBody(text="a", target="de", made_up=4).search_options() == {"mad
 """
 
 
-def test_new_option_appears_in_python_help_and_server() -> None:
+def test_new_option_appears_in_api_help_and_server_schema() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
     command = [sys.executable, "-c", NEW_OPTION_SCRIPT]
     process = subprocess.run(command, capture_output=True, text=True, env=environment)

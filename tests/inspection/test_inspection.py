@@ -92,7 +92,7 @@ def test_rows_of_an_alignment_sum_to_1(translators, name, target, words):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("name", ATTENTION_MODELS)
-def test_forced_decoding_has_the_attention_of_search(translators, name):
+def test_forced_decoding_matches_attention_of_search(translators, name):
     decoder = translators[name].decoder
     source = tuple(JOINT.add_special_tokens(JOINT.encode(TEXT)))
     [[hypothesis]] = search(decoder, inputs([source]), SearchOptions(beam=1, max_length=9, attention=True))

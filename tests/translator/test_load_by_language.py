@@ -195,7 +195,7 @@ def test_languages_of_a_card_are_ignored(machine):
     ],
     ids=str,
 )
-def test_invalid_arguments_are_rejected_by_name(machine, arguments, message):
+def test_invalid_arguments_are_named_in_the_error(machine, arguments, message):
     with pytest.raises(SettingsError, match=re.escape(message)):
         uwaga.load(**arguments)
 

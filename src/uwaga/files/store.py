@@ -226,7 +226,7 @@ class ObjectStore:
             self._system.invalidate_cache()
             size = self._system.info(path)["size"]
             if size != len(content):
-                raise OSError(f"it holds {size} bytes of {len(content)}")
+                raise OSError(f"only {size} of {len(content)} bytes were stored")
 
         _call(self._location(name), upload)
 

@@ -70,7 +70,7 @@ class Seq2Seq(nn.Module):
         """
         raise SettingsError(
             "training.guided_alignment: the decoder has no attention to the source; "
-            "choose a model that has, or omit guided_alignment"
+            "choose a model that has it, or omit guided_alignment"
         )
 
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:

@@ -267,7 +267,7 @@ def find_occurrences(form: str, text: str) -> list[str]:
 
 
 def _occurrence_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of a form as whole words, also capitalised at the beginning of a text."""
+    """Return a pattern that matches a form as whole words, also capitalised at the beginning of a text."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
     words = form.split()
     pattern = before + r"\s+".join(map(re.escape, words)) + after

@@ -150,7 +150,7 @@ class FramedTokeniser:
         if not self.languages or self.language_position == "start":
             return [*self.prefix, *ids, *self.suffix]
         if self.language is None:
-            raise SettingsError(f"{self.name}: the model is multilingual: {self.choices()}")
+            raise SettingsError(f"{self.name}: the model is multilingual: {self.describe_choices()}")
         token = self.languages[self.language]
         if self.language_position == "before":
             return [*self.prefix, token, *ids, *self.suffix]
@@ -207,9 +207,9 @@ class FramedTokeniser:
             raise SettingsError(
                 f"{self.name}: language {language!r} is ambiguous: choose one of {', '.join(matches)}"
             )
-        raise SettingsError(f"{self.name}: no language {language!r}; {self.choices(language)}")
+        raise SettingsError(f"{self.name}: no language {language!r}; {self.describe_choices(language)}")
 
-    def choices(self, language: str = "") -> str:
+    def describe_choices(self, language: str = "") -> str:
         """Return the available languages and how to select one, for messages."""
         codes = sorted(self.languages or self.tags)
         close = difflib.get_close_matches(language, codes, n=3, cutoff=0.4) if language else []

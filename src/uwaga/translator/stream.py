@@ -27,7 +27,7 @@ class GrowingText:
     """Text pieces of a growing list of tokens; a piece is never changed afterwards.
 
     Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
-    until it is whole. Only where byte tokens are no valid text may a tokeniser read earlier ones otherwise.
+    until it is complete. Later byte tokens that are not valid text may change how earlier ones decode.
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:

@@ -273,7 +273,7 @@ class LoadedModel:
         """Return the ids of a source with special tokens, cut to ``max_length``; 0 for no limit.
 
         Cutting keeps a final end token. CTranslate2's folders state which special tokens are added. With
-        other models, a source that does not end with the end token gets those of the model's tokeniser.
+        other models, the tokeniser's special tokens are added unless the source ends with the end token.
         """
         tokeniser, ids = self.checkpoint.source, self.source.ids(tokens)
         end = tokeniser.symbols.end

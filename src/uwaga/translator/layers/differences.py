@@ -73,7 +73,7 @@ def with_doubts(translation: Translation, language: str) -> Translation:
 
 
 def lost_signs(source: str, target: str) -> list[str]:
-    """Return the signs of a text that its translation lacks, unless it has a word for them."""
+    """Return the signs of a text that its translation neither contains nor spells out."""
     missing = Counter(SIGN.findall(source))
     if not missing:
         return []
