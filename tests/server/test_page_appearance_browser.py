@@ -55,9 +55,7 @@ def test_language_setting_is_stored_and_keeps_the_text(browser, server):
         wait_for_translation(page, translation)
         expect(page.locator(".word").first).to_have_attribute("title", re.compile("^Wahrscheinlichkeit"))
         page.locator("#tabInside").click()
-        expect(page.locator(".inside output")).to_have_text(
-            re.compile("Schicht 2, jeder Kopf in eigener Farbe")
-        )
+        expect(page.locator(".inside output")).to_have_text(re.compile("Schicht 2, jeder Kopf"))
         page.locator("#page-language").select_option("zh")
         page.reload()
         page.wait_for_selector("#source")
