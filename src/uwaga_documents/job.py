@@ -27,7 +27,7 @@ from uwaga_documents.document import (
     Reading,
     find_format,
 )
-from uwaga_documents.locations import Location, member_location
+from uwaga_documents.locations import ArchiveLocations, Location
 
 TAG_KINDS = ("open", "close", "void", "kept")
 BATCH_TEXTS = 512
@@ -254,7 +254,7 @@ def _only_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
 
 def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None:
     with open_document(job.source, job.options.largest) as archive:
-        readers = _readers(job, archive)
+        readers, locations = _readers(job, archive), ArchiveLocations(archive)
         with ArchiveWriter(file, archive.comment) as writer:
             for name, member in archive.members.items():
                 if name not in readers:
@@ -263,7 +263,7 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
                 reading = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
                     stream.write(reading.mark)
-                    batches.write(reading, stream, member_location(archive, name))
+                    batches.write(reading, stream, locations.member(name))
 
 
 def _texts(unit: Unit) -> list[Inline]:

@@ -63,9 +63,13 @@ class Cell(Location):
 
 
 class SharedString(Location):
-    """The first cell that has a shared string of a workbook."""
+    """The first cell that has a shared string of a workbook.
 
-    def __init__(self, archive: Archive) -> None:
+    Args:
+        archive: the locations of the members of the workbook.
+    """
+
+    def __init__(self, archive: ArchiveLocations) -> None:
         super().__init__()
         self._archive, self._count = archive, 0
 
@@ -73,13 +77,40 @@ class SharedString(Location):
         self._count += len(STRING_END.findall(text))
 
     def __str__(self) -> str:
-        return self._cells.get(self._count, f"text {self._count + 1} of the workbook")
+        return self._archive.string_cells.get(self._count, f"text {self._count + 1} of the workbook")
+
+
+class ArchiveLocations:
+    """The locations of the members of an archive; what names the cells of a workbook is read once, if needed.
+
+    Args:
+        archive: the archive.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    def member(self, name: str) -> Location:
+        """Return the location of the beginning of a member."""
+        if name == STRINGS:
+            return SharedString(self)
+        if name.startswith("xl/worksheets/"):
+            return Cell(self.sheet_names.get(name, name))
+        if slide := SLIDE.fullmatch(name):
+            notes = "notes of " if slide[1].startswith("notes") else ""
+            return Paragraph(f"{notes}slide {slide[2]}")
+        return Paragraph(name) if name.endswith(".xml") else Location(name)
 
     @cached_property
-    def _cells(self) -> dict[int, str]:
-        """The first cell of each string; read only if one is asked for."""
+    def sheet_names(self) -> dict[str, str]:
+        """The name of each sheet of a workbook, by its member."""
+        return _sheet_names(self._archive)
+
+    @cached_property
+    def string_cells(self) -> dict[int, str]:
+        """The first cell of each shared string, by the index of the string."""
         cells: dict[int, str] = {}
-        for member, sheet in sheet_names(self._archive).items():
+        for member, sheet in self.sheet_names.items():
             text = self._archive.read(member).decode("utf-8", "replace")
             for tag, number in SHARED.findall(text):
                 values = attributes(tag)
@@ -88,8 +119,7 @@ class SharedString(Location):
         return cells
 
 
-def sheet_names(archive: Archive) -> dict[str, str]:
-    """Return the name of each sheet of a workbook by its member."""
+def _sheet_names(archive: Archive) -> dict[str, str]:
     if WORKBOOK not in archive or WORKBOOK_RELATIONS not in archive:
         return {}
     targets = {}
@@ -104,15 +134,3 @@ def sheet_names(archive: Archive) -> dict[str, str]:
         if (member := targets.get(number, "")) in archive:
             names[member] = unescape(values.get("name", ""))
     return names
-
-
-def member_location(archive: Archive, name: str) -> Location:
-    """Return the location of the beginning of a member of an archive."""
-    if name == STRINGS:
-        return SharedString(archive)
-    if name.startswith("xl/worksheets/"):
-        return Cell(sheet_names(archive).get(name, name))
-    if slide := SLIDE.fullmatch(name):
-        notes = "notes of " if slide[1].startswith("notes") else ""
-        return Paragraph(f"{notes}slide {slide[2]}")
-    return Paragraph(name) if name.endswith(".xml") else Location(name)
