@@ -45,9 +45,9 @@ MAX_REPR_LINKS = 50
 """Maximum links of an alignment in a ``repr``."""
 
 
-def shorten(text: str) -> str:
-    """Return a text, truncated to :data:`MAX_REPR_CHARACTERS`."""
-    return text if len(text) <= MAX_REPR_CHARACTERS else text[: MAX_REPR_CHARACTERS - 1] + "…"
+def shorten(text: str, length: int = MAX_REPR_CHARACTERS) -> str:
+    """Return a text, truncated to a maximum number of characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def equal_fields(record: object, other: object) -> bool:
@@ -305,9 +305,9 @@ class Translation(JsonRecord):
     draft: DraftUse | None = None
 
     def __post_init__(self) -> None:
-        if self.alignment is not None:
-            alignment = replace(self.alignment, texts=(self.source, self.text))
-            object.__setattr__(self, "alignment", alignment)
+        texts = self.source, self.text
+        if self.alignment is not None and self.alignment.texts != texts:
+            object.__setattr__(self, "alignment", replace(self.alignment, texts=texts))
 
     def __str__(self) -> str:
         return self.text

@@ -25,6 +25,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from uwaga.files.atomic import write_file
+from uwaga.results.translation import shorten
 from uwaga.training.checkpoint import Progress, append
 from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
 from uwaga.training.step import Update
@@ -253,7 +254,7 @@ class Reporter:
         if result.samples and part != "mean":
             sample = result.samples[0]
             for title in ("source", "translation", "reference"):
-                self.log(f"  {title:<11} {shorten(getattr(sample, title))}")
+                self.log(f"  {title:<11} {shorten(getattr(sample, title), MAX_SAMPLE)}")
         if result.samples:
             record = {"part": part, "step": progress.step, **samples_record(result.samples, result.by_length)}
             append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
@@ -336,11 +337,6 @@ def _format_scores(values: Mapping[str, float]) -> str:
 def _format_score(values: Mapping[str, float]) -> str:
     name = "bleu" if "bleu" in values else "loss"
     return SCORE_FORMATS[name].format(values[name])
-
-
-def shorten(text: str) -> str:
-    """Return a text of at most :data:`MAX_SAMPLE` characters."""
-    return text if len(text) <= MAX_SAMPLE else f"{text[: MAX_SAMPLE - 1]}…"
 
 
 class NullReporter(Reporter):
