@@ -95,6 +95,8 @@ def whole_characters(tokens: Sequence[int], bytes_: range) -> int:
         tokens: the ids of a text.
         bytes_: those of :func:`byte_tokens`.
     """
+    if not tokens or min(tokens) >= bytes_.stop:  # almost always, and much faster
+        return len(tokens)
     position = 0
     while position < len(tokens):
         end = position

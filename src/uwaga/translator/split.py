@@ -17,7 +17,7 @@ from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
-from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
 from uwaga.tokenizers.text import is_capitalised
 from uwaga.tokenizers.tokeniser import TARGET_TAG
 from uwaga.translator.checks import LINE_BREAK, is_bare, is_copied, translates, unlike_language
@@ -339,7 +339,6 @@ class Segmenter:
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
-BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 ELLIPSIS = "…"
 
 
@@ -387,7 +386,7 @@ class KnownCharacters:
         if self._tokeniser.symbols.unknown in ids:
             return False
         pieces = self._tokeniser.pieces(ids)
-        if not self._knows_bytes and any(map(BYTE_PIECE.fullmatch, pieces)):
+        if not self._knows_bytes and any(piece in BYTE_PIECES for piece in pieces):
             return False
         is_normalised = character not in "".join(pieces)
         return not is_normalised or not (category == "No" or category[0] == "S" or character == ELLIPSIS)

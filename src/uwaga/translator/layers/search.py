@@ -60,11 +60,15 @@ def replace_broken(
 
     broken: list[tuple[int, int]] = []
     for index, hypotheses in enumerate(lists if tokens else ()):
+        numbers = [number for number, hypothesis in enumerate(hypotheses) if not is_whole(hypothesis)]
         if not options.sample:  # of alternatives there are others
-            lists[index] = [*hypotheses[:1], *filter(is_whole, hypotheses[1:])]
-        broken += [
-            (index, number) for number, hypothesis in enumerate(lists[index]) if not is_whole(hypothesis)
-        ]
+            lists[index] = [
+                hypothesis
+                for number, hypothesis in enumerate(hypotheses)
+                if number == 0 or number not in numbers
+            ]
+            numbers = [0] if 0 in numbers else []
+        broken += [(index, number) for number in numbers]
     if not broken:
         return
     options = replace(options, nbest=1, banned=(*options.banned, *tokens))
