@@ -25,7 +25,6 @@ from uwaga.errors import SettingsError, quoted
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.confidence import END, START, WORD_PREFIXES, Word, split_words
 from uwaga.results.html import escape
-from uwaga.results.translation import shorten
 
 CELL, LETTER, MARGIN = 18, 7, 8
 """Sizes of a cell, of a letter of a label and of the margin."""
@@ -84,7 +83,7 @@ def _paths(weights: NDArray[np.floating]) -> list[str]:
 
 
 def _shorten(text: str) -> str:
-    return escape(shorten(text, MAX_LABEL))
+    return escape(text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…")
 
 
 LANGUAGES = ("en", "de", "es", "pl", "zh")
