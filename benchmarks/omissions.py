@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Literal
 
 import uwaga
+from uwaga.languages.codes import base_language
+from uwaga.languages.function_words import function_words
 from uwaga.results.translation import Coverage, Hypothesis, Translation
 from uwaga.translator.align import add_alignments
 from uwaga.translator.layers.assemble import assemble
 from uwaga.translator.layers.coverage import add_coverage
 from uwaga.translator.plan import make_plan
 from uwaga.translator.request import Request
-from uwaga.translator.text import Passage, Sentence
+from uwaga.translator.text import Passage, Sentence, TokenPair
 
 CONTENT = 4
 """Fewest letters of a content word."""
@@ -42,8 +44,9 @@ def check(
     passages = []
     pair_ids = model.pair_ids([(source, target) for source, target, _ in pairs])
     for (source, _, _), (ids, tokens) in zip(pairs, pair_ids, strict=True):
-        hypotheses = [Hypothesis(tuple(tokens[:-1]), 0.0, 0.0, ())]
-        sentence = Sentence(ids, "", span=(0, len(source)), text=source, hypotheses=hypotheses)
+        [scores] = model.scores([TokenPair(ids, tuple(tokens))])
+        hypotheses = [Hypothesis(tuple(tokens[:-1]), 0.0, 0.0, tuple(scores))]
+        sentence = Sentence(ids, span=(0, len(source)), text=source, hypotheses=hypotheses)
         add_alignments(model.decoder, model.alignment_head, [sentence], model.decoding.start)
         passages.append(Passage("", [sentence], text=source))
         assemble(stage, passages[-1])
@@ -70,10 +73,12 @@ def damaged(
     deleted, shorter = list[Pair](), list[tuple[Translation, int]]()
     for translation in translations:
         assert translation.alignment is not None
+        skipped = function_words(translation.source, base_language(translator.languages[0]))
         words = [
             index
             for index, (start, end) in enumerate(translation.alignment.source)
             if end - start >= CONTENT
+            and start not in skipped
             and translation.source[start:end].isalpha()
             and linked(translation, index)
         ]
@@ -83,9 +88,10 @@ def damaged(
             name = translation.source[slice(*translation.alignment.source[word])]
             deleted.append((translation.source, without(translation.text, spans), name))
             shorter.append((translation, word))
-    sources = [
-        without(translation.source, [translation.alignment.source[word]]) for translation, word in shorter
-    ]  # type: ignore[union-attr]
+    sources = list[str]()
+    for translation, word in shorter:
+        assert translation.alignment is not None
+        sources.append(without(translation.source, [translation.alignment.source[word]]))
     omitted = list[Pair]()
     for (translation, word), left in zip(shorter, translator.translate(sources), strict=True):
         assert translation.alignment is not None

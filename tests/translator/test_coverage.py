@@ -3,17 +3,20 @@
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import uwaga
+from uwaga.alignment.piece_alignment import PieceAlignment
 from uwaga.errors import SettingsError
 from uwaga.languages.function_words import function_words
 from uwaga.results.coverage import combine_coverage, differing_numbers
-from uwaga.results.translation import Coverage, WordAlignment
+from uwaga.results.translation import Coverage, Hypothesis, WordAlignment
 from uwaga.translator.additions import added_brackets, added_words
 from uwaga.translator.checks import UNLIKE
 from uwaga.translator.layers import coverage
-from uwaga.translator.layers.coverage import is_omitted
+from uwaga.translator.layers.coverage import improbably_translated, is_omitted
+from uwaga.translator.text import Passage, Sentence
 
 MEETING = "The meeting starts at 9:30 on Monday."
 
@@ -53,6 +56,11 @@ def bundled():
         ("5 million people", "5 Milliarden Menschen", ("5",), ("5",)),
         ("5 million people", "fünf Millionen Menschen", (), ()),
         ("5 million, 1.5 million", "5.000.000, 1,5 Mio.", (), ()),
+        ("one hundred million people", "100 Millionen Menschen", (), ()),
+        ("100 million people", "cem milhões de pessoas", (), ()),
+        ("3 million people", "数百万人", (), ()),
+        ("100 million of a family", "100 Familien", ("100",), ("100",)),
+        ("one hundred thousand people", "100 Millionen Menschen", (), ("100",)),
         ("20 billion, $5bn", "20 mil milhões, 5 Milliarden $", (), ()),
         ("300,000 people", "30万人", (), ()),
         ("1,00,000 rupees", "1 lakh", (), ()),
@@ -81,6 +89,18 @@ def test_number_comparison_takes_linear_time(part):
 def test_unaligned_word_needs_less_evidence_of_omission():
     assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
     assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
+
+
+def test_improbable_token_makes_its_source_words_doubtful():
+    weights = np.array([[0.9, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.05, 0.95]], np.float32)  # (target, source)
+    pieces = PieceAlignment(((0, 3), (4, 8), (8, 9)), ((0, 3), (4, 5), (5, 8)), weights)
+    copied = PieceAlignment(((10, 12),), ((9, 11),), np.eye(1, dtype=np.float32), copied=True)
+    hypothesis = Hypothesis((7, 8, 9), -6.0, -6.0, (-0.1, -0.2, -5.0, -0.1))
+    sentences = [Sentence((4, 5, 6), hypotheses=[hypothesis]), Sentence((), copy="12")]
+    passage = Passage("", sentences, pieces=(pieces, copied))
+    assert improbably_translated(passage) == {8}
+    sentences[0].hypotheses = [replace(hypothesis, token_scores=(-3.0, -0.2, -0.1, -0.1))]
+    assert improbably_translated(passage) == {0, 4}
 
 
 def test_omitted_word_is_reported(bundled):

@@ -36,6 +36,10 @@ MAGNITUDES: Mapping[tuple[int, ...], str] = {
 WORDS = "|".join(f"({words})" for words in MAGNITUDES.values())
 MAGNITUDE = re.compile(rf"[ \u00a0\u202f-]?(?:{WORDS})(?:(?<=[百万萬만千천億亿억兆])|\b)", re.IGNORECASE)
 POWERS = tuple(MAGNITUDES)
+LAST_ALPHABET = "\u2fff"
+"""Words of scripts after this stand without spaces."""
+SYMBOLS = 2
+"""Number of the last entries of :data:`POWERS` whose words stand only after digits."""
 MAX_MAGNITUDES = 2
 """Number of words that multiply a number, as in ``mil milhões``."""
 ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
@@ -56,7 +60,8 @@ def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[
     Numbers are compared by value: ``1,000`` is ``1.000`` but not ``1,000,000``, ``24,000`` is ``24 mil``,
     ``9:30`` is ``9h30``, and ``19`` is ``XIX``. A separator before three digits is one of thousands, except
     for the last of several that differs from the others. Numbers up to :data:`MAX_SPELLED_OUT` are compared
-    only if a word multiplies them.
+    only if a word multiplies them. A number that a word multiplies may have its digits spelled out: ``one
+    hundred million`` is ``100 Millionen``.
     """
     sources, targets = list(_numbers(source)), list(_numbers(target))
     return _missing_numbers(sources, targets, target), _missing_numbers(targets, sources, source)
@@ -75,18 +80,20 @@ ZERO: Value = ("", 0)
 
 
 class _Number(NamedTuple):
-    """A number in a text: its digits, its possible values, and those of parts that may be separate."""
+    """A number in a text: its digits, its possible values, those of parts that may be separate, and the
+    powers of ten that words after it may mean, empty without such words.
+    """
 
     text: str
     values: frozenset[Value]
     parts: frozenset[Value]
-    is_multiplied: bool
+    powers: frozenset[int]
 
     def is_compared(self, others: Set[Value]) -> bool:
         """Return True unless the number may be spelled out in a text with the ``others``."""
         if not is_small_number(self.text):
             return True
-        return self.is_multiplied and _value(_ascii_digits(self.text)) in others
+        return bool(self.powers) and _value(_ascii_digits(self.text)) in others
 
 
 def _numbers(text: str) -> Iterator[_Number]:
@@ -100,11 +107,22 @@ def _numbers(text: str) -> Iterator[_Number]:
             position = word.end()
         number, is_multiplied = match[0], position > match.end()
         if not is_multiplied and number.isascii() and number.isdigit():
-            yield _Number(number, frozenset([_value(number)]), frozenset(), False)
+            yield _Number(number, frozenset([_value(number)]), frozenset(), frozenset())
             continue
         readings = _readings(number, is_multiplied)
         values = frozenset((digits, place + power) for digits, place in readings for power in powers)
-        yield _Number(number, values, _parts(number), is_multiplied)
+        yield _Number(number, values, _parts(number), frozenset(powers if is_multiplied else ()))
+
+
+def _spelled_out_powers(text: str) -> set[int]:
+    """Return the powers of ten that words of a text may mean which no digits precede."""
+    powers = set[int]()
+    for match in MAGNITUDE.finditer(text):
+        before = text[max(match.start() - 1, 0) : match.start()]
+        is_whole = not match[0][0].isalpha() or match[0] > LAST_ALPHABET or not before.isalpha()
+        if is_whole and not before.isdigit() and match.lastindex is not None:
+            powers |= {*POWERS[match.lastindex - 1]} if match.lastindex <= len(POWERS) - SYMBOLS else set()
+    return powers
 
 
 def _missing_numbers(
@@ -115,12 +133,14 @@ def _missing_numbers(
     values = {value for other in others for value in (*other.values, *other.parts)}
     values |= {_value(str(_roman_value(numeral))) for numeral in ROMAN.findall(other_text)}
     unmultiplied = values | {_value(_ascii_digits(other.text)) for other in others}
+    spelled_out = _spelled_out_powers(other_text)
     missing = (
         number.text
         for number in numbers
         if number.is_compared(unmultiplied)
         and not number.values & values
         and not (number.parts and number.parts <= values)
+        and number.powers.isdisjoint(spelled_out)
     )
     return tuple(dict.fromkeys(missing))
 

@@ -1,9 +1,9 @@
 """Words of a source that its translation omits.
 
-Attention alone does not find them: a step often looks at a word and produces another. Contrastive
-conditioning does (Vamvas & Sennrich 2022): a word is omitted if the translation is more probable without it
-in the source. Words whose best link is improbable need less evidence. The thresholds were chosen with
-``benchmarks/omissions.py``.
+Attention alone does not find them: a step often looks at a word and produces another, which is then
+improbable. Contrastive conditioning does (Vamvas & Sennrich 2022): a word is omitted if the translation is
+more probable without it in the source. Words whose best link is improbable need less evidence. The
+thresholds were chosen with ``benchmarks/omissions.py``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from uwaga.languages.codes import base_language
 from uwaga.languages.function_words import function_words
@@ -29,6 +31,9 @@ MIN_CERTAIN_GAIN = 1.0
 """Nats that a translation gains without a word of the source that it omits, whatever the word's links are."""
 LINKED, FEWEST_UNLINKED = 0.8, 4
 """Any gain is enough for a word of at least that many letters whose most probable link is below the first."""
+IMPROBABLE, MIN_WEIGHT = -2.0, 0.1
+"""A token of a translation with a lower log-probability is no translation of the source tokens to which it is
+aligned with at least that weight."""
 
 BATCH_PAIRS = 1024
 """Pairs that are scored between two checks that the call is still active."""
@@ -36,14 +41,15 @@ BATCH_PAIRS = 1024
 
 class _Word(NamedTuple):
     """A word that may be omitted: its sentence, its passage and its span there, the probability of its best
-    link, and whether a word of the translation has no better one.
+    link, and whether it is clearly aligned: that link is probable, a word of the translation has no better
+    one, and no improbable token is aligned to the word.
     """
 
     sentence: Sentence
     passage: Passage
     span: Span
     link: float
-    is_best: bool
+    is_aligned: bool
 
     @property
     def text(self) -> str:
@@ -61,14 +67,14 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the ``coverage`` of translated passages, and add its warnings.
 
     Args:
-        stage: the model and the options; with ``coverage="unaligned"`` only words whose links are all
-            improbable, or less probable than others of the same words, are examined.
+        stage: the model and the options; with ``coverage="unaligned"`` only words that are not clearly
+            aligned are examined.
         passages: the passages, translated and aligned.
     """
     language = base_language(stage.model.languages[0])
     words = [word for passage in passages for word in _words(passage, language)]
     if stage.options.coverage == "unaligned":
-        words = [word for word in words if word.link < LINKED or not word.is_best]
+        words = [word for word in words if not word.is_aligned]
     omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
     gains = _gains(stage, words)
     for word in words:
@@ -92,6 +98,21 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
     return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= FEWEST_UNLINKED)
 
 
+def improbably_translated(passage: Passage) -> set[int]:
+    """Return the starts of the source pieces of a passage to which improbable tokens are aligned."""
+    starts = set[int]()
+    for sentence, pieces in zip(passage.sentences, passage.pieces, strict=True):
+        if not sentence.is_searched:
+            continue
+        scores = np.array(sentence.hypotheses[0].token_scores[: len(pieces.weights)])
+        weights = pieces.weights
+        if pieces.maps is not None:
+            weights = np.maximum(weights, pieces.maps.mean(axis=0))
+        indices = np.flatnonzero((weights[scores < IMPROBABLE] >= MIN_WEIGHT).any(axis=0))
+        starts |= {span[0] for index in indices.tolist() if (span := pieces.source[index]) is not None}
+    return starts
+
+
 def _words(passage: Passage, language: str) -> Iterator[_Word]:
     """Yield the words of a passage that may be omitted.
 
@@ -106,6 +127,7 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
         links[source] = max(chance, links.get(source, 0.0))
         best[target] = max((chance, source), best.get(target, (0.0, source)))
     best_sources = {source for _, source in best.values()}
+    doubtful = improbably_translated(passage)
     starts = [start for start, _ in alignment.source]
     skipped = function_words(passage.text, language)
     for sentence in passage.sentences:
@@ -117,9 +139,9 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
             start = starts[index]
             if start in skipped or any(first <= start < end for first, end in terms):
                 continue
-            word = _Word(
-                sentence, passage, alignment.source[index], links.get(index, 0.0), index in best_sources
-            )
+            span, link = alignment.source[index], links.get(index, 0.0)
+            is_aligned = link >= LINKED and index in best_sources and doubtful.isdisjoint(range(*span))
+            word = _Word(sentence, passage, span, link, is_aligned)
             if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= FEWEST_LETTERS):
                 yield word
 
