@@ -16,6 +16,26 @@ namespace {
 constexpr int64_t batch_tokens = 4096;  // source tokens times beams decoded together
 constexpr std::size_t min_divisors = 512;
 
+// The number of tokens before the first byte that completes no character: whole_characters of
+// src/uwaga/tokenizers/subwords.py.
+std::size_t whole_characters(const std::vector<int32_t>& tokens, const Subwords& target) {
+    std::string bytes;  // of the byte pieces before the token
+    for (std::size_t index = 0; index <= tokens.size(); ++index) {
+        const int byte = index < tokens.size() ? byte_of(target.piece(tokens[index])) : -1;
+        if (byte >= 0) {
+            bytes.push_back(static_cast<char>(byte));
+            continue;
+        }
+        for (std::string_view remaining = bytes; !remaining.empty();) {
+            const std::size_t length = well_formed(remaining);
+            if (!length) return index - remaining.size();
+            remaining.remove_prefix(length);
+        }
+        bytes.clear();
+    }
+    return tokens.size();
+}
+
 // A decoded text without the marks of bytes that are no character.
 std::string without_broken_bytes(std::string text) {
     for (std::size_t position = 0; (position = text.find(replacement_mark, position)) != std::string::npos;)
@@ -49,6 +69,13 @@ class Reservation {
   private:
     Budget& budget_;
     const int64_t bytes_;
+};
+
+// What a text that streams has decided: its tokens, of which the first have been reported.
+struct Stream {
+    std::size_t reported = 0;
+    std::vector<int32_t> tokens = {};
+    std::vector<double> log_probs = {};
 };
 
 class Translation {
@@ -235,6 +262,92 @@ class Translation {
         if (hooks_.cancelled && hooks_.cancelled()) throw Failure(Fault::cancelled, "the call was cancelled");
     }
 
+    // Search for texts of these numbers, and report the tokens of streams: those that complete a character,
+    // once.
+    std::vector<FinishedSentence> search(const Memory& memory, std::vector<Entry> entries,
+                                         const BeamRules& rules, const std::vector<std::size_t>& numbers,
+                                         std::vector<Stream>& streams) const {
+        BeamSearch search(pointer_, rules);
+        search.enter(memory, std::move(entries));
+        while (!search.running().empty()) {
+            check_cancelled();
+            search.step();
+            for (const DecidedToken& token : search.take_decided()) {
+                const std::size_t number = numbers[static_cast<std::size_t>(token.sentence)];
+                streams[number].tokens.push_back(token.token);
+                streams[number].log_probs.push_back(static_cast<double>(token.log_prob));
+                report(number, streams[number]);
+            }
+        }
+        return search.take_finished();
+    }
+
+    void report(std::size_t number, Stream& stream) const {
+        if (!hooks_.on_token || whole_characters(stream.tokens, *opened_.target) < stream.tokens.size())
+            return;
+        for (; stream.reported < stream.tokens.size(); ++stream.reported) {
+            const auto end = stream.tokens.begin() + static_cast<std::ptrdiff_t>(stream.reported) + 1;
+            const std::string text = opened_.target->decode({stream.tokens.begin(), end});
+            if (!hooks_.on_token(number, stream.tokens[stream.reported], stream.log_probs[stream.reported],
+                                 without_broken_bytes(text)))
+                throw Failure(Fault::cancelled, "the call was cancelled by its callback");
+        }
+    }
+
+    std::vector<int64_t> forced_tokens(std::size_t number) const {
+        if (request_.targets) return targets_[number];
+        return forced() < 0 ? std::vector<int64_t>() : std::vector<int64_t>{forced()};
+    }
+
+    Entry entry_for(std::size_t number, int64_t source, std::vector<int64_t> forced_tokens) const {
+        Entry entry;
+        entry.source = source;
+        entry.limit = limit(number, source);
+        entry.forced = std::move(forced_tokens);
+        entry.streams = request_.streams;
+        return entry;
+    }
+
+    // Replace best hypotheses with a byte that completes no character by a second search, which continues the
+    // tokens before that byte without bytes: replace_broken of src/uwaga/translator/layers/search.py.
+    void replace_broken(std::vector<FinishedSentence>& sentences, const Memory& memory, BeamRules rules,
+                        const std::vector<std::size_t>& group, std::vector<Stream>& streams) const {
+        Memory broken_memory{memory.network, {}};
+        std::vector<Entry> entries;
+        std::vector<std::size_t> numbers;
+        std::vector<FinishedSentence*> broken;
+        for (FinishedSentence& sentence : sentences) {
+            const std::vector<int32_t>& tokens = sentence.hypotheses[0].tokens;
+            const std::size_t whole = whole_characters(tokens, *opened_.target);
+            if (whole == tokens.size()) continue;
+            const auto index = static_cast<std::size_t>(sentence.sentence);
+            broken.push_back(&sentence);
+            numbers.push_back(group[index]);
+            streams[group[index]].tokens.clear();
+            streams[group[index]].log_probs.clear();
+            broken_memory.sentences.push_back(memory.sentences[index]);
+            entries.push_back(entry_for(group[index], memory.sentences[index].length,
+                                        {tokens.begin(),
+                                         tokens.begin() + static_cast<std::ptrdiff_t>(whole)}));
+        }
+        if (broken.empty()) return;
+        std::set<int32_t> banned = never_produced(rules.start);
+        for (int32_t token = 0; token < opened_.target->size(); ++token)
+            if (byte_of(opened_.target->piece(token)) >= 0x80) banned.insert(token);
+        rules.banned.assign(banned.begin(), banned.end());
+        rules.nbest = 1;
+        rules.keep_tree = false;
+        for (FinishedSentence& sentence :
+             search(broken_memory, std::move(entries), rules, numbers, streams)) {
+            auto& hypotheses = broken[static_cast<std::size_t>(sentence.sentence)]->hypotheses;
+            hypotheses[0] = std::move(sentence.hypotheses[0]);
+            for (std::size_t rank = 1; rank < hypotheses.size(); ++rank) {
+                if (hypotheses[rank].score > hypotheses[rank - 1].score)
+                    std::swap(hypotheses[rank], hypotheses[rank - 1]);
+            }
+        }
+    }
+
     void translate_group(std::vector<TextResult>& texts, const std::vector<std::size_t>& group,
                          const BeamRules& rules) const {
         check_cancelled();
@@ -242,6 +355,7 @@ class Translation {
         const AttentionLayers encoder = model_.encoder_attention;
         std::vector<float*> to;
         std::vector<Entry> entries;
+        std::vector<Stream> streams(texts.size());
         for (const std::size_t index : group) {
             TextResult& text = texts[index];
             sources.push_back(text.source);
@@ -250,32 +364,13 @@ class Translation {
                                  ? nullptr
                                  : add(text.arrays, "attention.encoder",
                                        {encoder.layers, encoder.heads, length(text), length(text)}));
-            Entry entry;
-            entry.source = length(text);
-            entry.limit = limit(index, entry.source);
-            if (request_.targets) entry.forced = targets_[index];
-            if (forced() >= 0 && !request_.targets) entry.forced = {forced()};
-            entry.streams = request_.streams;
-            entries.push_back(std::move(entry));
+            entries.push_back(entry_for(index, length(text), forced_tokens(index)));
         }
         Memory memory = model_.encode(sources, to);
         if (opened_.shortlist) restrict_to(*opened_.shortlist, sources, memory);
-        BeamSearch search(pointer_, rules);
-        search.enter(memory, std::move(entries));
-        std::vector<std::vector<int32_t>> prefixes(group.size());
-        while (!search.running().empty()) {
-            check_cancelled();
-            search.step();
-            for (const DecidedToken& token : search.take_decided()) {
-                const std::size_t index = static_cast<std::size_t>(token.sentence);
-                prefixes[index].push_back(token.token);
-                if (hooks_.on_token &&
-                    !hooks_.on_token(group[index], token.token, static_cast<double>(token.log_prob),
-                                     opened_.target->decode(prefixes[index])))
-                    throw Failure(Fault::cancelled, "the call was cancelled by its callback");
-            }
-        }
-        for (FinishedSentence& finished : search.take_finished()) {
+        std::vector<FinishedSentence> sentences = search(memory, std::move(entries), rules, group, streams);
+        if (!request_.targets) replace_broken(sentences, memory, rules, group, streams);
+        for (FinishedSentence& finished : sentences) {
             TextResult& text = texts[group[static_cast<std::size_t>(finished.sentence)]];
             if (request_.tree) {
                 float* to = add(text.arrays, "tree", {static_cast<int64_t>(finished.tree.size()), 3});
@@ -285,8 +380,11 @@ class Translation {
                     *to++ = node.log_prob;
                 }
             }
-            for (Hypothesis& hypothesis : finished.hypotheses)
-                text.translations.push_back(translation_of(std::move(hypothesis)));
+            for (Hypothesis& hypothesis : finished.hypotheses) {
+                if (request_.targets ||
+                    whole_characters(hypothesis.tokens, *opened_.target) == hypothesis.tokens.size())
+                    text.translations.push_back(translation_of(std::move(hypothesis)));
+            }
         }
         if (request_.alignment || request_.attention) record_all(texts, group, memory);
         if (request_.insight) compute_insights(texts, group);

@@ -59,8 +59,8 @@ typedef struct {
 } uwaga_error;
 
 /* Called for each token as it is decided, in streams: the number of the text, the token, its log-probability,
- * and the translation so far, which later tokens may change at its end. Anything but 0 cancels the call. It
- * must not call uwaga_call_free. */
+ * and the translation so far, which later tokens may change at its end. The bytes of a character follow each
+ * other when it is complete. Anything but 0 cancels the call. It must not call uwaga_call_free. */
 typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log_prob,
                               const char* translation);
 

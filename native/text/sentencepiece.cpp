@@ -16,15 +16,6 @@ namespace {
 
 constexpr float unknown_penalty = 10;  // below the lowest score: the cost of an unknown character
 
-// The byte that a piece such as <0x0A> stands for, or -1.
-int byte_of(std::string_view piece) {
-    constexpr std::string_view digits = "0123456789ABCDEF";
-    if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') return -1;
-    const std::size_t high = digits.find(piece[3]), low = digits.find(piece[4]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return -1;
-    return static_cast<int>(high * 16 + low);
-}
-
 void append_with_spaces(std::string& text, std::string_view piece) {
     for (std::size_t position; (position = piece.find(space_mark)) != std::string_view::npos;
          piece.remove_prefix(position + space_mark.size())) {
@@ -44,6 +35,14 @@ void append_bytes(std::string& text, std::string& bytes) {
 }
 
 }  // namespace
+
+int byte_of(std::string_view piece) {
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') return -1;
+    const std::size_t high = digits.find(piece[3]), low = digits.find(piece[4]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return -1;
+    return static_cast<int>(high * 16 + low);
+}
 
 SentencePiece::SentencePiece(std::string_view model) {
     read(model);

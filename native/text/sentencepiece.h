@@ -23,6 +23,9 @@ struct Segment {
     int32_t id;
 };
 
+// The byte that a piece such as <0x0A> stands for, or -1.
+int byte_of(std::string_view piece);
+
 class SentencePiece {
   public:
     // Throws std::invalid_argument if the bytes are damaged.

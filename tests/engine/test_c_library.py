@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import damaged_models
@@ -28,6 +29,7 @@ from c_library import (
     compile_check,
     compile_program,
     run,
+    search_whole,
 )
 from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
 from marian_students import write_random, write_student
@@ -41,7 +43,6 @@ from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
-from uwaga.search import search
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 pytestmark = pytest.mark.slow
@@ -141,8 +142,8 @@ def test_recurrent_translations_match_python(library, name, tmp_path):
             for text in tiny.ENGLISH:
                 ((c_hypothesis,),) = c_model.translate([text], beam=3)
                 source = tokeniser.add_special_tokens(tokeniser.encode(text))
-                ((hypothesis,),) = search(
-                    translator.decoder, inputs([source]), replace(translator.decoding, beam=3)
+                ((hypothesis,),) = search_whole(
+                    translator, inputs([source]), replace(translator.decoding, beam=3)
                 )
                 assert c_hypothesis["target"] == list(hypothesis.tokens)
                 assert c_hypothesis["log_probs"] == list(hypothesis.token_scores)
@@ -195,7 +196,7 @@ def test_transformer_variants_match_python(library, tmp_path, variant, stored):
     ids = [source.add_special_tokens(source.encode(line)) for line in lines]
     c_model = library.open(folder)
     for expected_nbest, (c_hypothesis,) in zip(
-        search(translator.decoder, inputs(ids), tiny.SEARCH), c_model.translate(lines), strict=True
+        search_whole(translator, inputs(ids), tiny.SEARCH), c_model.translate(lines), strict=True
     ):
         assert c_hypothesis["target"] == list(expected_nbest[0].tokens)
         assert c_hypothesis["log_probs"] == list(expected_nbest[0].token_scores)
@@ -208,8 +209,8 @@ def check_marian(library, folder, options, **load_options):
     translator = uwaga.load(folder, engine="native", device="cpu", threads=1, **load_options)
     texts = [*tiny.ENGLISH[:3], ">>fra<< yes", "  ☃ \u2581 x \u3000", "", "<pad> </s>"]
     sources = [translator.source.add_special_tokens(translator.source.encode(text)) for text in texts]
-    expected = search(
-        translator.decoder, inputs(sources), replace(translator.decoding, max_length=12, **options)
+    expected = search_whole(
+        translator, inputs(sources), replace(translator.decoding, max_length=12, **options)
     )
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     for c_model in (library.open(folder, **load_options), library.open_files(files, **load_options)):
@@ -355,6 +356,27 @@ def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, m
     with pytest.raises(CError, match=message) as error:
         library.open(tmp_path)
     assert error.value.args[0] in (FILE, DAMAGED)
+
+
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}])
+def test_bytes_of_outputs_are_characters(library, options):
+    """As Python's search, whose replacements ``tests/translator/test_characters.py`` shows to be needed."""
+    texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
+    check_answers(library.open(BUNDLED), uwaga.load(threads=1), texts, options)
+
+
+def test_streams_report_only_whole_characters(library):
+    texts = [f"The {''.join(signs)} car" for signs in combinations("¼ń日łĞő€", 2)]
+    events = [[] for _ in texts]
+    callback = ON_TOKEN(lambda _, text, *event: events[text].append(event) or 0)
+    model = library.open(BUNDLED)
+    call = ctypes.c_void_p(library.c.uwaga_call_new(callback, None))
+    for [hypothesis], streamed in zip(model.translate(texts, call), events, strict=True):
+        assert [token for token, _, _ in streamed][: len(hypothesis["target"])] == hypothesis["target"]
+        assert streamed[-1][2].decode() == hypothesis["text"]
+        assert not any("\ufffd" in text.decode() for _, _, text in streamed)
+    library.c.uwaga_call_free(call)
+    model.close()
 
 
 def test_tokens_are_streamed_and_calls_are_cancelled(library):

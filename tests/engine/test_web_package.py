@@ -15,7 +15,7 @@ import pytest
 import tiny_models as tiny
 import unknown_options
 from browser import chromium, serve_folder
-from c_library import ROOT, check_answers, check_edits
+from c_library import ROOT, check_answers, check_edits, search_whole
 from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
 from marian_students import write_student
 from pretrained_tokenisers import older_format
@@ -28,7 +28,6 @@ from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
-from uwaga.search import search
 from uwaga.translator.attention import add_attentions
 from uwaga.translator.text import Sentence
 
@@ -399,7 +398,7 @@ def test_500_sentences_in_a_page_match_python(portable, site):
             sources = [tokeniser.add_special_tokens(tokeniser.encode(text)) for text in texts]
             for beam in (1, 5):
                 digests = page.evaluate(DIGESTS, [dtype, texts, beam])
-                results = search(translator.decoder, inputs(sources), replace(translator.decoding, beam=beam))
+                results = search_whole(translator, inputs(sources), replace(translator.decoding, beam=beam))
                 sentences = [
                     Sentence(source, hypotheses=nbest) for source, nbest in zip(sources, results, strict=True)
                 ]
@@ -430,8 +429,8 @@ def test_committed_package_equals_its_sources(tmp_path):
     assert built_files == committed_files, "web/lib is not what web/src makes: run `make web` and commit it"
 
 
-def test_module_has_at_most_240_kilobytes():
-    assert len(gzip.compress((LIB / "uwaga.wasm").read_bytes(), 9)) <= 240_000
+def test_module_has_at_most_245_kilobytes():
+    assert len(gzip.compress((LIB / "uwaga.wasm").read_bytes(), 9)) <= 245_000
 
 
 @pytest.mark.release

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from uwaga.inspection.interventions import intervene
 from uwaga.search import search
 from uwaga.translator.align import add_alignments
 from uwaga.translator.attention import add_attentions
-from uwaga.translator.layers.search import set_hypotheses
+from uwaga.translator.layers.search import replace_broken, set_hypotheses
 from uwaga.translator.score import step_scorer
 from uwaga.translator.text import Sentence, TokenPair
 
@@ -203,13 +204,21 @@ class CModel:
         return np.ctypeslib.as_array(pointer, sizes).copy() if 0 not in sizes else np.zeros(sizes, np.float32)
 
 
+def search_whole(translator, sentences, options):
+    """Search without bytes that complete no character, as the library does."""
+    lists = search(translator.decoder, sentences, options)
+    stage = SimpleNamespace(model=translator.model, search_decoder=translator.decoder)
+    replace_broken(stage, sentences, lists, options)
+    return lists
+
+
 def check_answers(c_model, translator, texts, options):
     """Check that a model of the library gives exactly the translator's results."""
     decoder, model = translator.decoder, translator.model
     decoding = replace(translator.decoding, **options)
     sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
     sentences = list(map(Sentence, sources))
-    set_hypotheses(sentences, search(decoder, sentences, decoding))
+    set_hypotheses(sentences, search_whole(translator, sentences, decoding))
     add_attentions(decoder, sentences)
     add_alignments(decoder, model.alignment_head, sentences)
     c_results = c_model.translate(texts, alignment=True, attention=True, **options)
@@ -265,7 +274,7 @@ def check_edits(c_model, translator, text, target, seed):
     [(source, ids)] = translator.pair_ids([(text, target)])
     for options, edited in (({}, translator), ({"edits": edits}, intervene(translator, *interventions))):
         decoder, start = edited.decoder, edited.decoding.start
-        ((hypothesis,),) = search(decoder, inputs([source]), replace(edited.decoding, beam=1, nbest=1))
+        ((hypothesis,),) = search_whole(edited, inputs([source]), replace(edited.decoding, beam=1, nbest=1))
         greedy_ids = (*hypothesis.tokens, *[end] * (not hypothesis.truncated))
         for scored, target_options in ((greedy_ids, {"beam": 1}), (ids, {"targets": [target]})):
             ((translation,),) = c_model.translate(
