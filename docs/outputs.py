@@ -1,0 +1,59 @@
+"""Write what the pages' Python samples print into the blocks below them, after a change of the bundled model.
+
+python docs/outputs.py [PAGE ...]        all pages by default; says which have changed
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCE = re.compile(r'^```(python|text title="output")\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def updated(text: str) -> str:
+    """Return a page with the output of its samples, which run in one namespace, in this process."""
+    parts, position = list[str](), 0
+    printed, namespace = StringIO(), {"__name__": "__main__"}
+    for fence in FENCE.finditer(text):
+        if fence[1] == "python":
+            with redirect_stdout(printed):
+                exec(compile(fence[2], "sample", "exec"), namespace)
+            continue
+        parts += [text[position : fence.start(2)], printed.getvalue()]
+        position, printed = fence.end(2), StringIO()
+    return "".join(parts) + text[position:]
+
+
+def main() -> None:
+    """Update one page in a folder of its own, or each of the pages in a process of its own."""
+    if os.environ.get("PAGE"):
+        page = Path(os.environ["PAGE"])
+        old = page.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            new = updated(old)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            print(f"{page.relative_to(ROOT)}: changed")
+        return
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or sorted(
+        [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    )
+    for page in pages:
+        if '```text title="output"' in page.read_text(encoding="utf-8"):
+            program = [sys.executable, __file__]
+            result = subprocess.run(program, env={**os.environ, "PAGE": str(page)}, check=False)
+            if result.returncode:
+                print(f"{page.relative_to(ROOT)}: its samples fail", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
