@@ -21,14 +21,16 @@ FENCE = re.compile(r'^```(python|text title="output")\n(.*?)^```$', re.MULTILINE
 def updated(text: str) -> str:
     """Return a page with the output of its samples, which run in one namespace, in this process."""
     parts, position = list[str](), 0
-    printed, namespace = StringIO(), {"__name__": "__main__"}
+    printed: StringIO | None = None  # since the last output, if a sample has run
+    namespace = {"__name__": "__main__"}
     for fence in FENCE.finditer(text):
         if fence[1] == "python":
+            printed = printed or StringIO()
             with redirect_stdout(printed):
                 exec(compile(fence[2], "sample", "exec"), namespace)
-            continue
-        parts += [text[position : fence.start(2)], printed.getvalue()]
-        position, printed = fence.end(2), StringIO()
+        elif printed is not None:
+            parts += [text[position : fence.start(2)], printed.getvalue()]
+            position, printed = fence.end(2), None
     return "".join(parts) + text[position:]
 
 
