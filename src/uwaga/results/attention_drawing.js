@@ -44,7 +44,7 @@ function isDark(place) {
   const [red, green, blue] = found ? found.map(Number) : [0, 0, 0];
   return 0.299 * red + 0.587 * green + 0.114 * blue > 127;
 }
-const accentOf = (place) => (isDark(place) ? [88, 166, 255] : [9, 105, 218]);
+const accentOf = (place) => (isDark(place) ? [111, 214, 198] : [11, 95, 88]);
 
 function context(canvas, place, width, height) {
   const ratio = window.devicePixelRatio || 1;
@@ -55,7 +55,7 @@ function context(canvas, place, width, height) {
   const drawing = canvas.getContext("2d");
   drawing.scale(ratio, ratio);
   drawing.fillStyle = drawing.strokeStyle = getComputedStyle(place).color;
-  drawing.font = "12px system-ui, sans-serif";
+  drawing.font = "14px system-ui, sans-serif";
   drawing.textBaseline = "middle";
   return drawing;
 }

@@ -6,7 +6,7 @@
 function attentionView(root, data, phrases) {
   "use strict";
   const began = performance.now();
-  const STEP = 20; // height of a token, as in the style sheet
+  const STEP = 28; // height of a token, as in the style sheet
   const FAINTEST = 8; // of 255: lines below can hardly be seen
   const TOGETHER = 64; // lines of a path
   const live = document.createElement("div");
@@ -110,7 +110,7 @@ function attentionView(root, data, phrases) {
     const width = canvas.clientWidth || 200;
     const drawing = context(canvas, live, width, STEP * Math.max(rows.length, columns.length));
     canvas.style.width = "100%";
-    drawing.lineWidth = state.token ? 2 : 1.2;
+    drawing.lineWidth = state.token ? 3 : 2;
     for (const head of state.heads) drawHead(drawing, head, width);
     const mean = meanMatrix();
     const [red, green, blue] = accent();
@@ -221,26 +221,26 @@ function attentionView(root, data, phrases) {
     const { rows, columns } = state.kind;
     const room = stage.clientWidth || 700;
     const measured = context(canvas, live, 1, 1);
-    const longest = (tokens) => Math.min(120, Math.max(...tokens.map((one) => measured.measureText(one).width)));
+    const longest = (tokens) => Math.min(140, Math.max(...tokens.map((one) => measured.measureText(one).width)));
     const left = longest(rows) + 8;
     const top = longest(columns) + 8;
-    const cell = Math.max(6, Math.min(40, Math.floor((room - left - 2) / columns.length)));
+    const cell = Math.max(6, Math.min(44, Math.floor((room - left - 2) / columns.length)));
     const drawing = context(canvas, live, left + cell * columns.length + 2, top + cell * rows.length + 2);
-    const every = Math.ceil(11 / cell); // labels where they have room, and the chosen ones
+    const every = Math.ceil(14 / cell); // labels where they have room, and the chosen ones
     drawing.textAlign = "right";
     rows.forEach((text, row) => {
       if (row % every && !(chosen && chosen.row === row)) return;
-      drawing.font = `${chosen && chosen.row === row ? "bold " : ""}12px system-ui, sans-serif`;
-      drawing.fillText(shortened(drawing, text, 120), left - 5, top + (row + 0.5) * cell);
+      drawing.font = `${chosen && chosen.row === row ? "bold " : ""}14px system-ui, sans-serif`;
+      drawing.fillText(shortened(drawing, text, 140), left - 5, top + (row + 0.5) * cell);
     });
     drawing.textAlign = "left";
     columns.forEach((text, column) => {
       if (column % every && !(chosen && chosen.column === column)) return;
       drawing.save();
-      drawing.font = `${chosen && chosen.column === column ? "bold " : ""}12px system-ui, sans-serif`;
+      drawing.font = `${chosen && chosen.column === column ? "bold " : ""}14px system-ui, sans-serif`;
       drawing.translate(left + (column + 0.5) * cell, top - 5);
       drawing.rotate(-Math.PI / 2);
-      drawing.fillText(shortened(drawing, text, 120), 0, 0);
+      drawing.fillText(shortened(drawing, text, 140), 0, 0);
       drawing.restore();
     });
     drawing.imageSmoothingEnabled = false;
