@@ -49,6 +49,7 @@ async function buildLab(outdir) {
   await build({ ...shared, ...parts, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: languages, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: ["src/lab/lab.css"], outdir, target, minify: true });
+  await copyFile(join(here, "src/icon.svg"), join(outdir, "icon.svg"));
 }
 
 if (argument === "--tests") await buildTests();

@@ -85,7 +85,10 @@ def main() -> None:
     lines = [line for line in SENTENCES.read_text(encoding="utf-8").splitlines() if line.strip()]
     sentences = [lines[index % len(lines)].rstrip(".") + f" {index}." for index in range(arguments.count)]
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"),
+            args=["--no-sandbox"],
+        )
         page = browser.new_context(locale="en-GB", bypass_csp=True).new_page()
         for line in (first_load(page, arguments.url.rstrip("/")), typing(page, sentences), axe(page)):
             print(line)  # noqa: T201

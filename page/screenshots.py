@@ -12,8 +12,8 @@ from typing import Any
 FIGURES = Path(__file__).parents[1] / "docs/figures"
 TEXT = "I thought it would be a good concert, but it wasn't.\nThe zeitgeist of jazz smells of velvet thunder."
 COLOURS = 96
-PHONE = {"viewport": {"width": 390, "height": 720}, "is_mobile": True, "has_touch": True}
-DESKTOP = {"viewport": {"width": 1080, "height": 640}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 
 
 def save_screenshot(page: Any, name: str) -> None:
@@ -43,7 +43,10 @@ def main() -> None:
     parser.add_argument("url", help="of a running server with the bundled model")
     url = parser.parse_args().url.rstrip("/")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"),
+            args=["--no-sandbox"],
+        )
         page = open_page(browser, url, DESKTOP)
         page.locator(".word", has_text="Konzert").hover()
         save_screenshot(page, "text")
@@ -53,7 +56,7 @@ def main() -> None:
         page.keyboard.press("Escape")
         page.get_by_role("tab", name="Inside").click()
         page.wait_for_selector("[data-milliseconds]")
-        page.set_viewport_size({"width": 1080, "height": 700})
+        page.set_viewport_size({"width": 1280, "height": 1000})
         save_screenshot(page, "inside")
         page = open_page(browser, url, PHONE | {"color_scheme": "dark"})
         save_screenshot(page, "phone")

@@ -21,7 +21,10 @@ def take_picture(html: str, picture: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"), args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"),
+            args=["--no-sandbox"],
+        )
         page = browser.new_page(viewport={"width": 760, "height": 800})
         page.set_content(f'<meta charset="utf-8"><body style="background:white">{html}')
         page.wait_for_selector("[data-milliseconds]")

@@ -23,6 +23,8 @@ export interface ServerTranslation {
 export interface RequestSettings {
   source: string;
   target: string;
+  /** Hypotheses of the beam search. */
+  beam: number;
   glossary: readonly Pair[];
 }
 
@@ -41,9 +43,10 @@ export class Api {
   private lastLanguages = { from: "", to: "" };
 
   async loadLanguages(): Promise<AvailableLanguages> {
-    const body = (await this.json("GET", "v1/languages")) as {
-      languages: Array<{ code: string; name: string; targets: string[] }>;
-    };
+    const [body, { models }] = (await Promise.all([this.json("GET", "v1/languages"), this.json("GET", "v1/models")])) as [
+      { languages: Array<{ code: string; name: string; targets: string[] }> },
+      { models: Array<{ name: string; sources: string[]; targets: string[] }> },
+    ];
     const names = new Map(body.languages.map((entry) => [entry.code, entry.name]));
     const pairs = body.languages.flatMap((entry) => entry.targets.map((target) => [entry.code, target] as const));
     const language = (code: string) => ({ code, name: names.get(code) ?? code });
@@ -52,6 +55,7 @@ export class Api {
       sources,
       targets: [...new Set(pairs.map(([, to]) => to))].map(language),
       pairs,
+      demonstration: models.find((model) => model.name === "bundled"),
       detects: sources.length > 1,
     };
   }

@@ -2,7 +2,7 @@
 
 import { Api, type RequestSettings } from "./api";
 import { AUTO, nameOf, type AvailableLanguages, resolvePair, swapPair } from "./languages";
-import { currentLanguage } from "./messages";
+import { currentLanguage, say } from "./messages";
 import { fromFragment } from "./share";
 import type { Store } from "./store";
 
@@ -27,13 +27,20 @@ export class App {
 
   /** Return the settings of requests. */
   requestSettings(): RequestSettings {
-    const { source, target, usesGlossary } = this.store.settings;
-    return { source, target, glossary: usesGlossary ? this.store.glossary(source, target) : [] };
+    const { source, target, beam, usesGlossary } = this.store.settings;
+    return { source, target, beam, glossary: usesGlossary ? this.store.glossary(source, target) : [] };
   }
 
   /** Return the selected languages swapped, or null if no model translates in that direction. */
   swappedPair(source: string | undefined): { source: string; target: string } | null {
     return source === undefined ? null : swapPair(this.languages, source, this.store.settings.target);
+  }
+
+  /** Return whether the bundled model translates the selected languages. */
+  isDemonstration(): boolean {
+    const { sources = [], targets = [] } = this.languages.demonstration ?? {};
+    const { source, target } = this.store.settings;
+    return (source === AUTO || sources.includes(source)) && targets.includes(target);
   }
 
   /** Swap the languages; return whether a model translates in that direction. */
@@ -45,7 +52,7 @@ export class App {
 
   nameOf(code: string): string {
     const language = [...this.languages.sources, ...this.languages.targets].find((entry) => entry.code === code);
-    return code === AUTO ? "…" : nameOf(language ?? { code, name: code }, currentLanguage());
+    return code === AUTO ? say("anyLanguage") : nameOf(language ?? { code, name: code }, currentLanguage());
   }
 
   /** Return the values of a message, with language codes replaced by names. */

@@ -4,6 +4,7 @@ import type { RequestSettings, Job } from "./api";
 import type { App } from "./app";
 import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
+import { icon } from "./icons";
 import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
 import { isAborted, type Problem, RequestError } from "./problem";
@@ -31,7 +32,7 @@ export class DocumentTab {
       input.value = "";
     });
     const choose = make("label", { say: "documentChoose", class: "button", attributes: { for: "files" } });
-    const zone = make("div", { class: "drop" }, make("span", { say: "documentDrop" }), " ", input, choose);
+    const zone = make("div", { class: "drop empty" }, icon("document"), make("p", {}, make("span", { say: "documentDrop" }), " ", input, choose));
     zone.addEventListener("dragover", (event) => {
       event.preventDefault();
       zone.classList.add("over");

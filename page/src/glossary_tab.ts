@@ -3,13 +3,19 @@
 import type { App } from "./app";
 import { button, checkbox, make, saveFile, setMessage } from "./dom";
 import { mergePairs, type Pair, readPairs, writePairs } from "./glossary_file";
-import { say } from "./messages";
+import { icon } from "./icons";
+import { type Key, say } from "./messages";
+import type { Session } from "./session";
 
 export class GlossaryTab {
   readonly key = "tabGlossary" as const;
   readonly element: HTMLElement;
   private readonly intro = make("p", { class: "faint" });
   private readonly rows = make("tbody");
+  private readonly confirmedRows = make("tbody");
+  private readonly confirmed: HTMLElement;
+  private readonly keep = make("div", { class: "row" });
+  private readonly empty = make("div", { class: "empty" }, icon("glossary"), make("p", { say: "glossaryEmpty" }));
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
   private readonly source = make("input", { label: "glossarySource", placeholder: "glossarySource", attributes: { autocomplete: "off", dir: "auto" } });
   private readonly target = make("input", { label: "glossaryTarget", placeholder: "glossaryTarget", attributes: { autocomplete: "off", dir: "auto" } });
@@ -17,6 +23,7 @@ export class GlossaryTab {
   constructor(
     private readonly app: App,
     private readonly onChange: () => void,
+    private readonly session: Session,
   ) {
     const form = make("form", { class: "row" }, this.source, this.target, make("button", { say: "glossaryAdd", class: "button" }));
     form.addEventListener("submit", (event) => {
@@ -31,10 +38,14 @@ export class GlossaryTab {
     });
     const tools = make("div", { class: "row" }, uses, file,
       make("label", { say: "glossaryFile", class: "button", attributes: { for: "glossary-file" } }),
-      button("glossarySave", () => this.save()),
-      button("glossaryClear", () => this.set([])));
-    const head = make("thead", {}, make("tr", {}, make("th", { say: "glossarySource" }), make("th", { say: "glossaryTarget" }), make("td")));
-    this.element = make("div", {}, this.intro, tools, form, this.note, make("table", {}, head, this.rows));
+      this.keep);
+    this.keep.append(button("glossarySave", () => this.save("glossary", this.app.store.settings, this.pairs())), button("glossaryClear", () => this.set([])));
+    this.confirmed = make("section", { class: "confirmed" }, make("h2", { say: "confirmedTitle" }), make("p", { say: "confirmedIntro", class: "faint" }),
+      make("div", { class: "row" },
+        button("glossarySave", () => this.save("confirmed", this.session.settings, this.confirmedPairs())),
+        button("glossaryClear", () => this.setConfirmed([]))),
+      table("tabText", "translation", this.confirmedRows));
+    this.element = make("div", {}, this.intro, tools, form, this.note, this.empty, table("glossarySource", "glossaryTarget", this.rows), this.confirmed);
     app.listeners.push(() => this.onShow());
     this.onShow();
   }
@@ -43,9 +54,12 @@ export class GlossaryTab {
     const { source, target } = this.app.store.settings;
     this.intro.textContent = say("glossaryIntro", this.app.withLanguageNames({ from: source, to: target }));
     const pairs = this.pairs();
-    this.rows.replaceChildren(...pairs.map((pair) => this.row(pair)));
-    if (!pairs.length) setMessage(this.note, "glossaryEmpty");
-    else if (this.note.dataset.say === "glossaryEmpty") this.clearNote();
+    this.rows.replaceChildren(...pairs.map((pair) => row(pair, () => this.set(this.pairs().filter(([term]) => term !== pair[0])))));
+    this.rows.parentElement!.hidden = this.keep.hidden = !pairs.length;
+    this.empty.hidden = pairs.length > 0;
+    const confirmed = this.confirmedPairs();
+    this.confirmed.hidden = !confirmed.length;
+    this.confirmedRows.replaceChildren(...confirmed.map((pair) => row(pair, () => this.setConfirmed(this.confirmedPairs().filter(([source]) => source !== pair[0])))));
   }
 
   private pairs(): Pair[] {
@@ -60,10 +74,15 @@ export class GlossaryTab {
     this.onChange();
   }
 
-  private row([source, target]: Pair): HTMLElement {
-    const remove = button("remove", () => this.set(this.pairs().filter(([term]) => term !== source)), "quiet");
-    const cell = (text: string) => make("td", { attributes: { dir: "auto" } }, text);
-    return make("tr", {}, cell(source), cell(target), make("td", {}, remove));
+  private confirmedPairs(): Pair[] {
+    const { source, target } = this.session.settings;
+    return this.app.store.confirmed(source, target);
+  }
+
+  private setConfirmed(pairs: Pair[]): void {
+    const { source, target } = this.session.settings;
+    this.app.store.setConfirmed(source, target, pairs);
+    this.onShow();
   }
 
   private add(): void {
@@ -87,13 +106,22 @@ export class GlossaryTab {
     this.note.textContent = say("glossaryRead", { count: pairs.length }) + skipped;
   }
 
-  private save(): void {
-    const { source, target } = this.app.store.settings;
-    saveFile(`glossary.${source}-${target}.tsv`, new Blob([writePairs(this.pairs())], { type: "text/tab-separated-values" }));
+  private save(name: string, { source, target }: { source: string; target: string }, pairs: readonly Pair[]): void {
+    saveFile(`${name}.${source}-${target}.tsv`, new Blob([writePairs(pairs)], { type: "text/tab-separated-values" }));
   }
 
   private clearNote(): void {
     delete this.note.dataset.say;
     this.note.replaceChildren();
   }
+}
+
+function table(source: Key, target: Key, rows: HTMLElement): HTMLTableElement {
+  const head = make("thead", {}, make("tr", {}, make("th", { say: source }), make("th", { say: target }), make("td")));
+  return make("table", {}, head, rows);
+}
+
+function row([source, target]: Pair, remove: () => void): HTMLElement {
+  const cell = (text: string) => make("td", { attributes: { dir: "auto" } }, text);
+  return make("tr", {}, cell(source), cell(target), make("td", {}, button("remove", remove, "quiet")));
 }

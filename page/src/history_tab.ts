@@ -2,6 +2,7 @@
 
 import type { App } from "./app";
 import { button, checkbox, make } from "./dom";
+import { icon } from "./icons";
 import { currentLanguage } from "./messages";
 import type { Entry } from "./store";
 
@@ -9,7 +10,7 @@ export class HistoryTab {
   readonly key = "tabHistory" as const;
   readonly element: HTMLElement;
   private readonly list = make("ul", { class: "history" });
-  private readonly empty = make("p", { say: "historyEmpty", class: "faint" });
+  private readonly empty = make("div", { class: "empty" }, icon("history"), make("p", { say: "historyEmpty" }));
 
   constructor(
     private readonly app: App,

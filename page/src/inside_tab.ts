@@ -22,8 +22,6 @@ interface Line extends Sentence {
   isForced: boolean;
 }
 
-const BEAM = 5; // as in the text tab
-
 /** Load a module of the page on demand. */
 const load = <Module>(name: string): Promise<Module> => import(new URL(`page/${name}`, document.baseURI).href) as Promise<Module>;
 
@@ -36,7 +34,7 @@ export class InsideTab {
   readonly key = "tabInside" as const;
   readonly element: HTMLElement;
   private readonly lineSelect = make("select", { id: "inside-line" });
-  private readonly lineField = make("div", { class: "field" }, make("label", { say: "insideLine", attributes: { for: "inside-line" } }), this.lineSelect);
+  private readonly lineField = make("div", { class: "side" }, make("label", { say: "insideLine", attributes: { for: "inside-line" } }), this.lineSelect);
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
   private readonly sentence = make("p", { class: "sentence" });
   private readonly view = make("div", { class: "inside" });
@@ -70,7 +68,7 @@ export class InsideTab {
     const line = this.lines[Number(this.lineSelect.value)];
     this.source = line?.source ?? "";
     const { settings } = this.session;
-    const key = line ? JSON.stringify([currentLanguage(), settings.source, settings.target, line.source, line.target]) : "";
+    const key = line ? JSON.stringify([currentLanguage(), settings.source, settings.target, settings.beam, line.source, line.target]) : "";
     if (key && key === this.shownKey) return;
     this.shownKey = "";
     this.view.replaceChildren();
@@ -89,7 +87,7 @@ export class InsideTab {
 
   /** Show the laboratory; return false if it cannot open the model or the sentence is too long. */
   private async openLab({ Lab }: LabModule, line: Line, settings: RequestSettings, signal: AbortSignal): Promise<boolean> {
-    const start = line.isForced ? { forced: line.target } : { beam: BEAM };
+    const start = line.isForced ? { forced: line.target } : { beam: settings.beam };
     let model: ServerModel;
     try {
       model = await ServerModel.open(this.app.api, settings, (error) => new Error(this.message(error)), line.source, { ...start, attention: true });
@@ -100,7 +98,7 @@ export class InsideTab {
     if (signal.aborted) return true;
     loadStyles();
     const lab = new Lab();
-    Object.assign(lab.state, { text: line.source, beam: BEAM, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
+    Object.assign(lab.state, { text: line.source, beam: settings.beam, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
     this.showNote("");
     this.view.replaceChildren(lab);
     lab.show(model, { examples: [], source: this.app.nameOf(settings.source), target: this.app.nameOf(settings.target) });

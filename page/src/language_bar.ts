@@ -2,6 +2,7 @@
 
 import type { App } from "./app";
 import { make, fillSelect } from "./dom";
+import { icon } from "./icons";
 import { AUTO, nameOf, availableTargets } from "./languages";
 import { say, currentLanguage } from "./messages";
 
@@ -9,7 +10,7 @@ export class LanguageBar {
   readonly element: HTMLElement;
   private readonly from = make("select", { id: "from" });
   private readonly to = make("select", { id: "to" });
-  private readonly detectedLabel = make("span", { class: "faint", attributes: { role: "status" } });
+  private readonly status = make("span", { class: "unseen", attributes: { role: "status" } });
   private readonly swapButton: HTMLButtonElement;
   private detectedCode: string | undefined;
 
@@ -18,7 +19,7 @@ export class LanguageBar {
     onChange: () => void,
     onSwap: () => void,
   ) {
-    this.swapButton = make("button", { class: "button swap", label: "swap", title: "swap", attributes: { type: "button" }, on: { click: onSwap } }, "⇄");
+    this.swapButton = make("button", { class: "button swap", label: "swap", title: "swap", attributes: { type: "button" }, on: { click: onSwap } }, icon("swap"));
     const choose = () => {
       this.app.choose(this.from.value, this.to.value);
       this.refresh();
@@ -28,9 +29,8 @@ export class LanguageBar {
     this.element = make(
       "div",
       { class: "bar" },
-      make("div", {}, make("label", { say: "from", attributes: { for: "from" } }), this.from, this.detectedLabel),
-      this.swapButton,
-      make("div", {}, make("label", { say: "to", attributes: { for: "to" } }), this.to),
+      make("div", { class: "side" }, make("label", { say: "from", attributes: { for: "from" } }), this.from, this.status, this.swapButton),
+      make("div", { class: "side" }, make("label", { say: "to", attributes: { for: "to" } }), this.to),
     );
     this.refresh();
   }
@@ -49,11 +49,12 @@ export class LanguageBar {
       choices
         .map((language): [string, string] => [language.code, nameOf(language, reader)])
         .sort((first, second) => first[1].localeCompare(second[1], reader));
-    const auto: Array<[string, string]> = languages.detects ? [[AUTO, say("detect")]] : [];
+    const isAuto = source === AUTO;
+    const detected = isAuto && this.detectedCode ? say("detected", { language: this.app.nameOf(this.detectedCode) }) : "";
+    const auto: Array<[string, string]> = languages.detects ? [[AUTO, detected || say("detect")]] : [];
     fillSelect(this.from, [...auto, ...toOptions(languages.sources)], source);
     fillSelect(this.to, toOptions(availableTargets(languages, source)), target);
-    const isAuto = source === AUTO;
-    this.detectedLabel.textContent = isAuto && this.detectedCode ? say("detected", { language: this.app.nameOf(this.detectedCode) }) : "";
+    this.status.textContent = detected;
     const pair = this.app.swappedPair(isAuto ? this.detectedCode : source);
     this.swapButton.disabled = pair === null;
     const from = this.app.nameOf(target);

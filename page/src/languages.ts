@@ -9,6 +9,8 @@ export interface AvailableLanguages {
   sources: Language[];
   targets: Language[];
   pairs: ReadonlyArray<readonly [source: string, target: string]>;
+  /** The languages of the bundled model, if the server has it. */
+  demonstration?: { sources: string[]; targets: string[] } | undefined;
   /** Whether the server can detect the language of a text. */
   detects: boolean;
 }

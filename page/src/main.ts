@@ -6,6 +6,7 @@ import { DocumentTab } from "./document_tab";
 import { button, make } from "./dom";
 import { GlossaryTab } from "./glossary_tab";
 import { applySettings, makeHeader } from "./header";
+import { icon } from "./icons";
 import { HistoryTab } from "./history_tab";
 import { InsideTab } from "./inside_tab";
 import { preferredLanguage, say } from "./messages";
@@ -16,14 +17,14 @@ import { TextTab } from "./text_tab";
 
 const api = new Api();
 const store = new Store();
-const main = make("main", { id: "main" });
+const main = make("main", { id: "main" }, make("p", { say: "loading", class: "empty loading", attributes: { role: "status" } }));
 let refresh = () => {};
 let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
 function build(app: App): void {
   const text = new TextTab(app);
   const inside = new InsideTab(app, text.session);
-  const glossary = new GlossaryTab(app, () => text.refresh());
+  const glossary = new GlossaryTab(app, () => text.refresh(), text.session);
   const history = new HistoryTab(app, (entry) => {
     app.choose(entry.source, entry.target);
     tabs.show(0);
@@ -51,8 +52,8 @@ async function start(): Promise<void> {
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     const { problem } = error;
-    const note = make("p", { class: "note", attributes: { role: "alert" } }, say(problem.key, problem.values));
-    main.replaceChildren(note, button("retry", () => void start()));
+    const message = make("p", { attributes: { role: "alert" } }, say(problem.key, problem.values));
+    main.replaceChildren(make("div", { class: "empty" }, icon("offline"), message, button("retry", () => void start())));
     if (problem.retrySeconds !== undefined) retryTimer = setTimeout(() => void start(), problem.retrySeconds * 1000);
     refresh = () => void start();
   }
@@ -64,5 +65,5 @@ skip.addEventListener("click", (event) => {
   event.preventDefault(); // the fragment holds a shared text
   document.querySelector<HTMLElement>("#source")?.focus();
 });
-document.body.append(skip, makeHeader(api, store, { language: () => refresh(), key: () => void start() }), main);
+document.body.append(skip, makeHeader(api, store, { refresh: () => refresh(), key: () => void start() }), main);
 void start();

@@ -1,4 +1,4 @@
-/** A text box whose words can be highlighted, by an element with the same text behind it. */
+/** A text box whose words can be highlighted and underlined, by elements with the same text behind it. */
 
 import { make } from "./dom";
 import { splitAtSpans, type Span } from "./words";
@@ -6,10 +6,11 @@ import { splitAtSpans, type Span } from "./words";
 export class SourceBox {
   readonly box: HTMLTextAreaElement;
   readonly element: HTMLElement;
-  private readonly mirror: HTMLElement;
+  private readonly mirror = make("div", { class: "mirror", attributes: { "aria-hidden": "true" } });
+  /** As high as the text, and with it the box, which does not scroll. */
+  private readonly doubts = make("div", { class: "mirror doubts", attributes: { "aria-hidden": "true" } });
 
   constructor(onInput: (isPasted: boolean) => void) {
-    this.mirror = make("div", { class: "mirror", attributes: { "aria-hidden": "true" } });
     this.box = make("textarea", {
       id: "source",
       label: "source",
@@ -17,12 +18,12 @@ export class SourceBox {
       attributes: { spellcheck: "true", dir: "auto", autocomplete: "off" },
       on: {
         input: (event) => {
-          this.resize();
+          this.underline([]);
           onInput((event as InputEvent).inputType !== undefined && (event as InputEvent).inputType.startsWith("insertFrom"));
         },
       },
     });
-    this.element = make("div", { class: "box" }, this.mirror, this.box);
+    this.element = make("div", { class: "box" }, this.mirror, this.doubts, this.box);
   }
 
   get text(): string {
@@ -31,24 +32,35 @@ export class SourceBox {
 
   set text(text: string) {
     this.box.value = text;
-    this.resize();
+    this.underline([]);
   }
 
   /** Highlight spans of a line. */
   mark(lineIndex: number, spans: readonly Span[]): void {
-    const lines = this.text.split("\n");
-    const before = lines.slice(0, lineIndex).reduce((sum, line) => sum + line.length + 1, 0);
-    const shifted = spans.map(([start, end]): Span => [before + start, before + end]);
-    const parts = spans.length ? splitAtSpans(this.text, shifted) : [];
-    this.mirror.replaceChildren(...parts.map((part) => (part.isMarked ? make("mark", {}, part.text) : part.text)));
-    this.mirror.dir = getComputedStyle(this.box).direction;
+    this.fill(this.mirror, "mark", this.shifted(lineIndex, spans));
   }
 
-  /** Fit the height to the text, so that the box does not scroll. */
-  private resize(): void {
-    this.mirror.replaceChildren(`${this.text}\n`);
-    this.box.style.height = "auto";
-    this.box.style.height = `${this.box.scrollHeight}px`;
-    this.mirror.replaceChildren();
+  /** Underline the spans of each line. */
+  underline(lines: ReadonlyArray<readonly Span[]>): void {
+    this.fill(this.doubts, "u", lines.flatMap((spans, index) => this.shifted(index, spans)));
+  }
+
+  /** Select a span of a line. */
+  select(lineIndex: number, span: Span): void {
+    const [[start, end]] = this.shifted(lineIndex, [span]) as [Span];
+    this.box.focus();
+    this.box.setSelectionRange(start, end);
+  }
+
+  /** Return spans of a line as spans of the text. */
+  private shifted(lineIndex: number, spans: readonly Span[]): Span[] {
+    const before = this.text.split("\n").slice(0, lineIndex).reduce((sum, line) => sum + line.length + 1, 0);
+    return spans.map(([start, end]) => [before + start, before + end]);
+  }
+
+  private fill(layer: HTMLElement, tag: "mark" | "u", spans: readonly Span[]): void {
+    const parts = splitAtSpans(this.text, spans);
+    layer.replaceChildren(...parts.map((part) => (part.isMarked ? make(tag, {}, part.text) : part.text)), "\n");
+    layer.dir = getComputedStyle(this.box).direction;
   }
 }

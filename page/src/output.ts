@@ -1,22 +1,26 @@
 /** A translation whose words can be hovered, focused by keys, and selected. */
 
 import { make } from "./dom";
+import { type Doubt, doubtsOf, overlaps } from "./doubts";
 import { direction } from "./languages";
 import { say, currentLanguage } from "./messages";
+import { sentenceAt, sentencesOf } from "./sentences";
 import type { Line } from "./session";
-import { wordProbabilities, doubtLevel, type Part, splitWords, sourceSpans, type Span } from "./words";
+import { wordProbabilities, type Part, splitWords, sourceSpans, type Span } from "./words";
 
 export interface WordPosition {
   line: Line;
   /** The index of the line. */
   lineIndex: number;
+  /** The index of the sentence in the line. */
+  sentence: number;
   part: Part;
   element: HTMLElement;
 }
 
 export interface OutputListener {
   /** Called when the pointer or the focus has moved to a word, or away from all words. */
-  onHover(lineIndex: number, spans: Span[]): void;
+  onHover(position: WordPosition | undefined, spans: Span[]): void;
   onChoose(position: WordPosition): void;
 }
 
@@ -35,9 +39,9 @@ export class Output {
         click: (event) => this.choose(event.target),
         keydown: (event) => this.key(event),
         focusin: (event) => this.showSources(event.target),
-        focusout: () => this.listener.onHover(0, []),
+        focusout: () => this.listener.onHover(undefined, []),
         mouseover: (event) => this.showSources(event.target),
-        mouseleave: () => this.listener.onHover(0, []),
+        mouseleave: () => this.listener.onHover(undefined, []),
       },
     });
   }
@@ -66,6 +70,12 @@ export class Output {
     return word ? this.positions.get(word) : undefined;
   }
 
+  /** Show which sentence is selected. */
+  select(lineIndex: number, sentence: number): void {
+    this.element.querySelectorAll(".sentence").forEach((span) => span.classList.remove("selected"));
+    this.element.children[lineIndex]?.querySelectorAll(".sentence")[sentence]?.classList.add("selected");
+  }
+
   /** Focus the first word of a line that starts at or after a position. */
   focusAt(lineIndex: number, start: number): void {
     const words = this.words().filter((word) => this.positions.get(word)!.lineIndex === lineIndex);
@@ -85,26 +95,37 @@ export class Output {
       element.append(line.text);
       return element;
     }
-    const probabilityAt = wordProbabilities(line.text, line.translation.words ?? []);
+    const { translation } = line;
+    const probabilityAt = wordProbabilities(line.text, translation.words ?? []);
+    const doubts = doubtsOf(line.source, translation, this.language).filter((doubt) => doubt.side === "target");
+    const sentences = sentencesOf(line.source, translation);
+    const spans = sentences.map(() => make("span", { class: "sentence" }));
     for (const part of splitWords(line.text, this.language)) {
-      if (part.isWord) element.append(this.word(line, lineIndex, part, probabilityAt(part.start)));
-      else element.append(part.text);
+      const sentence = sentenceAt(sentences, part.start);
+      const [start, end] = sentences[sentence]!.targetSpan;
+      const isBetween = part.start < start || part.start >= end;
+      const parent = isBetween ? element : spans[sentence]!;
+      if (!isBetween) element.append(parent);
+      parent.append(part.isWord ? this.word({ line, lineIndex, sentence, part }, probabilityAt(part.start), doubts) : part.text);
     }
     return element;
   }
 
-  private word(line: Line, lineIndex: number, part: Part, mean: number | undefined): HTMLElement {
+  private word(place: Omit<WordPosition, "element">, mean: number | undefined, doubts: readonly Doubt[]): HTMLElement {
+    const { line, part } = place;
     const word = make(
       "span",
       { class: "word", attributes: { role: "button", tabindex: "-1", "aria-haspopup": "dialog" } },
       part.text,
     );
-    const level = doubtLevel(mean);
-    if (level) word.dataset.doubt = String(level);
-    if (mean !== undefined) word.title = say("probability", { percent: Math.round(100 * mean) });
+    const found = doubts.filter((doubt) => overlaps(doubt.span, [part.start, part.start + part.text.length]));
+    if (found.length) {
+      word.dataset.doubt = String(Math.max(...found.map((doubt) => doubt.level)));
+      word.title = found.map((doubt) => say(doubt.reason, doubt.values)).join(" ");
+    } else if (mean !== undefined) word.title = say("probability", { percent: Math.round(100 * mean) });
     const [from, to] = line.forced ?? [0, 0];
     if (from <= part.start && part.start + part.text.length <= to) word.classList.add("forced");
-    this.positions.set(word, { line, lineIndex, part, element: word });
+    this.positions.set(word, { ...place, element: word });
     return word;
   }
 
@@ -147,10 +168,10 @@ export class Output {
 
   private showSources(target: EventTarget | null): void {
     const position = this.positionOf(target);
-    const alignment = position?.line.translation?.alignment;
-    if (!position || !alignment) return this.listener.onHover(0, []);
+    if (!position) return this.listener.onHover(undefined, []);
     const { line, part } = position;
+    const alignment = line.translation?.alignment;
     const span: Span = [part.start, part.start + part.text.length];
-    this.listener.onHover(position.lineIndex, sourceSpans(alignment, line.source, line.text, span));
+    this.listener.onHover(position, alignment ? sourceSpans(alignment, line.source, line.text, span) : []);
   }
 }

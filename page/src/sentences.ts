@@ -1,6 +1,7 @@
 /** The sentences of a line, which the server translates separately; a prefix applies to one of them. */
 
 import type { ServerTranslation } from "./api";
+import { warningsOutside } from "./doubts";
 import type { Alignment, Span } from "./words";
 
 const END = "</s>";
@@ -89,7 +90,8 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
   const sentence = sentences[index]!;
   const [start, end] = sentence.targetSpan;
   const replaceSentence = (text: string) => translation.text.slice(0, start) + text + translation.text.slice(end);
-  const spliced: ServerTranslation = { ...translation, text: replaceSentence(other.text), warnings: other.warnings ?? translation.warnings ?? [] };
+  const spliced: ServerTranslation = { ...translation, text: replaceSentence(other.text) };
+  spliced.warnings = [...warningsOutside(translation.warnings ?? [], sentence.source, sentence.target), ...(other.warnings ?? [])];
   spliced.tokens = join(replaceAt(splitGroups(translation.tokens ?? [], isEnd), index, other.tokens ?? []), END);
   if (translation.words && other.words) {
     const wordEnd = other.words.find((word) => word.text === END) ?? { text: END, probability: 1, mean: 1 };

@@ -34,7 +34,8 @@ const MAX_STREAM_CHARACTERS = 2000;
 const LINES_AT_ONCE = 16;
 /** Bias of a growing text towards the translation shown. */
 const BIAS = 0.3;
-const FULL = { nbest: 4, beam: 5, alignment: true, tokens: true, scores: true };
+const NBEST = 4;
+const FULL = { alignment: true, tokens: true, scores: true, coverage: "unaligned" };
 
 const pause = (milliseconds: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -51,11 +52,18 @@ function isGrown(displayed: Line | undefined, source: string): boolean {
   return source.startsWith(displayed.source) || displayed.source.startsWith(source);
 }
 
+const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [translation, ...(translation.alternatives ?? [])];
+
+/** Return a translation of which only the text is known; each word is a piece. */
+const untokenised = (text: string): ServerTranslation => ({ text, tokens: text.split(/\s+/).map((word) => `▁${word}`) });
+
 export class Session {
   lines: Line[] = [];
   /** The languages and glossary of these lines, with the detected source language. */
-  settings: RequestSettings = { source: "", target: "", glossary: [] };
+  settings: RequestSettings = { source: "", target: "", beam: 1, glossary: [] };
   private readonly cache = new LruCache<CachedTranslation>(500);
+  /** The best translations of single sentences, by sentence. */
+  private readonly nbest = new LruCache<ServerTranslation[]>(100);
   private running = new AbortController();
   private detectedLanguage: { text: string; code: string } | null = null;
   private requested: { text: string; settings: RequestSettings } = { text: "", settings: this.settings };
@@ -90,36 +98,61 @@ export class Session {
     }
   }
 
-  /** Force the translation of a sentence of a line to start with a prefix. */
-  async force(line: Line, index: number, prefix: string): Promise<void> {
+  /** Force the translation of a sentence of a line to start with a prefix, or to be a given text. */
+  async force(line: Line, index: number, prefix: string, isComplete = false): Promise<void> {
     const translation = line.translation;
     const sentence = translation && sentencesOf(line.source, translation)[index];
     if (!sentence) return;
     await this.runOnce(async (signal) => {
-      const options = { ...FULL, prefix, split: "never" };
-      const [result] = await this.api.translate([sentence.source], this.settings, options, signal);
-      if (!result) return;
+      const options = { ...this.fullOptions(), prefix, split: "never" };
+      const [continued] = await this.api.translate([sentence.source], this.settings, options, signal);
+      if (!continued) return;
+      const result = isComplete && continued.text !== prefix ? untokenised(prefix) : continued;
+      if (isComplete) this.knownTranslations(line, index);
+      else this.nbest.set(this.cacheKey(sentence.source), nbestOf(result));
       const [start] = sentence.targetSpan;
       const forced: Span = [start, start + prefix.length];
       this.cache.set(this.cacheKey(line.source), { translation: spliceSentence(line.source, translation, index, result), forced });
     });
   }
 
-  /** Use another of the n-best translations of a line. */
-  chooseAlternative(line: Line, chosenTranslation: ServerTranslation): void {
-    const { alternatives = [], ...first } = line.translation!;
-    const others = alternatives.filter((alternative) => alternative.text !== chosenTranslation.text);
-    const translation = { ...chosenTranslation, alternatives: [first, ...others] };
-    this.cache.set(this.cacheKey(line.source), { translation, forced: [0, chosenTranslation.text.length] });
+  /** Return the n-best translations of a sentence of a line; none if the server must be asked for them and may not be. */
+  async nbestTranslations(line: Line, index: number, mayRequest: boolean): Promise<ServerTranslation[]> {
+    const known = this.knownTranslations(line, index);
+    if (known || !mayRequest) return known ?? [];
+    const { source } = sentencesOf(line.source, line.translation!)[index]!;
+    const key = this.cacheKey(source);
+    const [translation] = await this.api.translate([source], this.settings, { ...this.fullOptions(), split: "never" });
+    this.nbest.set(key, translation ? nbestOf(translation) : []);
+    return this.nbest.get(key)!;
+  }
+
+  /** Use another of the n-best translations of a sentence of a line. */
+  choose(line: Line, index: number, translation: ServerTranslation): void {
+    this.knownTranslations(line, index);
+    const [start] = sentencesOf(line.source, line.translation!)[index]!.targetSpan;
+    const forced: Span = [start, start + translation.text.length];
+    this.cache.set(this.cacheKey(line.source), { translation: spliceSentence(line.source, line.translation!, index, translation), forced });
     this.fillFromCache();
     this.notify(false);
+  }
+
+  /** Return and keep the n-best translations of a sentence, if the server was asked for them. */
+  private knownTranslations(line: Line, index: number): ServerTranslation[] | undefined {
+    const sentences = sentencesOf(line.source, line.translation!);
+    const key = this.cacheKey(sentences[index]!.source);
+    const known = this.nbest.get(key) ?? (sentences.length === 1 ? nbestOf(line.translation!) : undefined);
+    if (known) this.nbest.set(key, known);
+    return known;
   }
 
   /** Undo the reader's choices for a line. */
   async resetLine(source: string): Promise<void> {
     await this.runOnce(async (signal) => {
-      const [translation] = await this.api.translate([source], this.settings, FULL, signal);
-      if (translation) this.cache.set(this.cacheKey(source), { translation });
+      const [translation] = await this.api.translate([source], this.settings, this.fullOptions(), signal);
+      if (!translation) return;
+      this.cache.set(this.cacheKey(source), { translation });
+      for (const sentence of sentencesOf(source, translation)) this.nbest.delete(this.cacheKey(sentence.source));
     });
   }
 
@@ -169,7 +202,7 @@ export class Session {
     }
     for (let start = 0; start < pendingLines.length; start += LINES_AT_ONCE) {
       const batch = pendingLines.slice(start, start + LINES_AT_ONCE);
-      const translations = await this.api.translate(batch, this.settings, FULL, signal);
+      const translations = await this.api.translate(batch, this.settings, this.fullOptions(), signal);
       batch.forEach((line, index) => this.cache.set(this.cacheKey(line), { translation: translations[index]! }));
       this.fillFromCache();
       this.notify(start + LINES_AT_ONCE < pendingLines.length);
@@ -201,8 +234,15 @@ export class Session {
     await this.update(text, settings, 0);
   }
 
+  /** Return the options of the best translation. */
+  private fullOptions() {
+    const { beam } = this.settings;
+    return { ...FULL, beam, nbest: Math.min(NBEST, beam) };
+  }
+
   private cacheKey(line: string): string {
-    return JSON.stringify([this.settings.source, this.settings.target, this.settings.glossary, line]);
+    const { source, target, beam, glossary } = this.settings;
+    return JSON.stringify([source, target, beam, glossary, line]);
   }
 
   /** Fill the lines from the cache. */

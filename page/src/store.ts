@@ -17,6 +17,7 @@ export interface Settings {
   key: string;
   source: string;
   target: string;
+  beam: number;
   marksUnsure: boolean;
   keepsHistory: boolean;
   usesGlossary: boolean;
@@ -28,10 +29,13 @@ const DEFAULTS: Settings = {
   key: "",
   source: "",
   target: "",
+  beam: 5,
   marksUnsure: true,
   keepsHistory: true,
   usesGlossary: true,
 };
+/** Numbers of hypotheses to choose from. */
+export const BEAMS = [1, 2, 3, 5, 8, 12];
 const MAX_ENTRIES = 200;
 const MERGE_INTERVAL = 60_000; // milliseconds within which a growing text is one entry
 
@@ -42,6 +46,7 @@ export function readSettings(stored: unknown): Settings {
     if (isRecord(stored) && typeof stored[name] === typeof value) settings[name] = stored[name];
   }
   if (!["auto", "light", "dark"].includes(String(settings.theme))) settings.theme = DEFAULTS.theme;
+  if (!BEAMS.includes(Number(settings.beam))) settings.beam = DEFAULTS.beam;
   return settings as unknown as Settings;
 }
 
@@ -108,6 +113,15 @@ export class Store {
 
   setGlossary(source: string, target: string, pairs: readonly Pair[]): void {
     this.write(`glossary ${source} ${target}`, pairs);
+  }
+
+  /** Return the translations that the reader has confirmed. */
+  confirmed(source: string, target: string): Pair[] {
+    return readGlossary(this.read(`confirmed ${source} ${target}`));
+  }
+
+  setConfirmed(source: string, target: string, pairs: readonly Pair[]): void {
+    this.write(`confirmed ${source} ${target}`, pairs);
   }
 
   private read(name: string): unknown {

@@ -1,12 +1,16 @@
 /** The tab with a text and its translation, updated while typing. */
 
 import type { App } from "./app";
-import { button, checkbox, make, setMessage } from "./dom";
+import { button, make, setMessage } from "./dom";
 import { LanguageBar } from "./language_bar";
 import { SourceBox } from "./mirror";
 import { type Key, say } from "./messages";
+import { type Doubt, doubtsOf, generalWarnings } from "./doubts";
+import { icon } from "./icons";
 import { Output, type WordPosition } from "./output";
 import type { Problem } from "./problem";
+import { sentencesOf } from "./sentences";
+import { SentencePanel } from "./sentence_panel";
 import { type Line, Session } from "./session";
 import { fromFragment, isTooLong, toFragment } from "./share";
 import { WordMenu } from "./word_menu";
@@ -15,6 +19,8 @@ import { WordMenu } from "./word_menu";
 const PAUSE = 40;
 /** Milliseconds after which a translation is added to the history. */
 const HISTORY_DELAY = 1500;
+/** Milliseconds on a word until its sentence is selected, so that a pointer on its way elsewhere selects nothing. */
+const SELECTION_DELAY = 250;
 
 export class TextTab {
   readonly element: HTMLElement;
@@ -26,12 +32,13 @@ export class TextTab {
   private readonly count = make("span", { class: "faint" });
   private readonly status = make("p", { class: "unseen", attributes: { role: "status" } });
   private readonly note = make("div", { class: "note", attributes: { role: "alert" } });
-  private readonly alternatives = make("div", { class: "others" });
+  private readonly demonstration = make("p", { class: "faint demonstration" }, make("img", { attributes: { src: "page/icon.svg", alt: "", width: "20", height: "20" } }), make("span", { say: "demonstration" }));
+  private readonly panel: SentencePanel;
   private readonly feedback = make("span", { class: "faint", attributes: { role: "status" } });
-  private readonly hint = make("p", { say: "translationHint", class: "faint hint" });
-  private readonly wordHint = make("p", { say: "wordHint", class: "faint word-hint" });
-  /** The line whose alternatives are shown. */
-  private activeLine = 0;
+  private readonly hint = make("div", { class: "hint empty" }, icon("text"), make("p", { say: "translationHint" }));
+  private readonly wordHint = make("p", { class: "faint word-hint" });
+  private selected = { lineIndex: 0, sentence: 0 };
+  private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly app: App) {
@@ -42,16 +49,23 @@ export class TextTab {
     });
     this.source = new SourceBox((isPasted) => this.update(isPasted ? 0 : PAUSE));
     this.output = new Output({
-      onHover: (lineIndex, spans) => this.source.mark(lineIndex, spans),
+      onHover: (position, spans) => {
+        this.source.mark(position?.lineIndex ?? 0, spans);
+        this.wordHint.textContent = position?.element.title || say("wordHint");
+        clearTimeout(this.selectionTimer);
+        if (position) this.selectionTimer = setTimeout(() => this.select(position), SELECTION_DELAY);
+      },
       onChoose: (position) => {
-        this.activeLine = position.lineIndex;
-        this.showAlternatives(this.session.lines);
+        this.select(position);
         void this.menu.open(position, this.session.settings);
       },
     });
     this.menu = new WordMenu(app.api, (position, sentence, prefix) => void this.force(position, sentence, prefix));
+    this.panel = new SentencePanel(app, this.session, {
+      onDoubt: (doubt) => this.showDoubt(doubt),
+      onMarks: (isMarked) => this.element.classList.toggle("marks", isMarked),
+    });
     this.bar = new LanguageBar(app, () => this.update(0), () => this.swap());
-    this.wordHint.hidden = true;
     this.element = this.build();
     this.open(fromFragment(location.hash).text ?? "");
     addEventListener("hashchange", () => this.openFragment());
@@ -83,23 +97,14 @@ export class TextTab {
       make("div", { class: "row tools" }, this.count, button("clear", () => this.clear(), "quiet")));
     const right = make("section", { class: "pane" },
       make("div", { class: "shown" }, this.hint, this.output.element),
-      this.wordHint,
       make("p", { say: "wordHelp", class: "unseen", id: "word-help" }),
-      make("div", { class: "row tools" }, this.feedback,
+      make("div", { class: "row tools" }, make("div", { class: "hints" }, this.feedback, this.wordHint),
         button("copy", () => void this.copy(this.session.text(), "copied"), "quiet"),
         button("share", () => void this.share(), "quiet"),
         button("print", () => print(), "quiet")),
       this.menu.element);
-    const marks = checkbox("markUnsure", this.app.store.settings.marksUnsure, (isChecked) => {
-      this.app.store.change({ marksUnsure: isChecked });
-      this.element.classList.toggle("marks", isChecked);
-    });
-    const levels = (["unsure1", "unsure2", "unsure3"] as const).map((key, index) =>
-      make("span", { say: key, class: "sample", attributes: { "data-doubt": String(index + 1) } }));
-    const legend = make("p", { class: "legend" }, make("span", { say: "legend" }), ...levels);
-    const below = make("div", { class: "row below" }, marks, legend);
     const element = make("div", {}, this.bar.element, this.note, make("div", { class: "panes" }, left, right),
-      below, this.alternatives, this.status);
+      this.demonstration, this.panel.element, this.status);
     element.classList.toggle("marks", this.app.store.settings.marksUnsure);
     return element;
   }
@@ -115,35 +120,42 @@ export class TextTab {
   private show(lines: readonly Line[], isWorking: boolean): void {
     this.output.show(lines, this.session.settings.target);
     this.output.element.setAttribute("aria-busy", String(isWorking));
-    this.wordHint.hidden = !lines.some((line) => line.stage === "done");
+    this.wordHint.textContent = lines.some((line) => line.stage === "done") ? say("wordHint") : "";
+    this.demonstration.hidden = !this.app.isDemonstration();
     this.element.classList.toggle("working", isWorking);
-    this.showAlternatives(lines);
+    const { target } = this.session.settings;
+    this.source.underline(lines.map(({ source, translation }) =>
+      translation ? doubtsOf(source, translation, target).filter(({ side }) => side === "source").map(({ span }) => span) : []));
+    this.select(this.selected, false);
     if (isWorking || !this.session.isDone()) return;
     const text = this.session.text();
     this.status.textContent = text.trim() ? say("ready", { text }) : "";
     this.showLineNotes(lines);
     clearTimeout(this.historyTimer);
-    if (text.trim()) this.historyTimer = setTimeout(() => this.app.addToHistory(this.text, text, this.session.settings), HISTORY_DELAY);
+    if (!text.trim()) return;
+    this.historyTimer = setTimeout(() => {
+      this.app.addToHistory(this.text, text, this.session.settings);
+      this.select(this.selected);
+    }, HISTORY_DELAY);
   }
 
-  /** Show the n-best translations of the active line. */
-  private showAlternatives(lines: readonly Line[]): void {
-    const line = lines[Math.min(this.activeLine, lines.length - 1)];
-    const alternatives = (line?.translation?.alternatives ?? []).filter((alternative) => alternative.text !== line?.text);
-    const parts: Node[] = [];
-    if (line?.stage === "done" && line.forced !== undefined) {
-      parts.push(button("back", () => void this.session.resetLine(line.source)));
-    }
-    if (line?.stage === "done" && alternatives.length) {
-      const items = alternatives.map((alternative) => {
-        const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto" } }, alternative.text);
-        choice.lang = this.session.settings.target.replaceAll("_", "-");
-        choice.addEventListener("click", () => this.session.chooseAlternative(line, alternative));
-        return make("li", {}, choice);
-      });
-      parts.push(make("h2", { say: "others" }), make("ul", { class: "choices" }, ...items));
-    }
-    this.alternatives.replaceChildren(...parts);
+  /** Select a sentence of the translation, or the last one if there are fewer; its other translations may be requested. */
+  private select({ lineIndex, sentence }: { lineIndex: number; sentence: number }, mayRequest = true): void {
+    clearTimeout(this.selectionTimer);
+    const { lines } = this.session;
+    const index = Math.min(lineIndex, lines.length - 1);
+    const line = lines[index];
+    const count = line?.translation ? sentencesOf(line.source, line.translation).length : 1;
+    this.selected = { lineIndex: index, sentence: Math.min(sentence, count - 1) };
+    this.output.select(index, this.selected.sentence);
+    this.panel.show(line, this.selected.sentence, mayRequest);
+  }
+
+  /** Move to a doubtful word. */
+  private showDoubt({ side, span }: Doubt): void {
+    const { lineIndex } = this.selected;
+    if (side === "source") this.source.select(lineIndex, span);
+    else this.output.focusAt(lineIndex, span[0]);
   }
 
   private async force(position: WordPosition, sentence: number, prefix: string): Promise<void> {
@@ -198,7 +210,7 @@ export class TextTab {
   private showLineNotes(lines: readonly Line[]): void {
     const notes = lines.flatMap((line) => [
       ...(line.translation?.error ? [say("errorOther", { detail: line.translation.error.message })] : []),
-      ...(line.translation?.warnings ?? []).map((detail) => say("warning", { detail })),
+      ...generalWarnings(line.translation?.warnings ?? []).map((detail) => say("warning", { detail })),
     ]);
     this.note.replaceChildren(...[...new Set(notes)].map((text) => make("p", {}, text)));
   }

@@ -12,7 +12,8 @@ const MAX_CHOICES = 8;
 
 export class WordMenu {
   readonly element: HTMLElement;
-  private readonly title = make("h3", { id: "menu-title" });
+  private readonly title = make("h2", { id: "menu-title" });
+  private readonly reason = make("p", { class: "faint" });
   private readonly list = make("ul", { class: "choices" });
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
   private readonly ownWords = make("input", { label: "own", placeholder: "own", attributes: { autocomplete: "off" } });
@@ -38,6 +39,7 @@ export class WordMenu {
         on: { keydown: (event) => this.key(event) },
       },
       make("div", { class: "row" }, this.title, button("close", () => this.close(true), "quiet")),
+      this.reason,
       this.list,
       this.note,
       form,
@@ -53,6 +55,7 @@ export class WordMenu {
     this.position = position;
     const { signal } = (this.running = new AbortController());
     this.title.textContent = say("wordOthers", { word: position.part.text });
+    this.reason.textContent = position.element.title;
     this.list.replaceChildren();
     this.ownWords.value = "";
     setMessage(this.note, "loading");

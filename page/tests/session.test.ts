@@ -5,7 +5,7 @@ import type { Api, RequestSettings, ServerTranslation } from "../src/api";
 import { RequestError, unreachable } from "../src/problem";
 import { Session } from "../src/session";
 
-const SETTINGS: RequestSettings = { source: "en", target: "de", glossary: [["a", "b"]] }; // a glossary prevents streaming
+const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [["a", "b"]] }; // a glossary prevents streaming
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
 /** A server that translates into capitals when `answer` is called. */
@@ -48,6 +48,19 @@ test("lines interrupted by a forced prefix are translated afterwards", async () 
   assert.deepEqual(server.requests, [["first"], ["second"], ["first"], ["second"]]);
   assert.equal(lines.text(), "so FIRST\nSECOND");
   assert.ok(lines.isDone());
+});
+
+test("a corrected sentence is its own translation, even if the model would continue it", async () => {
+  const server = new Capitals();
+  const lines = session(server);
+  void lines.update("first", SETTINGS, 0);
+  await soon();
+  await server.answer();
+  void lines.force(lines.lines[0]!, 0, "my words", true);
+  await soon();
+  await server.answer();
+  assert.equal(lines.text(), "my words");
+  assert.deepEqual((await lines.nbestTranslations(lines.lines[0]!, 0, false)).map(({ text }) => text), ["FIRST"]);
 });
 
 test("problems are reported, except of aborted requests", async () => {

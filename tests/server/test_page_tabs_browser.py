@@ -323,7 +323,7 @@ def test_api_key_is_requested_and_checked(browser, tmp_path):
         open_server_page(browser, running.url, START, expected=("Failed to load",)) as page,
     ):
         page.get_by_text("This server requires an API key.").wait_for()
-        page.get_by_text("Settings", exact=True).click()
+        page.get_by_role("button", name="Settings").click()
         field = page.get_by_label("API key")
         field.fill("wrong")
         field.press("Enter")

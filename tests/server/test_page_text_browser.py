@@ -202,7 +202,7 @@ def test_alternatives_in_second_sentence_keep_the_first(page):
 def test_translation_continues_with_typed_words(page, translator):
     translate_text(page, SENTENCE)
     word(page, "möchte").click()
-    page.get_by_label("Your own words from here").fill("werde")
+    page.get_by_label("Your own words").fill("werde")
     page.keyboard.press("Enter")
     page.wait_for_selector(".word.forced")
     wait_for_translation(page, translator.translate(SENTENCE, prefix="Ich werde").text)
@@ -243,16 +243,67 @@ def test_unsure_words_are_marked(page, translator):
     marked_words.first.wait_for()
     for unsure_word in unsure:
         assert any(part in unsure_word.text for part in marked_words.all_inner_texts())
-    assert f"Probability {round(100 * unsure[0].mean)} %" in [
-        marked_words.nth(index).get_attribute("title") for index in range(marked_words.count())
-    ]
-    expect(marked_words.first).to_have_css("text-decoration-line", "underline")
-    expect(page.get_by_text("very unsure")).to_be_visible()
-    page.get_by_label("Mark unsure words").uncheck()
-    expect(marked_words.first).to_have_css("text-decoration-line", "none")
-    expect(page.get_by_text("very unsure")).not_to_be_visible()
+    first = marked_words.first
+    reason = f"probability {round(100 * unsure[0].mean)}%"
+    expect(first).to_have_attribute("title", re.compile(reason))
+    first.focus()
+    expect(page.locator(".word-hint")).to_contain_text(reason)
+    check = page.locator(".checks .choice").first
+    expect(check).to_contain_text(reason)
+    check.click()
+    expect(first).to_be_focused()
+    expect(first).to_have_css("text-decoration-line", "underline")
+    page.get_by_label("Mark doubtful words").uncheck()
+    expect(first).to_have_css("text-decoration-line", "none")
     page.reload()
-    expect(page.get_by_label("Mark unsure words")).not_to_be_checked()
+    translate_text(page, text)
+    expect(page.get_by_label("Mark doubtful words")).not_to_be_checked()
+
+
+def test_words_named_by_warnings_are_marked_in_the_source(page):
+    warnings = ["not translated: 'red'", "signs of the text are missing: €"]
+
+    def warn(route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for translation in body["translations"]:
+            translation["warnings"] = warnings
+        route.fulfill(response=answer, json=body)
+
+    page.route(
+        "**/v1/translate",
+        lambda route: route.continue_() if "stream" in route.request.post_data else warn(route),
+    )
+    translate_text(page, f"He sleeps.\n{SENTENCE}")
+    expect(page.locator(".mirror u")).to_have_text(["red"])
+    expect(page.locator("#tabText-panel [role=alert]")).to_have_text(f"Note: {warnings[1]}")
+    word(page, "Auto").focus()
+    page.get_by_role("button", name="red The translation leaves this word out.").click()
+    assert page.evaluate("getSelection().toString()") == "red"
+
+
+@pytest.mark.parametrize("sentence", [0, 1])
+def test_corrected_sentence_is_confirmed_and_kept(page, tmp_path, sentence):
+    before = translate_text(page, TWO_SENTENCES)
+    source = TWO_SENTENCES.split(". ")[sentence].rstrip(".") + "."
+    word(page, ("Auto", "teuer")[sentence]).focus()
+    expect(page.locator(".others h2")).to_contain_text(f"“{source}”")
+    page.get_by_role("button", name="Correct", exact=True).click()
+    box = page.get_by_label("Corrected translation")
+    corrected = "Das ist etwas ganz anderes."
+    replaced = box.input_value()
+    box.fill(corrected)
+    page.keyboard.press("Enter")
+    wait_for_translation(page, before.replace(replaced, corrected))
+    expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="Confirm")).to_be_disabled()
+    page.get_by_role("tab", name="Glossary").click()
+    with page.expect_download() as download:
+        page.locator(".confirmed").get_by_role("button", name="Save as TSV").click()
+    download.value.save_as(tmp_path / "confirmed.tsv")
+    assert (tmp_path / "confirmed.tsv").read_text("utf-8") == f"{source}\t{corrected}\n"
+    page.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator(".confirmed")).not_to_be_visible()
 
 
 def test_words_are_navigated_by_keyboard(page):
@@ -280,7 +331,7 @@ def test_languages_are_detected_chosen_and_swapped(browser, server):
         expect(page.locator("#from")).to_have_value("auto")
         page.locator("#to").select_option("de")
         translate_text(page, SENTENCE)
-        expect(page.get_by_text("Detected: English")).to_be_visible()
+        expect(page.locator("#from option:checked")).to_have_text("Detected: English")
         page.get_by_role("button", name="Swap languages").click()
         expect_languages(page, "de", "en")
         expect(page.locator("#source")).to_have_value(re.compile("^Ich möchte"))
@@ -305,7 +356,7 @@ def test_markup_in_texts_is_not_executed(page):
     text = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script> "quoted" & \u0007\u202e'
     translate_text(page, text)
     assert page.evaluate("window.hacked") is None
-    expect(page.locator("main img, main script")).to_have_count(0)
+    expect(page.locator("main img:not(.demonstration img), main script")).to_have_count(0)
     word(page, "").first.click()
     page.wait_for_selector(".menu")
     assert page.evaluate("window.hacked") is None

@@ -8,7 +8,7 @@ import type { Sampling, Table, Translation } from "./model";
 import { label } from "./state";
 import { formatNumber } from "./tables";
 
-const PITCH = { x: 96, y: 22 };
+const PITCH = { x: 112, y: 24 };
 
 export function chooseTab(lab: Lab): Tab {
   let penalty = 1;

@@ -1,0 +1,163 @@
+/** What the page knows of the selected sentence: what to check, its other translations, and the reader's correction. */
+
+import type { ServerTranslation } from "./api";
+import type { App } from "./app";
+import { button, checkbox, make, setMessage } from "./dom";
+import { type Doubt, doubtsOf, overlaps } from "./doubts";
+import { mergePairs } from "./glossary_file";
+import { say } from "./messages";
+import { RequestError } from "./problem";
+import { type Sentence, sentencesOf } from "./sentences";
+import type { Line, Session } from "./session";
+
+export class SentencePanel {
+  readonly element: HTMLElement;
+  private readonly checks = make("div");
+  private readonly title = make("h2");
+  private readonly list = make("ul");
+  private readonly actions = make("div");
+  private readonly status = make("span", { class: "faint", attributes: { role: "status" } });
+  private line: Line | undefined;
+  private index = 0;
+  private isEditing = false;
+  private shownKey = "";
+
+  constructor(
+    private readonly app: App,
+    private readonly session: Session,
+    private readonly callbacks: { onDoubt(doubt: Doubt): void; onMarks(isMarked: boolean): void },
+  ) {
+    const marks = checkbox("markUnsure", app.store.settings.marksUnsure, (isChecked) => {
+      app.store.change({ marksUnsure: isChecked });
+      callbacks.onMarks(isChecked);
+    });
+    const head = make("div", { class: "row head" }, make("h2", { say: "checks" }), marks);
+    this.element = make("div", { class: "columns" }, make("section", { class: "checks" }, head, this.checks), make("section", { class: "others" }, this.title, this.list, this.actions));
+  }
+
+  /** Show a sentence of a line, unless its translation is being edited; the server may be asked for its other translations. */
+  show(line: Line | undefined, index: number, mayRequest: boolean): void {
+    const key = JSON.stringify([line?.source, this.language, index]);
+    const isSame = key === this.shownKey;
+    [this.line, this.index, this.shownKey] = [line, index, key];
+    if (this.isEditing && isSame) return;
+    this.isEditing = false;
+    if (!isSame) this.clearStatus();
+    this.element.hidden = line?.stage !== "done" || !line.translation;
+    if (this.element.hidden) return;
+    this.showChecks();
+    this.showOthers([]);
+    this.showActions();
+    void this.loadOthers(key, mayRequest);
+  }
+
+  private get sentence(): Sentence {
+    return sentencesOf(this.line!.source, this.line!.translation!)[this.index]!;
+  }
+
+  private get language(): string {
+    return this.session.settings.target;
+  }
+
+  private showChecks(): void {
+    const { source, translation } = this.line!;
+    const { sourceSpan, targetSpan } = this.sentence;
+    const doubts = doubtsOf(source, translation!, this.language).filter(({ side, span }) => overlaps(span, side === "source" ? sourceSpan : targetSpan));
+    const items = doubts.map((doubt) => {
+      const text = (doubt.side === "source" ? source : translation!.text).slice(...doubt.span);
+      const choice = make("button", { class: "choice", attributes: { type: "button" } },
+        make("strong", { attributes: { dir: "auto" } }, text), " ", make("span", { class: "faint" }, say(doubt.reason, doubt.values)));
+      choice.addEventListener("click", () => this.callbacks.onDoubt(doubt));
+      return make("li", {}, choice);
+    });
+    const list = items.length ? make("ul", {}, ...items) : make("p", { say: "checksNone", class: "faint" });
+    this.checks.replaceChildren(list);
+  }
+
+  private async loadOthers(key: string, mayRequest: boolean): Promise<void> {
+    try {
+      const translations = await this.session.nbestTranslations(this.line!, this.index, mayRequest);
+      if (key === this.shownKey && !this.isEditing) this.showOthers(translations);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error; // the list is left out
+    }
+  }
+
+  /** Show the translations that differ from the current one. */
+  private showOthers(translations: readonly ServerTranslation[]): void {
+    const [line, index] = [this.line!, this.index];
+    const { source, target } = this.sentence;
+    const items = translations.filter(({ text }) => text !== target).map((translation) => {
+      const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto", lang: this.language.replaceAll("_", "-") } }, translation.text);
+      choice.addEventListener("click", () => this.session.choose(line, index, translation));
+      return make("li", {}, choice);
+    });
+    this.title.textContent = say(items.length ? "others" : "sentence", { sentence: source.trim() });
+    this.list.replaceChildren(...items);
+  }
+
+  /** Show what the reader can do with the current translation. */
+  private showActions(): void {
+    const { source, target } = this.sentence;
+    const { forced } = this.line!;
+    const confirm = button("confirm", () => this.confirm(target));
+    confirm.disabled = this.confirmed().some((pair) => pair[0] === source && pair[1] === target);
+    const back = forced === undefined ? [] : [button("back", () => void this.session.resetLine(this.line!.source), "quiet")];
+    this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...back, this.status));
+  }
+
+  private edit(): void {
+    this.isEditing = true;
+    this.clearStatus();
+    const box = make("textarea", { label: "correction", attributes: { rows: "3", dir: "auto", lang: this.language.replaceAll("_", "-") } });
+    box.value = this.sentence.target;
+    const form = make("form", {}, box, make("div", { class: "row" }, make("button", { say: "confirm", class: "button primary" }), button("cancel", () => this.endEdit())));
+    const submit = (): void => void this.confirmCorrection(box.value.trim().replace(/\s*\n\s*/g, " "));
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.endEdit();
+      else if (event.key === "Enter" && !event.isComposing) submit();
+      else return;
+      event.preventDefault();
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      submit();
+    });
+    this.showOthers([]);
+    this.actions.replaceChildren(form);
+    box.focus();
+  }
+
+  private endEdit(): void {
+    this.isEditing = false;
+    this.show(this.line, this.index, true);
+    this.actions.querySelector("button")?.focus();
+  }
+
+  private async confirmCorrection(text: string): Promise<void> {
+    if (!text) return;
+    const [line, index] = [this.line!, this.index];
+    if (text !== this.sentence.target) await this.session.force(line, index, text, true);
+    if (!this.line!.text.includes(text)) return; // the request failed, which is shown above
+    this.isEditing = false;
+    this.confirm(text);
+    this.actions.querySelector("button")?.focus();
+  }
+
+  private confirmed() {
+    return this.app.store.confirmed(this.session.settings.source, this.language);
+  }
+
+  /** Keep a translation of the sentence in this browser. */
+  private confirm(translation: string): void {
+    const { source } = this.sentence;
+    this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source, translation]]));
+    this.show(this.line, this.index, true);
+    setMessage(this.status, "confirmed");
+  }
+
+  private clearStatus(): void {
+    delete this.status.dataset.say;
+    this.status.replaceChildren();
+  }
+}

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { doubtsOf, generalWarnings, warningsOutside } from "../src/doubts";
+
+const SOURCE = "Reddish red cars don't cost 1,000 or 24.";
+const TARGET = "Rote Autos kosten etwa 12.";
+
+test("warnings are found at the words that they quote", () => {
+  const warnings = [
+    "not translated: 'red', \"don't\"",
+    "number missing from the translation: '1,000', '24'",
+    "number added by the translation: '12'",
+    "added by the translation: 'etwa', 'elsewhere'",
+    "signs of the text are missing: €",
+  ];
+  const doubts = doubtsOf(SOURCE, { text: TARGET, warnings }, "de");
+  const quoted = doubts.map(({ side, span, reason }) => [(side === "source" ? SOURCE : TARGET).slice(...span), side, reason]);
+  assert.deepEqual(quoted, [
+    ["red", "source", "doubtOmitted"],
+    ["don't", "source", "doubtOmitted"],
+    ["1,000", "source", "doubtNumberMissing"],
+    ["24", "source", "doubtNumberMissing"],
+    ["etwa", "target", "doubtAdded"],
+    ["12", "target", "doubtAdded"],
+  ]);
+  assert.equal(doubts[0]!.span[0], SOURCE.indexOf(" red") + 1); // not in "Reddish"
+  assert.deepEqual(generalWarnings(warnings), warnings.slice(4));
+});
+
+test("words below one half are doubtful, the more the less probable they are", () => {
+  const words = [0.9, 0.4, 0.25, 0.1, 0.6].map((mean, index) => ({ text: TARGET.split(" ")[index]!, probability: mean, mean }));
+  const doubts = doubtsOf(SOURCE, { text: TARGET, words }, "de");
+  assert.deepEqual(doubts.map(({ span, level, values }) => [TARGET.slice(...span), level, values.percent]), [["Autos", 1, 40], ["kosten", 2, 25], ["etwa", 3, 10]]);
+});
+
+test("a new translation of a sentence removes the warnings about the old one only", () => {
+  const warnings = ["not translated: 'red'", "not translated: 'blue'", "added by the translation: 'etwa'", "general"];
+  assert.deepEqual(warningsOutside(warnings, "a red car", "ein Auto"), warnings.slice(1));
+  assert.deepEqual(warningsOutside(warnings, "a car", "etwa ein Auto"), [warnings[0], warnings[1], warnings[3]]);
+});

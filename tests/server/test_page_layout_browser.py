@@ -1,0 +1,232 @@
+"""Boxes of the page in every state: nothing is cut or overlaps, at any width and in any language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from running_server import running_server
+from server_page import copy_bundled_model, open_server_page, translate_text
+
+pytest_plugins = "server_fixtures"
+
+AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
+WIDTHS = (390, 768, 1280, 1920)
+SCHEMES = ("light", "dark")
+TEXT = (
+    "I want to buy a small red car tomorrow. It is not expensive.\n"
+    "The zeitgeist of jazz smells of velvet thunder."
+)
+MEASURE = """() => {
+  const problems = [];
+  const describe = (element) =>
+    `${element.localName}.${element.className} ${element.textContent.trim().slice(0, 40)}`;
+  const all = (root) => [...root.querySelectorAll('*')].flatMap((element) =>
+    [element, ...(element.shadowRoot ? all(element.shadowRoot) : [])]);
+  const shown = all(document.body).filter((element) => element.checkVisibility({visibilityProperty: true})
+    && element.getClientRects().length && !element.closest('.unseen, .skip, .mirror, svg, option'));
+  const scrolls = (element) => /auto|scroll/.test(getComputedStyle(element).overflowX);
+  const scrolled = (element) => {
+    for (let parent = element; parent; parent = parent.parentElement ?? parent.getRootNode().host) {
+      if (parent !== document.body && scrolls(parent) && parent.scrollWidth > parent.clientWidth) return true;
+    }
+    return false;
+  };
+  if (document.documentElement.scrollWidth > innerWidth)
+    problems.push('the page scrolls horizontally');
+
+  const drawing = new OffscreenCanvas(1, 1).getContext('2d');
+  const isCut = (element, style) => {
+    const isSelect = element.localName === 'select';
+    const text = isSelect ? element.selectedOptions[0]?.text : !element.value && element.placeholder;
+    if (text && element.localName !== 'textarea') {
+      drawing.font = style.font;
+      const space = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight) + (isSelect ? 16 : 0);
+      return drawing.measureText(text).width > element.clientWidth - space + 1
+        && element.id !== 'inside-line'; // sentences of any length
+    }
+    if (style.display === 'inline' || scrolls(element)) return false;
+    const isHidden = style.overflowX !== 'visible' || style.overflowY !== 'visible';
+    return element.scrollWidth > element.clientWidth + 1
+      || (isHidden && element.scrollHeight > element.clientHeight + 1);
+  };
+  for (const element of shown) {
+    const hasText = element.matches('input, select, textarea')
+      || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!hasText || scrolled(element)) continue;
+    if (isCut(element, getComputedStyle(element))) problems.push(`cut: ${describe(element)}`);
+    const {left, right} = element.getBoundingClientRect();
+    const isOutside = left < -1 || right > document.documentElement.clientWidth + 1;
+    if (isOutside) problems.push(`outside: ${describe(element)}`);
+  }
+
+  const floating = (element) => element.closest('.menu, [popover]');
+  const isControl = (element) => element.matches('button, select, input, textarea, summary, a, label.button');
+  const controls = shown.filter(isControl);
+  const boxes = controls.map((element) => [element, element.getBoundingClientRect()]);
+  boxes.forEach(([one, a], index) => {
+    for (const [other, b] of boxes.slice(index + 1)) {
+      if (floating(one) !== floating(other) || one.contains(other)) continue;
+      const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (width > 1 && height > 1)
+        problems.push(`overlap: ${describe(one)} and ${describe(other)}`);
+    }
+  });
+  return problems;
+}"""
+SET_LANGUAGE = """(code) => {
+  const select = document.querySelector('#page-language');
+  select.value = code;
+  select.dispatchEvent(new Event('change'));
+}"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[str]:
+    """A server that detects languages and takes documents."""
+    folder = tmp_path_factory.mktemp("server")
+    models = ["bundled", str(copy_bundled_model(folder, "de", "en"))]
+    with running_server(folder, models=models, state=str(folder / "state")) as running:
+        yield running.url
+
+
+def enter_text(page) -> None:
+    page.locator("#tabText").click()
+    translate_text(page, TEXT)
+    page.locator(".line").nth(1).locator(".word").first.focus()
+    page.wait_for_selector(".checks .choice")
+    page.wait_for_selector(".others .choice")
+
+
+def open_menu(page) -> None:
+    enter_text(page)
+    page.locator(".line").nth(1).locator(".word").last.click()
+    page.wait_for_selector(".menu .choice")
+
+
+def edit(page) -> None:
+    page.keyboard.press("Escape")
+    page.locator(".others .row button").first.click()
+
+
+def confirm(page) -> None:
+    page.keyboard.press("Escape")
+    page.locator(".others .row button").nth(1).click()
+
+
+def open_settings(page) -> None:
+    page.locator("header button").click()
+
+
+def open_laboratory(page) -> None:
+    page.keyboard.press("Escape")
+    page.locator("#tabInside").click()
+    page.wait_for_selector(".uwaga-attention [data-milliseconds]")
+
+
+def send_document(page) -> None:
+    page.locator("#tabDocument").click()
+    name = "a long name of a document, with its version.txt"
+    page.locator("#files").set_input_files({"name": name, "mimeType": "text/plain", "buffer": b"He sleeps."})
+    page.locator(".documents progress[value='1']").last.wait_for()
+
+
+def add_pair(page) -> None:
+    page.locator("#tabGlossary").click()
+    for field, word in zip(page.locator("#tabGlossary-panel form input").all(), ("car", "Auto"), strict=True):
+        field.fill(word)
+    page.keyboard.press("Enter")
+
+
+def open_history(page) -> None:
+    page.locator("#tabHistory").click()
+
+
+def show_problem(page) -> None:
+    page.locator("#tabText").click()
+    page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
+    page.locator("#source").fill("Nobody answers.")
+    page.wait_for_selector(".note button")
+    page.unroute("**/v1/translate")
+
+
+STATES: tuple[Callable, ...] = (
+    enter_text,
+    open_menu,
+    edit,
+    confirm,
+    open_settings,
+    open_laboratory,
+    send_document,
+    add_pair,
+    open_history,
+    show_problem,
+)
+
+
+@pytest.mark.parametrize(
+    "language", ["de", *(pytest.param(code, marks=pytest.mark.slow) for code in ("en", "es", "pl", "zh"))]
+)
+def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
+    problems = []
+    with open_server_page(browser, server, "#source=auto&target=de", expected=("Failed to load",)) as page:
+        page.wait_for_selector("#source")
+        page.evaluate(SET_LANGUAGE, language)
+
+        def measure(state: str, width: int) -> None:
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                problems.extend((state, width, scheme, problem) for problem in page.evaluate(MEASURE))
+
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            measure("empty", width)
+        for state in STATES:
+            state(page)
+            for width in reversed(WIDTHS):
+                page.set_viewport_size({"width": width, "height": 800})
+                if state is open_menu:
+                    open_menu(page)  # it stands below its word
+                page.wait_for_timeout(30)  # the laboratory draws again
+                measure(state.__name__, width)
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_selected_tab_does_not_move_its_neighbours(page):
+    edges = []
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        edges.append([other.bounding_box()["x"] for other in page.get_by_role("tab").all()])
+    assert all(boxes == edges[0] for boxes in edges)
+
+
+def test_settings_float_over_the_page(page):
+    below = page.locator("#source").bounding_box()
+    page.locator("header button").click()
+    assert page.locator("#settings").is_visible() and page.locator("#source").bounding_box() == below
+    page.keyboard.press("Escape")
+    assert not page.locator("#settings").is_visible()
+    assert page.evaluate("document.activeElement.getAttribute('popovertarget')") == "settings"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_page_has_no_accessibility_violations(browser, server, scheme, width):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm --prefix page ci")
+    settings = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}, "bypass_csp": True}
+    violations = []
+    with open_server_page(
+        browser, server, "#source=auto&target=de", expected=("Failed to load",), **settings
+    ) as page:
+        page.wait_for_selector("#source")
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        for state in (lambda page: None, *STATES):
+            state(page)
+            for found in page.evaluate("axe.run(document)")["violations"]:
+                nodes = [node["html"][:120] for node in found["nodes"]]
+                violations.append((state.__name__, found["impact"], found["id"], nodes))
+    assert not violations, "\n".join(map(str, violations))
