@@ -41,11 +41,13 @@ export class InsideTab {
   private running = new AbortController();
   private shownKey = "";
   private source = "";
+  private selected: string | undefined;
   private lines: Line[] = [];
 
   constructor(
     private readonly app: App,
     private readonly session: Session,
+    private readonly selectedSentence: () => string | undefined,
   ) {
     this.lineSelect.addEventListener("change", () => void this.draw());
     this.element = make("div", {}, make("p", { say: "insideIntro", class: "faint" }), this.lineField, this.note, this.sentence, this.view);
@@ -57,7 +59,10 @@ export class InsideTab {
       translation ? sentencesOf(source, translation).map((sentence) => ({ ...sentence, isForced: isForced || forced !== undefined })) : [],
     );
     this.lineField.hidden = this.lines.length < 2;
-    const previous = this.lines.findIndex((line) => line.source === this.source);
+    const selected = this.selectedSentence();
+    const source = selected === this.selected ? this.source : selected;
+    this.selected = selected;
+    const previous = this.lines.findIndex((line) => line.source === source);
     fillSelect(this.lineSelect, this.lines.map((line, index) => [String(index), line.source.slice(0, 80)] as const), String(Math.max(0, previous)));
     void this.draw();
   }

@@ -23,7 +23,7 @@ let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
 function build(app: App): void {
   const text = new TextTab(app);
-  const inside = new InsideTab(app, text.session);
+  const inside = new InsideTab(app, text.session, () => text.selectedSentence);
   const glossary = new GlossaryTab(app, () => text.refresh(), text.session);
   const history = new HistoryTab(app, (entry) => {
     app.choose(entry.source, entry.target);
@@ -66,4 +66,5 @@ skip.addEventListener("click", (event) => {
   document.querySelector<HTMLElement>("#source")?.focus();
 });
 document.body.append(skip, makeHeader(api, store, { refresh: () => refresh(), key: () => void start() }), main);
+addEventListener("online", () => refresh());
 void start();

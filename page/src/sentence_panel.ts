@@ -19,7 +19,8 @@ export class SentencePanel {
   private readonly status = make("span", { class: "faint", attributes: { role: "status" } });
   private line: Line | undefined;
   private index = 0;
-  private isEditing = false;
+  /** Whether the reader corrects the translation; another sentence must not take its place. */
+  isEditing = false;
   private shownKey = "";
 
   constructor(

@@ -53,10 +53,10 @@ export class TextTab {
         this.source.mark(position?.lineIndex ?? 0, spans);
         this.wordHint.textContent = position?.element.title || say("wordHint");
         clearTimeout(this.selectionTimer);
-        if (position) this.selectionTimer = setTimeout(() => this.select(position), SELECTION_DELAY);
+        if (position && !this.panel.isEditing) this.selectionTimer = setTimeout(() => this.select(position), SELECTION_DELAY);
       },
       onChoose: (position) => {
-        this.select(position);
+        if (!this.panel.isEditing) this.select(position);
         void this.menu.open(position, this.session.settings);
       },
     });
@@ -85,6 +85,12 @@ export class TextTab {
 
   focus(): void {
     this.source.box.focus();
+  }
+
+  /** The selected sentence of the text, if it is translated. */
+  get selectedSentence(): string | undefined {
+    const line = this.session.lines[this.selected.lineIndex];
+    return line?.translation && sentencesOf(line.source, line.translation)[this.selected.sentence]?.source;
   }
 
   get text(): string {

@@ -301,7 +301,7 @@ def test_committed_script_is_current(tmp_path):
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")
     names = [path.relative_to(tmp_path) for path in sorted((tmp_path / "lab").rglob("*.*"))]
-    assert len(names) == 4 + len(LANGUAGES)
+    assert len(names) == 5 + len(LANGUAGES)
     assert {path.name for path in (ROOT / "docs/lab").glob("*.*")} == {
         name.name for name in names if name.parent.name == "lab"
     }

@@ -65,6 +65,11 @@ def test_inside_tab_shows_all_heads_of_each_sentence(page, translator):
     second = translator.translate("It is not expensive.").text
     expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(second)
     expect(page.locator(".lines li", has_text=re.compile("^teuer$"))).to_be_visible()
+    tab(page, "Text")
+    word(page, "Auto").focus()
+    expect(page.locator(".others h2")).to_contain_text(SENTENCE)
+    tab(page, "Inside")
+    expect(page.get_by_label("Sentence").locator("option:checked")).to_have_text(SENTENCE)
 
 
 def test_inside_tab_shows_chosen_words(page):
@@ -305,12 +310,16 @@ def test_busy_server_is_retried_automatically(browser, server):
         page.wait_for_selector(".line.done")
 
 
-def test_page_recovers_if_server_is_unreachable_at_first(browser, server):
+@pytest.mark.parametrize("event", [False, True])
+def test_page_recovers_if_server_is_unreachable_at_first(browser, server, event):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.route("**/v1/languages", lambda route: route.abort("connectionrefused"), times=1)
         page.reload()
         page.get_by_text("The server cannot be reached.").wait_for()
-        page.get_by_role("button", name="Try again").click()
+        if event:
+            page.evaluate("dispatchEvent(new Event('online'))")
+        else:
+            page.get_by_role("button", name="Try again").click()
         page.wait_for_selector("#source")
 
 

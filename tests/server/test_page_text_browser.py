@@ -293,6 +293,9 @@ def test_corrected_sentence_is_confirmed_and_kept(page, tmp_path, sentence):
     corrected = "Das ist etwas ganz anderes."
     replaced = box.input_value()
     box.fill(corrected)
+    page.locator(".word").nth(6 * (1 - sentence)).hover()
+    page.wait_for_timeout(400)
+    expect(box).to_have_value(corrected)
     page.keyboard.press("Enter")
     wait_for_translation(page, before.replace(replaced, corrected))
     expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
@@ -332,6 +335,9 @@ def test_languages_are_detected_chosen_and_swapped(browser, server):
         page.locator("#to").select_option("de")
         translate_text(page, SENTENCE)
         expect(page.locator("#from option:checked")).to_have_text("Detected: English")
+        page.get_by_role("tab", name="Glossary").click()
+        expect(page.get_by_text("from any language to German")).to_be_visible()
+        page.get_by_role("tab", name="Text").click()
         page.get_by_role("button", name="Swap languages").click()
         expect_languages(page, "de", "en")
         expect(page.locator("#source")).to_have_value(re.compile("^Ich möchte"))
@@ -342,6 +348,21 @@ def test_languages_are_detected_chosen_and_swapped(browser, server):
         expect(swap).to_have_attribute("title", "There is no model from Arabic to English")
         page.reload()
         expect_languages(page, "en", "ar")
+
+
+def test_page_says_that_the_model_is_a_demonstration(page):
+    expect(page.locator(".demonstration")).to_be_visible()
+    page.locator("#to").select_option("ar")
+    expect(page.locator(".demonstration")).not_to_be_visible()
+
+
+def test_beam_is_set(page, translator):
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Beam size").select_option("2")
+    page.keyboard.press("Escape")
+    recorded = record_bodies(page)
+    assert translate_text(page, SENTENCE) == translator.translate(SENTENCE, beam=2).text
+    assert (recorded[-1]["beam"], recorded[-1]["nbest"]) == (2, 2)
 
 
 def test_right_to_left_languages_are_shown_from_right_to_left(page):
