@@ -9,6 +9,7 @@ import { isAborted, RequestError } from "./problem";
 import { type Sentence, sentencesOf } from "./sentences";
 import { ServerModel } from "./server_model";
 import type { Session } from "./session";
+import type { Selection, SentencePlace } from "./text_tab";
 
 interface LabModule {
   Lab: typeof Lab;
@@ -18,7 +19,7 @@ interface ViewModule {
   phrases: Record<string, Record<string, string>>;
   attentionView(root: HTMLElement, data: unknown, phrases?: Record<string, string>): void;
 }
-interface Line extends Sentence {
+interface Line extends Sentence, SentencePlace {
   isForced: boolean;
 }
 
@@ -40,30 +41,29 @@ export class InsideTab {
   private readonly view = make("div", { class: "inside" });
   private running = new AbortController();
   private shownKey = "";
-  private source = "";
-  private selected: string | undefined;
   private lines: Line[] = [];
 
   constructor(
     private readonly app: App,
     private readonly session: Session,
-    private readonly selectedSentence: () => string | undefined,
+    private readonly selection: Selection,
   ) {
-    this.lineSelect.addEventListener("change", () => void this.draw());
+    this.lineSelect.addEventListener("change", () => {
+      this.selection.select(this.lines[Number(this.lineSelect.value)]!);
+      void this.draw();
+    });
     this.element = make("div", {}, make("p", { say: "insideIntro", class: "faint" }), this.lineField, this.note, this.sentence, this.view);
   }
 
   onShow(): void {
     const isForced = this.session.settings.glossary.length > 0;
-    this.lines = this.session.lines.flatMap(({ source, translation, forced }) =>
-      translation ? sentencesOf(source, translation).map((sentence) => ({ ...sentence, isForced: isForced || forced !== undefined })) : [],
+    this.lines = this.session.lines.flatMap(({ source, translation, forced }, lineIndex) =>
+      translation ? sentencesOf(source, translation).map((parts, sentence) => ({ ...parts, lineIndex, sentence, isForced: isForced || forced !== undefined })) : [],
     );
     this.lineField.hidden = this.lines.length < 2;
-    const selected = this.selectedSentence();
-    const source = selected === this.selected ? this.source : selected;
-    this.selected = selected;
-    const previous = this.lines.findIndex((line) => line.source === source);
-    fillSelect(this.lineSelect, this.lines.map((line, index) => [String(index), line.source.slice(0, 80)] as const), String(Math.max(0, previous)));
+    const { lineIndex, sentence } = this.selection.selected;
+    const selected = this.lines.findIndex((line) => line.lineIndex === lineIndex && line.sentence === sentence);
+    fillSelect(this.lineSelect, this.lines.map((line, index) => [String(index), line.source.slice(0, 80)] as const), String(Math.max(0, selected)));
     void this.draw();
   }
 
@@ -71,7 +71,6 @@ export class InsideTab {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
     const line = this.lines[Number(this.lineSelect.value)];
-    this.source = line?.source ?? "";
     const { settings } = this.session;
     const key = line ? JSON.stringify([currentLanguage(), settings.source, settings.target, settings.beam, line.source, line.target]) : "";
     if (key && key === this.shownKey) return;

@@ -23,7 +23,7 @@ let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
 function build(app: App): void {
   const text = new TextTab(app);
-  const inside = new InsideTab(app, text.session, () => text.selectedSentence);
+  const inside = new InsideTab(app, text.session, text);
   const glossary = new GlossaryTab(app, () => text.refresh(), text.session);
   const history = new HistoryTab(app, (entry) => {
     app.choose(entry.source, entry.target);

@@ -22,9 +22,22 @@ const HISTORY_DELAY = 1500;
 /** Milliseconds on a word until its sentence is selected, so that a pointer on its way elsewhere selects nothing. */
 const SELECTION_DELAY = 250;
 
-export class TextTab {
+export interface SentencePlace {
+  lineIndex: number;
+  /** The index of the sentence in its line. */
+  sentence: number;
+}
+
+/** The selected sentence of the text. */
+export interface Selection {
+  readonly selected: SentencePlace;
+  select(place: SentencePlace): void;
+}
+
+export class TextTab implements Selection {
   readonly element: HTMLElement;
   readonly session: Session;
+  selected: SentencePlace = { lineIndex: 0, sentence: 0 };
   private readonly source: SourceBox;
   private readonly output: Output;
   private readonly menu: WordMenu;
@@ -37,7 +50,6 @@ export class TextTab {
   private readonly feedback = make("span", { class: "faint", attributes: { role: "status" } });
   private readonly hint = make("div", { class: "hint empty" }, icon("text"), make("p", { say: "translationHint" }));
   private readonly wordHint = make("p", { class: "faint word-hint" });
-  private selected = { lineIndex: 0, sentence: 0 };
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -83,14 +95,20 @@ export class TextTab {
     this.update(0);
   }
 
-  focus(): void {
-    this.source.box.focus();
+  /** Select a sentence of the translation, or the last one if there are fewer; its other translations may be requested. */
+  select({ lineIndex, sentence }: SentencePlace, mayRequest = true): void {
+    clearTimeout(this.selectionTimer);
+    const { lines } = this.session;
+    const index = Math.min(lineIndex, lines.length - 1);
+    const line = lines[index];
+    const count = line?.translation ? sentencesOf(line.source, line.translation).length : 1;
+    this.selected = { lineIndex: index, sentence: Math.min(sentence, count - 1) };
+    this.output.select(index, this.selected.sentence);
+    this.panel.show(line, this.selected.sentence, mayRequest);
   }
 
-  /** The selected sentence of the text, if it is translated. */
-  get selectedSentence(): string | undefined {
-    const line = this.session.lines[this.selected.lineIndex];
-    return line?.translation && sentencesOf(line.source, line.translation)[this.selected.sentence]?.source;
+  focus(): void {
+    this.source.box.focus();
   }
 
   get text(): string {
@@ -143,18 +161,6 @@ export class TextTab {
       this.app.addToHistory(this.text, text, this.session.settings);
       this.select(this.selected);
     }, HISTORY_DELAY);
-  }
-
-  /** Select a sentence of the translation, or the last one if there are fewer; its other translations may be requested. */
-  private select({ lineIndex, sentence }: { lineIndex: number; sentence: number }, mayRequest = true): void {
-    clearTimeout(this.selectionTimer);
-    const { lines } = this.session;
-    const index = Math.min(lineIndex, lines.length - 1);
-    const line = lines[index];
-    const count = line?.translation ? sentencesOf(line.source, line.translation).length : 1;
-    this.selected = { lineIndex: index, sentence: Math.min(sentence, count - 1) };
-    this.output.select(index, this.selected.sentence);
-    this.panel.show(line, this.selected.sentence, mayRequest);
   }
 
   /** Move to a doubtful word. */
