@@ -8,7 +8,7 @@ const PATHS = {
   document: "M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6",
   glossary: "M4 6h6v5H4zM14 13h6v5h-6zM10 8.5h4q3 0 3 4.5",
   history: "M12 7v5l3 2M4.5 12a7.5 7.5 0 1 0 2.2-5.3L4.5 9M4.5 4.5V9H9",
-  offline: "M4 9q3.5-3 8-3t8 3M8 13q2-1.5 4-1.5t4 1.5M12 18v.01M4 4l16 16",
+  offline: "M4 9q3.5-3 8-3t8 3M8 13q2-1.5 4-1.5t4 1.5M12 17.4a.6.6 0 1 0 .01 0M4 4l16 16",
 } as const;
 
 export type Icon = keyof typeof PATHS;

@@ -138,11 +138,11 @@ export class WordMenu {
     event.preventDefault();
   }
 
-  /** Move the menu below a word, within the width of the window, and scroll to it. */
+  /** Move the menu below a word, within the pane, and scroll to it. */
   private moveTo(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
     const container = this.element.offsetParent?.getBoundingClientRect() ?? new DOMRect();
-    const maxLeft = document.documentElement.clientWidth - this.element.offsetWidth - 8;
+    const maxLeft = container.right - this.element.offsetWidth;
     this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) - container.left}px`;
     this.element.style.top = `${box.bottom + 4 - container.top}px`;
     this.element.scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -25,7 +25,7 @@ export function heatMap(values: ArrayLike<number>[], rows: string[], columns: st
   values.forEach((row, y) => {
     svg.append(svgElement("text", { class: "lab-label", x: left - 5, y: top + size * (y + 0.7), "text-anchor": "end" }, bare(rows[y] ?? "")));
     Array.from(row).forEach((value, x) => {
-      const cell = svgElement("rect", { class: "lab-cell", x: left + size * x, y: top + size * y, width: size, height: size, fill: "#0b5cad", stroke: "#888", "stroke-opacity": 0.5, "fill-opacity": Math.min(1, Math.max(0, value)).toFixed(3) });
+      const cell = svgElement("rect", { class: "lab-cell", x: left + size * x, y: top + size * y, width: size, height: size, fill: "#0b5f58", stroke: "#888", "stroke-opacity": 0.5, "fill-opacity": Math.min(1, Math.max(0, value)).toFixed(3) });
       cell.append(svgElement("title", {}, `${bare(rows[y] ?? "")} → ${bare(columns[x] ?? "")}: ${value.toFixed(3)}`));
       svg.append(cell);
     });

@@ -6,7 +6,7 @@ import { translationAxes } from "./state";
 
 const CELL = 28;
 const MARGIN = 100;
-const [BACKGROUND, INK, SHADE] = ["#ffffff", "#1b1f24", "#0b5cad"];
+const [BACKGROUND, INK, SHADE] = ["#ffffff", "#1d1b16", "#0b5f58"]; // as in look.css, since a saved picture stands alone
 const SCALE = 2; // pixels of the PNG per pixel of the SVG, in each direction
 
 /** A picture whose rows are the predicted tokens, and whose columns are the source tokens. */
