@@ -56,7 +56,7 @@ export const es: Messages = {
   confirmed: "Confirmada y guardada en «Glosario».",
   wordOthers: "En lugar de «{word}»",
   wordNone: "El modelo no ve otra cosa aquí.",
-  own: "Sus propias palabras",
+  own: "Sus palabras",
   goOn: "Continuar desde aquí",
   close: "Cerrar",
   markUnsure: "Marcar palabras dudosas",
