@@ -211,6 +211,27 @@ def test_settings_float_over_the_page(page):
     assert page.evaluate("document.activeElement.getAttribute('popovertarget')") == "settings"
 
 
+def test_every_control_is_reached_by_tab_and_shows_its_focus(page):
+    enter_text(page)
+    page.evaluate("""() => {
+      const selector = 'main :is(button, select, input, textarea, .word)';
+      window.controls = [...document.querySelectorAll(selector)]
+        .filter((control) => control.checkVisibility() && !control.disabled && control.tabIndex >= 0);
+      document.activeElement.blur();
+    }""")
+    unseen = []
+    for _ in range(page.evaluate("controls.length") + 3):
+        page.keyboard.press("Tab")
+        unseen += page.evaluate("""() => {
+          const focused = document.activeElement;
+          window.controls = controls.filter((control) => control !== focused);
+          const shows = [focused, focused.closest('.pane')].some((element) => element
+            && (getComputedStyle(element).outlineStyle !== 'none' || element.matches('.pane:focus-within')));
+          return shows || focused === document.body ? [] : [focused.outerHTML.slice(0, 100)];
+        }""")
+    assert page.evaluate("controls.map((control) => control.outerHTML.slice(0, 100))") == unseen == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
