@@ -245,6 +245,24 @@ def test_low_score_has_a_warning():
     assert "warnings" not in translation.to_dict()
 
 
+def test_word_that_the_model_does_not_know_is_copied():
+    plain = make_translator()
+    mean = checks.mean_score(
+        Hypothesis((), 0.0, (known := plain.translate("dog")).log_prob, known.token_scores)
+    )
+    for word, is_known in ((mean - 0.01, True), (mean + 0.01, False)):
+        translator = make_translator(score_stats=ScoreStats(mean=0.0, low=-1e4, sentences=100, word=word))
+        translation = translator.translate("dog", alignment=True)
+        assert translation.text == (known.text if is_known else "dog")
+        assert [warning for warning in translation.warnings if "does not know" in warning] == (
+            [] if is_known else ["copied: 'dog' is a word that the model does not know"]
+        )
+        for text in ("the dog sees", "12", "日本語"):
+            assert translator.translate(text).text == plain.translate(text).text
+        for options in ({"attention": True}, {"attention": "all"}, {"nbest": 2, "beam": 2}):
+            assert translator.translate("dog", **options).text == plain.translate("dog", **options).text
+
+
 def test_score_stats_match_hand_calculation():
     hypotheses = [Hypothesis((1,), 0.0, -float(number), (0.0, 0.0)) for number in range(200)]
     assert summarise_scores(hypotheses) == ScoreStats(mean=-199 / 4, low=-197 / 2, sentences=200)

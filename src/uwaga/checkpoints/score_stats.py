@@ -18,12 +18,14 @@ MIN_SENTENCES = 100
 class ScoreStats(StrictModel):
     """Statistics of the log-probability per target token, including the end symbol, on the dev set.
 
-    ``mean``: the mean over the sentences; ``low``: the first percentile; ``sentences``: their number.
+    ``mean``: the mean over the sentences; ``low``: the first percentile; ``sentences``: their number;
+    ``word``: below it, at most a third of the translations of single words are right, None if not known.
     """
 
     mean: float = Field(le=0, ge=-1e4, allow_inf_nan=False)
     low: float = Field(le=0, ge=-1e4, allow_inf_nan=False)
     sentences: int = Field(ge=1)
+    word: float | None = Field(default=None, le=0, ge=-1e4, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _check_order(self) -> ScoreStats:

@@ -11,6 +11,7 @@ from itertools import groupby
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
 from uwaga.results.translation import Hypothesis
+from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.text import Sentence
 
@@ -29,6 +30,8 @@ FEWEST_AGAIN = min(
 REPLACEMENT = "\ufffd"
 """What bytes that are no character decode to."""
 
+LAST_WITH_SPACES = "\u058f"
+"""Words of all scripts before this, Latin, Greek, Cyrillic and Armenian, are separated by spaces."""
 UNLIKE = "unlike what the model knows"
 """How the warnings about a text that the model was not made for begin."""
 
@@ -119,6 +122,31 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
             f"and 99 of 100 at least {stats.low:.2f}"
         )
     return warnings
+
+
+def unknown_word(
+    sentences: Sequence[Sentence], options: SearchOptions, stats: ScoreStats | None
+) -> str | None:
+    """Return a text that is one word if the model does not know it.
+
+    Such a word is copied, since its translation would be invented; not if its attention, alternatives or
+    samples are asked for.
+
+    Args:
+        sentences: those of the text, with their hypotheses.
+        options: of the search.
+        stats: what the model's scores usually are, with that of words.
+    """
+    if stats is None or stats.word is None or len(sentences) != 1:
+        return None
+    if options.attention or options.nbest > 1 or options.sample:
+        return None
+    [sentence] = sentences
+    word = sentence.text.strip()
+    is_word = word.isalpha() and max(word) <= LAST_WITH_SPACES
+    if not is_word or not sentence.is_searched or sentence.prefix or sentence.terms is not None:
+        return None
+    return word if mean_score(sentence.hypotheses[0]) < stats.word else None
 
 
 def mean_score(hypothesis: Hypothesis) -> float:

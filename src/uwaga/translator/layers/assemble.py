@@ -13,7 +13,7 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import DraftUse, Hypothesis, Span, Translation
 from uwaga.settings import link_model
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.checks import quality_warnings, sentence_text
+from uwaga.translator.checks import quality_warnings, sentence_text, unknown_word
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence
@@ -31,10 +31,15 @@ def assemble(stage: Stage, passage: Passage) -> None:
         passage: the passage; its sentences get their ``translation``, too.
     """
     model, sentences = stage.model, passage.sentences
+    word = unknown_word(sentences, stage.options, model.score_stats)
+    if word is not None:
+        sentences[0].copy, sentences[0].hypotheses = word, []
     translation = join_sentences(passage, model, stage.options.nbest, stage.options.alignment)
     warnings = quality_warnings(
         [sentence for sentence in sentences if sentence.is_searched], model.score_stats
     )
+    if word is not None:
+        warnings.append(f"copied: {word!r} is a word that the model does not know")
     if warnings:
         translation = replace(translation, warnings=(*translation.warnings, *warnings))
     for sentence in sentences:
