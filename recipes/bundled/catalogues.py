@@ -13,7 +13,11 @@ MAGIC = 0x950412DE
 
 def catalogue(path: Path) -> Pairs:
     """Each message that has no plural, and its translation; of a file that is no catalogue nothing."""
-    data = path.read_bytes()
+    yield from messages(path.read_bytes(), plurals=False)
+
+
+def messages(data: bytes, plurals: bool = True) -> Pairs:
+    """Each message and its translation, of those with plurals the singular."""
     order = next((order for order in "<>" if data[:4] == struct.pack(f"{order}I", MAGIC)), None)
     if order is None:
         return
@@ -29,6 +33,7 @@ def catalogue(path: Path) -> Pairs:
         if not key:  # the catalogue's own header
             named = re.search(rb"charset=([\w-]+)", value)
             charset = named[1].decode() if named else charset
-        elif b"\0" not in key:
-            text = key.decode(charset)
-            yield text.split("\x04")[-1].split("^")[-1], value.decode(charset)  # behind its context
+        elif plurals or b"\0" not in key:
+            text = key.partition(b"\0")[0].decode(charset)
+            translation = value.partition(b"\0")[0].decode(charset)
+            yield text.split("\x04")[-1].split("^")[-1], translation  # behind its context
