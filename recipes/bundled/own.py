@@ -79,7 +79,7 @@ def framed(nouns: list[str], rng: random.Random) -> list[str]:
     return examples
 
 
-def sentences(work: Path, rng: random.Random) -> list[tuple[str, str]]:
+def sentences(work: Path, rng: random.Random, tatoeba: int) -> list[tuple[str, str]]:
     """English sentences in random order, each with its reference or nothing."""
     usage: dict[str, int] = {}
     pairs: dict[str, list[tuple[str, str]]] = {}
@@ -92,7 +92,7 @@ def sentences(work: Path, rng: random.Random) -> list[tuple[str, str]]:
     examples = wordnet.examples(work)
     nouns = wordnet.nouns(work, {w: 5 for t in examples for w in WORD.findall(t.lower())} | usage)
     scenes = framed(nouns, rng)
-    sources = rng.sample(pairs["tatoeba"], min(36_000, len(pairs["tatoeba"])))
+    sources = rng.sample(pairs["tatoeba"], min(tatoeba, len(pairs["tatoeba"])))
     sources += rng.sample(pairs["scenes"], min(14_000, len(pairs["scenes"])))
     sources += [(text, "") for text in rng.sample(examples, min(20_000, len(examples)))]
     sources += [(text, "") for text in rng.sample(scenes, min(34_000, len(scenes)))]
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="the TSV file to write")
     parser.add_argument("--seed", type=int, default=17, help="of the choice of sentences")
     parser.add_argument("--sentences", type=int, default=104_000, help="how many at most")
+    parser.add_argument("--tatoeba-sentences", type=int, default=36_000, help="how many of all are Tatoeba's")
     parser.add_argument("--copies", type=Path, help="write other values to copy here")
     options = parser.parse_args()
     model = Translator.load(existing(options.model, "uwaga average makes it"), threads=1, dtype="int8")
@@ -153,7 +154,11 @@ def main() -> None:
         tests = rows(options.work / "data/test.copy.tsv", "made_up.py makes it")
         out = held_out | {key(row[0]) for row in tests}
         write_pairs(options.copies, ((s, t) for s, t in copies if key(s) not in out))
-    todo = [pair for pair in sentences(options.work, rng) if key(pair[0]) not in held_out]
+    todo = [
+        pair
+        for pair in sentences(options.work, rng, options.tatoeba_sentences)
+        if key(pair[0]) not in held_out
+    ]
     write_pairs(options.output, translated(model, options.work, todo[: options.sentences], BEAM))
 
 
