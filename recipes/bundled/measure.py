@@ -3,7 +3,8 @@
     python measure.py MODEL --tatoeba FOLDER --multi30k FOLDER [--output FILE.json]
 
 Tatoeba's dev and test set (first reference and all), Multi30k's test_2016_flickr (raw), the 500 sentences of
-made_up.py whose values must be copied, the share of words that hunspell does not know, and thirty everyday
+made_up.py whose values must be copied, the share of words that hunspell does not know, the interface texts
+of interface_test.tsv that get an accepted translation, everyday_test.tsv in chrF, and thirty everyday
 sentences, to be read: phrases.tsv was written with an eye on them. One thread.
 """
 
@@ -17,6 +18,7 @@ from workplace import WORD, add_corpora, arguments, existing, rows, unknown_word
 
 from uwaga import Translator
 
+HERE = Path(__file__).parent
 EVERYDAY = """\
 Nice to meet you.
 Anna lives in Warsaw
@@ -113,6 +115,24 @@ class Measure:
         self.figures["copied %"] = round(100 - 100 * len(failed) / len(lines), 2)
         self.figures["not copied"] = failed
 
+    def interface(self) -> None:
+        """The percentage of texts that get an accepted translation, learned and held out."""
+        lines = list(rows(HERE / "interface_test.tsv"))
+        out = self.translate([line[1] for line in lines])
+        for half in ("known", "held out"):
+            answers = [(line, text) for line, text in zip(lines, out, strict=True) if line[0] == half]
+            wrong = {line[1]: text for line, text in answers if text not in line[2:]}
+            self.figures[f"interface %, {half}"] = round(100 - 100 * len(wrong) / len(answers), 2)
+            self.figures[f"interface wrong, {half}"] = wrong
+
+    def everyday(self) -> None:
+        """Sentences that no stage has seen, written before stage 6."""
+        lines = list(rows(HERE / "everyday_test.tsv"))
+        out = self.translate([line[0] for line in lines])
+        score = sacrebleu.corpus_chrf(out, [[line[1] for line in lines]]).score
+        self.figures["everyday chrF"] = round(score, 2)
+        self.figures["everyday"] = dict(zip(EVERYDAY, self.translate(EVERYDAY), strict=True))
+
 
 def main() -> None:
     parser = arguments(__doc__)
@@ -124,7 +144,8 @@ def main() -> None:
     measure.sentences()
     measure.captions()
     measure.copied()
-    measure.figures["everyday"] = dict(zip(EVERYDAY, measure.translate(EVERYDAY), strict=True))
+    measure.interface()
+    measure.everyday()
     text = json.dumps(measure.figures, indent=1, ensure_ascii=False)
     print(text)
     if options.output:
