@@ -1,13 +1,14 @@
 """What stage 6 learns from: interface texts by agreement, everyday phrases, typographic characters.
 
     python interface_stage.py test      interface_test.tsv, once: it is kept in the repository
-    python interface_stage.py           data/interface.tsv, interface_single.tsv, symbols.tsv, everyday.tsv
+    python interface_stage.py           data/{interface,interface_single,commonest,symbols,everyday}.tsv
 
 Of an English text the translation is learned that most sources have, those of interface_words.tsv (written
 by hand) before them; it stands in data/interface.tsv the more often the more sources it has, in the cases and
 with the ends that texts of programs have. What one source alone has goes into interface_single.tsv, if
-hunspell knows its words. Whatever everyday_test.tsv and the held-out half of interface_test.tsv hold is taken
-out of every file, also of the earlier stages', which are written as data/stage6.*.gz.
+hunspell knows its words. The commonest, of interface_words.tsv or of eight sources, are in commonest.tsv too.
+Whatever everyday_test.tsv and the held-out half of interface_test.tsv hold is taken out of every file, also
+of the earlier stages', which are written as data/stage6.*.gz.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FAMILIAR = re.compile(
 QUESTION = re.compile(
     r"(?:are|do|does|is|would|should|can|could|will|have|what|which|where|how|who|why|when)\b", re.IGNORECASE
 )
-MOST, OWN_VOTES = 16, 60
+MOST, OWN_VOTES, COMMON = 16, 60, 8
 EMOJI = "😀 😂 😊 😍 😎 😢 😡 👍 👎 👋 🙏 🎉 ❤️ ✅ ❌ ⚠️ ⭐ 🔥 🚀 💡 📧 📞 🔒 🏠 🛒 ☀️ ✓ ★ ♥ ©".split()
 PRICES = """\
 It costs {}.	Es kostet {}.
@@ -201,6 +202,12 @@ def main() -> None:
         lines += [spellings(source, target, rng) for _ in range(min(MOST, round(votes**0.6)))]
     rng.shuffle(lines)
     write_pairs(data / "interface.tsv", lines)
+
+    common = [
+        (s, t) for s, t, votes in several if votes >= COMMON and key(s) not in own_keys and key(s) != key(t)
+    ]
+    common += own * 2 + [spellings(source, target, rng) for source, target in own]
+    write_pairs(data / "commonest.tsv", common)
 
     phrases = [(row[0], row[1]) for row in rows(HERE / "phrases.tsv")]
     phrases = [(s, t) for s, t in phrases if not {key(s), key(t)} & (tested | kept_out)]

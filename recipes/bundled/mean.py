@@ -1,5 +1,8 @@
-"""The mean of two models of one shape, its matrices stored in int8: ``python mean.py MODEL OTHER OUTPUT``.
+"""The mean of two models of one shape, its matrices stored in int8.
 
+    python mean.py MODEL OTHER OUTPUT [SHARE]
+
+SHARE is the weight of the other model, a half if not given; of one model named twice the mean is the model.
 Two stages, one of which starts from the other, lie in one basin; their mean has some of both (Wortsman 2022,
 "Model soups").
 """
@@ -21,9 +24,10 @@ from uwaga.checkpoints.storage.tensors import SCALES, to_int8
 
 
 def main() -> None:
-    if len(sys.argv) != 4:
-        sys.exit("usage: python mean.py MODEL OTHER OUTPUT")
-    first_path, second_path, output = map(Path, sys.argv[1:])
+    if len(sys.argv) not in (4, 5):
+        sys.exit("usage: python mean.py MODEL OTHER OUTPUT [SHARE]")
+    first_path, second_path, output = map(Path, sys.argv[1:4])
+    share = float(sys.argv[4]) if len(sys.argv) > 4 else 0.5
     if output.exists():
         sys.exit(f"error: {output} is there already; choose another name")
     first, second = (load_file(folder / "model.safetensors") for folder in (first_path, second_path))
@@ -31,7 +35,7 @@ def main() -> None:
         sys.exit(f"error: {first_path} and {second_path} are models of different shapes")
     mean: dict[str, NDArray[Any]] = {}
     for name, tensor in first.items():
-        values = ((tensor.astype(np.float64) + second[name]) / 2).astype(np.float32)
+        values = ((1 - share) * tensor.astype(np.float64) + share * second[name]).astype(np.float32)
         if values.ndim == 2:
             mean[name], mean[name + SCALES] = to_int8(values)
         else:
