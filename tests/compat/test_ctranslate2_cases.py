@@ -137,7 +137,7 @@ def translator_properties(library, folder, tmp_path):
 def compute_type(library, folder, tmp_path):
     with pytest.raises(ValueError, match="compute type"):
         library.Translator(folder, compute_type="float64")
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="incompatible constructor arguments"):
         library.Translator(folder, compute_type=["int8", "int16"])
     for kind in ("int8", {"cuda": "float16", "cpu": "int8"}):
         assert library.Translator(folder, compute_type=kind).compute_type == "int8_float32"

@@ -312,9 +312,19 @@ def test_storage_view_behaves_like_that_of_ctranslate2(dtype):
         converted = view.to(library.DataType.float32)
         assert np.array(converted).dtype == np.float32
         assert str(converted) == " 0 1 2 3 4 5\n[cpu:0 float32 storage viewed as 2x3]"
-    for wrong in ([1, 2], np.zeros(2), np.zeros(2, dtype=np.uint8)):
+        with pytest.raises(AttributeError, match="CPU"):
+            _ = view.__cuda_array_interface__
+    read_only = np.zeros(2, dtype=np.float32)
+    read_only.flags.writeable = False
+    for wrong, words in (
+        ([1, 2], "array interface"),
+        (np.zeros(2), "Unsupported type"),
+        (np.zeros(2, dtype=np.uint8), "Unsupported type"),
+        (array.transpose(), "contiguous"),
+        (read_only, "read-only"),
+    ):
         for library in (peer, ct2):
-            with pytest.raises(ValueError):
+            with pytest.raises(ValueError, match=words):
                 library.StorageView.from_array(wrong)
 
 

@@ -91,6 +91,11 @@ class ModelSpec:
                 f"device_index={quoted(device_index)}: invalid device index: a model runs on one device, the "
                 "only index of the CPU is 0, and inter_threads runs several batches at a time"
             )
+        if not isinstance(compute_type, str | Mapping):
+            raise ArgumentError(
+                f"incompatible constructor arguments: compute_type={quoted(compute_type)}: use one name, or "
+                "a dictionary of names by device"
+            )
         requested = compute_type.get(device, "default") if isinstance(compute_type, Mapping) else compute_type
         supported = COMPUTE_TYPES[device]
         if not isinstance(requested, str) or requested not in ("default", *supported):

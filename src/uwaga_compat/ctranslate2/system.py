@@ -80,14 +80,24 @@ class StorageView:
         """Return a view of an array of numpy or torch, which shares its data.
 
         Raises:
-            ArgumentError: ``array`` is no array in the CPU's memory, or of another number format.
+            ArgumentError: ``array`` is no array in the CPU's memory, of another number format, not contiguous
+                or read-only.
         """
         if not hasattr(array, "__array_interface__") and not hasattr(array, "__array__"):
             raise ArgumentError("array: the object does not implement the array interface")
         values = np.asarray(array)
         if values.dtype.name not in DataType.__members__:
             raise ArgumentError(f"array: Unsupported type: {values.dtype.str}")
-        return cls(np.ascontiguousarray(values))
+        if not values.flags.c_contiguous:
+            raise ArgumentError("array: its memory is not contiguous; use numpy.ascontiguousarray(array)")
+        if not values.flags.writeable:
+            raise ArgumentError("array: it is read-only; use array.copy()")
+        return cls(values)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Raise AttributeError: views are in the CPU's memory."""
+        raise AttributeError("the view is of an array in the memory of the CPU")
 
     @property
     def shape(self) -> list[int]:
