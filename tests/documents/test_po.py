@@ -37,6 +37,10 @@ ENTRY = st.builds(
 )
 
 
+def without_placeholders(text):
+    return re.sub(r"%[abcxABCX]+", "", text)
+
+
 def parse_catalogue(content):
     return read_po(io.BytesIO(content))
 
@@ -55,10 +59,13 @@ def test_missing_translations_are_added(entries):
     for old, new in zip(before, after, strict=True):
         if old.id == "":
             continue
-        if (old.string and not old.fuzzy) or not re.search(r"[^\W\d_]", old.id):
+        has_words = re.search(r"[^\W\d_]", without_placeholders(old.id))
+        has_spaced_conversion = re.search(r"(?<!%)(?:%%)*% +[acX%]", old.id)
+        if (old.string and not old.fuzzy) or has_spaced_conversion or not has_words:
             assert (new.string, new.flags, new.context) == (old.string, old.flags, old.context)
         else:
-            assert new.string == old.id.translate(SWAP_CASE)
+            expected = without_placeholders(old.id).translate(SWAP_CASE)
+            assert without_placeholders(new.string) == expected
             assert new.flags == old.flags - {"fuzzy"} and new.context == old.context
     assert render("a.po", complete, swap_case) == complete  # nothing is left to translate
     options = DocumentOptions(retranslate=True)
@@ -169,6 +176,26 @@ def test_catalogue_in_another_language_is_refused_or_retranslated():
 def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
     [inline] = texts("a.po", f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'.encode())
     assert [part.text for part in inline if not isinstance(part, str)] == placeholders
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "is_translated"),
+    [
+        ("python-format", "Use fewer than %(length) characters", False),
+        ("python-format", "50% off", False),
+        ("python-format", "50%% off, %d left", True),
+        ("c-format", "Done: 100 % of %d", False),
+        ("c-format", "Done: 100 %.", True),
+        ("no-python-format", "50% off", True),
+        ("qt-format", "50% off", True),
+    ],
+)
+def test_words_that_gettext_reads_as_conversions_are_left_alone(flag, text, is_translated):
+    entry = f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
+    source = (HEADER.format("nplurals=2; plural=(n != 1);") + entry).encode()
+    assert bool(texts("a.po", source)) is is_translated
+    if not is_translated:
+        assert render("a.po", source, swap_case) == source
 
 
 def test_reordered_arguments_are_numbered():

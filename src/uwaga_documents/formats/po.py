@@ -41,7 +41,14 @@ KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t
 STRING = re.compile(r'[ \t]*"((?>(?:[^"\\]++|\\.)*))"[ \t]*\r?\n?\Z')
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+SPACED_CONVERSION = re.compile(
+    r"%%|(?P<spaced>%(?:\([^()]*\)|\d++\$)?[-+#0']*+ [-+#0' ]*+(?>(?:\d++|\*)?)(?>(?:\.(?:\d++|\*)?)?)"
+    r"[hlLqjzt]*[aAcCdeEfFgGimnoprsSuxX%])"
+)
+"""A conversion with the flag for a space, as gettext reads ``50% off`` and ``%(length) characters``."""
 REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
+SPACED_FLAGS = frozenset(("printf", "objc", "boost"))
+"""The syntaxes that have such conversions."""
 WIDTH = 76
 """Line width of gettext's tools."""
 
@@ -79,6 +86,14 @@ class _PoEntry:
     def is_copied(self) -> bool:
         """True if the translations are the texts themselves, as in a catalogue of the source language."""
         return set(self.translations) <= {self.texts["msgid"], self.texts.get("msgid_plural", "")}
+
+    @property
+    def has_spaced_conversion(self) -> bool:
+        """True if a percent sign, a space and a letter of a text are a conversion that gettext looks for."""
+        if SPACED_FLAGS.isdisjoint(self.syntax.names):
+            return False
+        texts = [text for key, text in self.texts.items() if key.startswith("msgid")]
+        return any(match["spaced"] for text in texts for match in SPACED_CONVERSION.finditer(text))
 
     @property
     def syntax(self) -> MessageSyntax:
@@ -236,6 +251,8 @@ def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     raw = entry.raw()
     if entry.is_translated and not retranslate:
         return untranslated(raw, "already translated", entry.texts["msgid"])
+    if entry.has_spaced_conversion:
+        return untranslated(raw, "a percent sign before a word of a format string", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
     pieces = [message_unit(entry.texts[name], entry.texts[name], str, entry.syntax) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)
