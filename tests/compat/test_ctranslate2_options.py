@@ -4,6 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import fields
 
 import numpy as np
@@ -171,6 +172,20 @@ def test_unloadable_models_are_refused(tmp_path):
     with pytest.raises(ct2.RunError, match="unable to open file"):
         ct2.Translator("memory", files={"model.bin": b"\6\0\0\0"})
     assert not issubclass(ct2.RunError, ModelError)
+
+
+def test_quick_batch_is_not_over_before_the_next_call(monkeypatch):
+    class EagerPool(ThreadPoolExecutor):
+        def submit(self, *args):
+            future = super().submit(*args)
+            wait([future], timeout=0.5)
+            return future
+
+    monkeypatch.setattr("uwaga_compat.ctranslate2.workers.ThreadPoolExecutor", EagerPool)
+    translator = ct2.Translator("bundled", intra_threads=1)
+    [result] = translator.translate_batch([HELLO], asynchronous=True)
+    translator.unload_model()
+    assert translator.model_is_loaded and result.result().hypotheses
 
 
 def test_models_load_from_memory_and_in_each_compute_type(translator):

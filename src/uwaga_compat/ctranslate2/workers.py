@@ -192,9 +192,6 @@ class ModelWorkers:
     def _submit(self, work: Callable[[], list[Result]]) -> Future[list[Result]]:
         if self._slots is not None:
             self._slots.acquire()
-        with self._lock:
-            self._active += 1
-            self._waiting += 1
 
         def run() -> list[Result]:
             with self._lock:
@@ -207,7 +204,10 @@ class ModelWorkers:
                 if self._slots is not None:
                     self._slots.release()
 
-        return self._pool.submit(run)
+        with self._lock:  # no batch has ended when `unload_model` is called next
+            self._active += 1
+            self._waiting += 1
+            return self._pool.submit(run)
 
 
 def _batches(lengths: Sequence[int], size: int, batch_type: str) -> Iterator[list[int]]:
