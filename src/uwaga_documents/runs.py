@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import TagKind, check_tag_count, join_parts
-from uwaga.markup.units import Piece, Untranslated, balance_tags, text_unit
+from uwaga.markup.units import MARKUP, Piece, Untranslated, balance_tags, text_unit, untranslated
 from uwaga.markup.xml import Element, attribute_pieces, content_pieces, escape, unescape, xml_tokens
 
 EMPTY_PROPERTIES = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
@@ -43,6 +43,8 @@ class RunNames(NamedTuple):
     """Elements that concern only the source text, such as spelling errors."""
     signs: tuple[tuple[str, str], ...] = ()
     """Elements that stand for a character, and the characters."""
+    deleted: frozenset[str] = frozenset()
+    """Elements around what tracked changes have deleted or moved away, which is copied."""
     breaks: frozenset[str] = frozenset()
     """Line, column and page breaks and tabs, each of which ends a segment."""
     noise: re.Pattern[str] = re.compile(r"(?!)")
@@ -71,6 +73,7 @@ class RunNames(NamedTuple):
             run_containers=renamed(self.run_containers),
             dropped=renamed(self.dropped),
             signs=tuple((rename(name), sign) for name, sign in self.signs),
+            deleted=renamed(self.deleted),
             breaks=renamed(self.breaks),
             field=rename(self.field),
             ruby=rename(self.ruby),
@@ -83,6 +86,7 @@ WORD = RunNames(
     frozenset(("w:sdtContent", "w:rubyBase")),
     frozenset(("w:proofErr", "w:lastRenderedPageBreak")),
     (("w:noBreakHyphen", "\u2011"), ("w:softHyphen", "\u00ad")),
+    frozenset(("w:del", "w:moveFrom")),
     frozenset(("w:br", "w:cr", "w:tab", "w:ptab")),
     re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>|(?<!\s)\s+(?:\w+:)?rsid\w*=\"[^\"]*\""),
     "w:fldChar",
@@ -141,7 +145,7 @@ def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
 def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> Piece:
     """Return the content of a paragraph as a piece."""
     raw = element.content(text)
-    if f"<{names.text}" not in raw and not has_description(raw):
+    if not any(f"<{name}" in raw for name in (names.text, *names.deleted)) and not has_description(raw):
         return raw
     check_tag_count(raw.count("<") // MIN_RUN_TAGS)
     if depth > MAX_PARAGRAPH_DEPTH:
@@ -156,7 +160,9 @@ def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> P
             )  # ignoring white space, whose format is invisible
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balance_tags(_with_format_tags(items, base, reader.formats))
-    inner = {key: list(paragraphs(key, names, depth + 1)) for key in reader.nested}
+    inner: dict[str, list[Piece]] = {key: list(paragraphs(key, names, depth + 1)) for key in reader.nested}
+    for key in reader.deleted:
+        inner[key] = [untranslated(key, "tracked deletions", MARKUP.sub("", key))]
     return text_unit(
         raw, inline, lambda translation: _write(translation, reader.formats.get(base, ""), names), inner
     )
@@ -173,6 +179,7 @@ class _RunReader:
         self._open = 0  # fields that begin in it and do not end in it
         self.formats: dict[str, str] = {"": ""}
         self.nested: list[str] = []
+        self.deleted: list[str] = []
 
     def items(self, start: int, end: int) -> list[_Words | Tag]:
         """Return the words and tags of a part."""
@@ -212,13 +219,13 @@ class _RunReader:
 
     def _run(self, element: Element, raw: str) -> Iterator[_Words | Tag]:
         names = self._names
-        if names.field and f"<{names.field}" in raw:
+        children = list(self._children.find(element.inner, element.inner_end))
+        if names.field and any(child.name == names.field for child in children):
             yield from self._field_part(raw)
             return
         if self._field:
             self._field += raw
             return
-        children = list(self._children.find(element.inner, element.inner_end))
         properties = next(
             (self._text[child.start : child.end] for child in children if child.name == names.properties), ""
         )
@@ -286,7 +293,9 @@ class _RunReader:
 
     def _void(self, name: str, raw: str) -> Tag:
         paragraph_tag = f"<{self._names.paragraph}"
-        if f"{paragraph_tag}>" in raw or f"{paragraph_tag} " in raw or has_description(raw):
+        if name in self._names.deleted:
+            self.deleted.append(raw)
+        elif f"{paragraph_tag}>" in raw or f"{paragraph_tag} " in raw or has_description(raw):
             self.nested.append(raw)
         return Tag("void", raw, "\n" if name in self._names.breaks else "")
 

@@ -444,6 +444,14 @@ def test_cells_and_frames_of_open_document_are_translated(tmp_path):
     assert b"<svg:title>a CAR</svg:title>" in changed["content.xml"]
 
 
+def test_deleted_words_of_a_translated_paragraph_are_counted(tmp_path):
+    deleted = "<w:del><w:r><w:delText>very</w:delText></w:r></w:del>"
+    words = "<w:r><w:t xml:space='preserve'>A {} </w:t></w:r>"
+    content = docx(f"<w:p>{words.format('red')}{deleted}{words.format('car')}</w:p>")
+    assert model_texts(tmp_path, "a.docx", content) == ["A red A car"]
+    assert copied_reasons(tmp_path, "a.docx", content) == {"tracked deletions": 1}
+
+
 def test_escaped_characters_of_cells_are_no_words(tmp_path):
     strings = (
         "A man._x000D_\nTwo dogs.",

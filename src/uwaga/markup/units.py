@@ -225,6 +225,8 @@ def text_unit(
     )
     inlines = (*lines, *(text for unit in units for text in unit.inlines))
     if not inlines:
+        if copied:
+            return Untranslated(raw, copied[0].reason)
         kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
         return untranslated(raw, KEPT, kept)
     structures = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
