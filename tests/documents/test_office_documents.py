@@ -418,6 +418,10 @@ def test_cells_and_frames_of_open_document_are_translated(tmp_path):
         cell.format("", "Open")
         + cell.format(' table:formula="of:=IF([.A1]=&quot;open&quot;;1;2)"', "2")
         + cell.format("", "Other")
+        + cell.format(
+            ' table:formula="of:=[.A2]"',
+            "Result</text:p><office:annotation><text:p>A note</text:p></office:annotation><text:p>2",
+        )
     )
     body += "<text:p>See <draw:frame><svg:title>A car</svg:title><svg:desc>It is red</svg:desc></draw:frame></text:p>"
     body += "<text:tracked-changes><text:p>Gone</text:p></text:tracked-changes>"
@@ -430,6 +434,7 @@ def test_cells_and_frames_of_open_document_are_translated(tmp_path):
     content = write_zip(members, stored=("mimetype",))
     assert model_texts(tmp_path, "a.ods", content) == [
         "Other",
+        "A note",
         "See",
         "A car",
         "It is red",
@@ -438,6 +443,7 @@ def test_cells_and_frames_of_open_document_are_translated(tmp_path):
     ]
     assert copied_reasons(tmp_path, "a.ods", content) == {
         "named by a formula, list or filter": 1,
+        "results of formulas": 1,
         "tracked deletions": 1,
     }
     changed = read_zip(run(tmp_path, "a.ods", content, swap_case))

@@ -14,6 +14,7 @@ from uwaga.markup.xml import (
     Element,
     Token,
     Treatment,
+    children,
     content_pieces,
     text_elements,
     unescape,
@@ -38,6 +39,7 @@ INNER_TEXT = re.compile(r"<(?:text:[ph]|svg:title|svg:desc)[\s>]")
 PROPERTIES = ("dc:title", "dc:subject", "dc:description", "meta:keyword")
 FORMULA = re.compile(r"""\stable:(?:formula|condition)="([^"<>]*)\"""")
 FORMULA_STRING = "&quot;"
+CELL, FORMULA_NAME = "table:table-cell", "table:formula="
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
@@ -65,7 +67,9 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
 
     def read(element: Element) -> Iterator[Piece]:
         raw = element.content(text)
-        if element.name == "text:tracked-changes":
+        if element.name == CELL:
+            yield from read_result(element) if FORMULA_NAME in element.tag(text) else read_inside(element)
+        elif element.name == "text:tracked-changes":
             yield untranslated(raw, "tracked deletions", MARKUP.sub("", raw))
         elif element.name in COPIED:
             yield raw
@@ -74,7 +78,23 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
         else:
             yield _block(text, element, compared, depth)
 
-    return content_pieces(text, (*BLOCKS, *DESCRIPTIONS, *COPIED), read)
+    def read_inside(element: Element) -> Iterator[Piece]:
+        return content_pieces(text, names, read, element.inner, element.inner_end)
+
+    def read_result(cell: Element) -> Iterator[Piece]:
+        position = cell.inner
+        for child in children(text, cell):
+            yield text[position : child.inner]
+            if child.name in BLOCKS:
+                raw = child.content(text)
+                yield untranslated(raw, "results of formulas", MARKUP.sub("", raw))
+            else:
+                yield from read_inside(child)
+            position = child.inner_end
+        yield text[position : cell.inner_end]
+
+    names = (*BLOCKS, *DESCRIPTIONS, *COPIED, *((CELL,) if FORMULA_NAME in text else ()))
+    return content_pieces(text, names, read)
 
 
 def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> Piece:
