@@ -82,3 +82,13 @@ def singular_forms(header: str) -> tuple[bool, ...] | None:
     except (ValueError, RecursionError, ZeroDivisionError, OverflowError):
         return None
     return tuple(form == form_of_1 and form_of_1 != form_of_5 for form in range(int(match[1])))
+
+
+def repeats_singular(header: str) -> bool:
+    """Return whether the form for the number 1 is also that for 21, as in Russian.
+
+    The header must be one that :func:`singular_forms` can parse.
+    """
+    match = PLURAL_HEADER.search(header)
+    index = gettext.c2py(match[2].strip() if match else "0")
+    return index(1) == index(21)

@@ -179,6 +179,30 @@ def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
 
 
 @pytest.mark.parametrize(
+    ("flag", "target", "singular", "form"),
+    [
+        ("c-format", "de", "one file", "ONE FILE"),
+        ("c-format", "ru", "one file", "%D FILES"),
+        ("c-format", "ru", "%d file", "%D FILE"),
+        ("python-format", "de", "one file", "%D FILES"),
+        ("python-format", "de", "%(n)s file", ""),
+        ("fuzzy", "ru", "one file", "%D FILES"),
+    ],
+)
+def test_singular_without_the_number_is_written_for_the_number_1_alone(flag, target, singular, form):
+    entry = f'#, {flag}\nmsgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    content = HEADER.format("").replace('"Plural-Forms: \\n"\n', "") + entry
+    rendered = render("a.pot", content.encode(), swap_case, DocumentOptions(target=target)).decode()
+    assert f'msgstr[0] "{form}"' in rendered
+
+
+def test_named_arguments_may_be_left_out_of_the_singular():
+    entry = 'msgid "one file"\nmsgid_plural "%(n)s files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    content = HEADER.format("nplurals=2; plural=(n != 1);") + f"#, python-format\n{entry}"
+    assert 'msgstr[0] "ONE FILE"' in render("a.po", content.encode(), swap_case).decode()
+
+
+@pytest.mark.parametrize(
     ("flag", "text", "is_translated"),
     [
         ("python-format", "Use fewer than %(length) characters", False),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
+from uwaga.markup.placeholders import CONVERSIONS
 from uwaga.markup.units import Fragment, Piece, Unit, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
 from uwaga_documents.language import written_code
 from uwaga_documents.messages import MessageSyntax, message_unit
-from uwaga_documents.plurals import plural_expression, singular_forms
+from uwaga_documents.plurals import plural_expression, repeats_singular, singular_forms
 
 PRINTF = MessageSyntax(("printf",), accelerators=True)
 NUMBERED = replace(PRINTF, numbers=True)
@@ -46,6 +48,7 @@ SPACED_CONVERSION = re.compile(
     r"[hlLqjzt]*[aAcCdeEfFgGimnoprsSuxX%])"
 )
 """A conversion with the flag for a space, as gettext reads ``50% off`` and ``%(length) characters``."""
+ARGUMENT = re.compile(rf"{CONVERSIONS.pattern}|\{{[^{{}}]*\}}")
 REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
 SPACED_FLAGS = frozenset(("printf", "objc", "boost"))
 """The syntaxes that have such conversions."""
@@ -96,12 +99,39 @@ class _PoEntry:
         return any(match["spaced"] for text in texts for match in SPACED_CONVERSION.finditer(text))
 
     @property
+    def is_formatted(self) -> bool:
+        return any(flag.endswith("-format") and not flag.startswith("no-") for flag in self.flags)
+
+    def arguments(self, keyword: str) -> Counter[str]:
+        """Return the arguments of a text."""
+        arguments = (match[0] for match in ARGUMENT.finditer(self.texts.get(keyword, "")))
+        return Counter(argument for argument in arguments if argument != "%%")
+
+    @property
     def syntax(self) -> MessageSyntax:
         names = (flag.removesuffix("-format") for flag in self.flags)
         return next((SYNTAXES[name] for name in names if name in SYNTAXES), ANY_SYNTAX)
 
     def raw(self) -> str:
         return "".join([*self.comments, *(line for lines in self.lines.values() for line in lines)])
+
+
+@dataclass(frozen=True)
+class _PluralForms:
+    """For each form of the target language whether it is the singular, and whether 21 has that form too."""
+
+    are_singular: Sequence[bool]
+    is_repeated: bool
+
+    def of(self, entry: _PoEntry) -> list[int]:
+        """Return for each form of an entry the number of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
+
+        A singular without the number is not written where 21 has its form, or Python does not accept it.
+        """
+        missing = entry.arguments("msgid_plural") - entry.arguments("msgid")
+        is_positional = "python-format" in entry.flags and not all("(" in argument for argument in missing)
+        is_plural = bool(missing) and (self.is_repeated or is_positional)
+        return [int(is_plural or not is_singular) for is_singular in self.are_singular]
 
 
 def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iterator[Piece]:
@@ -117,7 +147,8 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
     entries = [entry for entry in parts if isinstance(entry, _PoEntry)]
     header = next((entry for entry in entries if entry.is_header), None)
     messages = [entry for entry in entries if not entry.is_header]
-    forms = singular_forms(plural_expression(target or "en")) or (True, False)
+    expression = plural_expression(target or "en")
+    forms = singular_forms(expression) or (True, False)
     if header is not None:
         fields = header.texts.get("msgstr", "")
         is_other = _is_other_language(fields, target)
@@ -128,11 +159,12 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
                 f"translations; translate its template to {target}, or all of its entries (--retranslate)"
             )
         retranslate = retranslate or is_other
-        declared = singular_forms(_field(fields, "Plural-Forms"))
+        declared_expression = _field(fields, "Plural-Forms")
+        declared = singular_forms(declared_expression)
         has_plurals = any("msgid_plural" in entry.texts for entry in remaining)
         is_target = bool(_field(fields, "Language")) and not is_other
         if declared and (target is None or is_target or (has_plurals and not is_other)):
-            forms = declared
+            forms, expression = declared, declared_expression
         if target is not None:
             is_declared = declared is not None and len(declared) == len(forms) and not is_other
             _complete_header(header, target, charset, is_other, is_declared)
@@ -140,11 +172,12 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
         header = _PoEntry(lines={"msgid": ['msgid ""\n']}, texts={"msgid": "", "msgstr": ""})
         _complete_header(header, target, charset, False, False)
         yield header.raw() + "\n"
+    plural_forms = _PluralForms(forms, repeats_singular(expression))
     for part in parts:
         if isinstance(part, str):
             yield part
         else:
-            yield part.raw() if part.is_header else _unit(part, forms, retranslate)
+            yield part.raw() if part.is_header else _unit(part, plural_forms, retranslate)
 
 
 def _field(header: str, name: str) -> str:
@@ -247,13 +280,15 @@ def _unescape(raw: str) -> str:
     return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
 
 
-def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
+def _unit(entry: _PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
     raw = entry.raw()
     if entry.is_translated and not retranslate:
         return untranslated(raw, "already translated", entry.texts["msgid"])
     if entry.has_spaced_conversion:
         return untranslated(raw, "a percent sign before a word of a format string", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
+    if len(names) > 1 and entry.is_formatted and entry.arguments("msgid") - entry.arguments("msgid_plural"):
+        return untranslated(raw, "placeholders of the singular that the plural lacks", entry.texts["msgid"])
     pieces = [message_unit(entry.texts[name], entry.texts[name], str, entry.syntax) for name in names]
     inlines = tuple(Fragment(tuple(pieces)).inlines)
     if not inlines:
@@ -270,8 +305,8 @@ def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
             lines.append(_string("msgstr", texts[0], line_end))
         else:
             lines += [
-                _string(f"msgstr[{form}]", texts[0 if singular else 1], line_end)
-                for form, singular in enumerate(forms)
+                _string(f"msgstr[{form}]", texts[number], line_end)
+                for form, number in enumerate(forms.of(entry))
             ]
         if lines and not lines[-2].endswith("\n"):
             lines[-2] += line_end
