@@ -99,7 +99,8 @@ def satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], b
         translation = translator.translate(source, glossary=terms, beam=beam)
         [expected] = terms.values()
         at_source = len(re.findall(rf"(?<!\w){next(iter(terms))}(?!\w)", source))
-        matched += len(re.findall(rf"(?<!\w){expected}(?!\w)", translation.text)) >= at_source
+        first = expected[:1].upper() + expected[1:]  # a sentence begins with a capital
+        matched += len(re.findall(rf"(?<!\w){expected}(?!\w)|^{first}(?!\w)", translation.text)) >= at_source
     return matched
 
 

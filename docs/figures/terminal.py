@@ -19,7 +19,7 @@ from rich.text import Text
 COMMANDS = (
     'uwaga translate "I want to buy a car."',
     'uwaga attend "I want to buy a car."',
-    'uwaga translate --format html "<b>Do not</b> close {window}."',
+    'uwaga translate --format html "<b>Please</b> close {window}."',
 )
 COLUMNS = 64
 PAUSES = {"command": 1.2, "output": 0.04}

@@ -66,7 +66,10 @@ def main() -> None:
     for registry, package, _, licence in packages:
         names[registry][licence].append(package)
     for registry, label in REGISTRIES.items():
-        listed = (f"{', '.join(found)} ({licence})" for licence, found in sorted(names[registry].items()))
+        listed = (
+            f"{', '.join(names_of_licence)} ({licence})"
+            for licence, names_of_licence in sorted(names[registry].items())
+        )
         lines += [f"{label}: {'; '.join(listed)}.", ""]
     (work / "INTERFACES.md").write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines[:5]))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, unknown_words, write_pairs
 
-HERE = Path(__file__).parent
+RECIPE = Path(__file__).parent
 Pair = tuple[str, str]
 FAMILIAR = re.compile(
     r"\b(?:du|dich|dir|dein(?:e[mnrs]?)?|hast|bist|kannst|möchtest|willst|ihr|euch|eure[nrms]?)\b",
@@ -31,7 +31,7 @@ FAMILIAR = re.compile(
 QUESTION = re.compile(
     r"(?:are|do|does|is|would|should|can|could|will|have|what|which|where|how|who|why|when)\b", re.IGNORECASE
 )
-MOST, OWN_VOTES, COMMON = 16, 60, 8
+MOST, WRITTEN_VOTES, COMMON = 16, 60, 8
 EMOJI = "😀 😂 😊 😍 😎 😢 😡 👍 👎 👋 🙏 🎉 ❤️ ✅ ❌ ⚠️ ⭐ 🔥 🚀 💡 📧 📞 🔒 🏠 🛒 ☀️ ✓ ★ ♥ ©".split()
 PRICES = """\
 It costs {}.	Es kostet {}.
@@ -81,8 +81,8 @@ def best(source: str, translations: list[tuple[str, int]]) -> tuple[str, int]:
 def make_test(options: Namespace) -> None:
     """Write 150 of the commonest texts, which are learned, and 150 of rarer ones, which are not."""
     rng = random.Random(6)
-    own = {key(row[0]) for row in rows(HERE / "interface_words.tsv")} | {
-        key(row[0]) for row in rows(HERE / "phrases.tsv")
+    written = {key(row[0]) for row in rows(RECIPE / "interface_words.tsv")} | {
+        key(row[0]) for row in rows(RECIPE / "phrases.tsv")
     }
     known, rare = [], []
     for source, translations in groups(options.work):
@@ -98,12 +98,12 @@ def make_test(options: Namespace) -> None:
             known.append(line)
         elif (
             3 <= count <= 8
-            and key(source) not in own
+            and key(source) not in written
             and 2 <= len(source.split()) <= 7
             and source[0].isupper()
         ):
             rare.append(line)
-    with (HERE / "interface_test.tsv").open("w", encoding="utf-8") as file:
+    with (RECIPE / "interface_test.tsv").open("w", encoding="utf-8") as file:
         for name, lines in (("known", known), ("held out", rare)):
             print(name, len(lines))
             file.writelines(f"{name}\t{line}\n" for line in rng.sample(lines, 150))
@@ -152,17 +152,17 @@ def symbols(pairs: list[Pair], phrases: list[Pair], rng: random.Random) -> Itera
         )
     for _ in range(2500):
         mark = rng.choice(("→", "→", ">", "|", "/", "·", "–", "×", "•", "&", "+"))
-        some = rng.sample(pairs[:3000], rng.choice((2, 2, 3)))
-        if all(len(source.split()) <= 3 for source, _ in some):
+        labels = rng.sample(pairs[:3000], rng.choice((2, 2, 3)))
+        if all(len(source.split()) <= 3 for source, _ in labels):
             german = "und" if mark == "&" else mark
-            yield f" {mark} ".join(s for s, _ in some), f" {german} ".join(t for _, t in some)
+            yield f" {mark} ".join(s for s, _ in labels), f" {german} ".join(t for _, t in labels)
     for _ in range(5000):
         template, german = rng.choice(PRICES).split("\t")
         sign = rng.choice("€€$$£")
-        whole = rng.choice((rng.randint(1, 99), rng.randint(1, 999)))
+        euros = rng.choice((rng.randint(1, 99), rng.randint(1, 999)))
         cents = rng.choice(("", f".{rng.randint(0, 99):02}", ".99", ".50"))
-        price = rng.choice((f"{sign}{whole}{cents}",) * 3 + (f"{whole}{cents} {sign}",))
-        yield template.format(price), german.format(f"{whole}{cents.replace('.', ',')} {sign}")
+        price = rng.choice((f"{sign}{euros}{cents}",) * 3 + (f"{euros}{cents} {sign}",))
+        yield template.format(price), german.format(f"{euros}{cents.replace('.', ',')} {sign}")
 
 
 def main() -> None:
@@ -176,16 +176,16 @@ def main() -> None:
     data: Path = options.work / "data"
     rng = random.Random(61)
     tested = held_sentences(options) | {key(row[0]) for row in rows(data / "test.copy.tsv")}
-    kept_out = {key(row[1]) for row in rows(HERE / "interface_test.tsv") if row[0] == "held out"}
-    kept_out |= {key(cell) for row in rows(HERE / "everyday_test.tsv") for cell in row}
+    kept_out = {key(row[1]) for row in rows(RECIPE / "interface_test.tsv") if row[0] == "held out"}
+    kept_out |= {key(cell) for row in rows(RECIPE / "everyday_test.tsv") for cell in row}
 
-    own = [(row[0], row[1]) for row in rows(HERE / "interface_words.tsv")]
-    own_keys = {key(source) for source, _ in own}
-    several = [(source, target, OWN_VOTES) for source, target in own]
+    written = [(row[0], row[1]) for row in rows(RECIPE / "interface_words.tsv")]
+    written_keys = {key(source) for source, _ in written}
+    several = [(source, target, WRITTEN_VOTES) for source, target in written]
     single = []
     for source, translations in groups(options.work):
         target, votes = best(source, translations)
-        if key(source) in own_keys or not key(source) or key(source) in kept_out or key(source) in tested:
+        if key(source) in written_keys or not key(source) or key(source) in kept_out or key(source) in tested:
             continue
         if votes > 1:
             several.append((source, target, votes))
@@ -204,12 +204,14 @@ def main() -> None:
     write_pairs(data / "interface.tsv", lines)
 
     common = [
-        (s, t) for s, t, votes in several if votes >= COMMON and key(s) not in own_keys and key(s) != key(t)
+        (s, t)
+        for s, t, votes in several
+        if votes >= COMMON and key(s) not in written_keys and key(s) != key(t)
     ]
-    common += own * 2 + [spellings(source, target, rng) for source, target in own]
+    common += written * 2 + [spellings(source, target, rng) for source, target in written]
     write_pairs(data / "commonest.tsv", common)
 
-    phrases = [(row[0], row[1]) for row in rows(HERE / "phrases.tsv")]
+    phrases = [(row[0], row[1]) for row in rows(RECIPE / "phrases.tsv")]
     phrases = [(s, t) for s, t in phrases if not {key(s), key(t)} & (tested | kept_out)]
     write_pairs(data / "everyday.tsv", phrases)
     pairs = [(source, target) for source, target, _ in several if target[-1].isalnum()]

@@ -93,25 +93,25 @@ def translations(files: Files) -> Pairs:
 
 def _english(name: str) -> Iterator[str]:
     """The names that the English file may have."""
-    found = list(GERMAN.finditer(name))
-    for number in (len(found), 1):
-        for code in ENGLISH.get(found[-1][1], ("en-US", "en_US", "en-GB", "en_GB", "en", "en-us")):
+    matches = list(GERMAN.finditer(name))
+    for number in (len(matches), 1):
+        for code in ENGLISH.get(matches[-1][1], ("en-US", "en_US", "en-GB", "en_GB", "en", "en-us")):
             text = name
-            for match in reversed(found[-number:]):
+            for match in reversed(matches[-number:]):
                 text = text[: match.start()] + code + text[match.end() :]
             yield text
 
 
 def _texts(data: bytes, suffix: str) -> dict[str, str]:
     """Each text of a file by its path."""
-    return {_without_codes(path): text for path, text in _found(data, suffix)}
+    return {_without_codes(path): text for path, text in _read_pairs(data, suffix)}
 
 
 def _without_codes(path: str) -> str:
     return "\0".join(part for part in path.split("\0") if part and not CODE.fullmatch(part))
 
 
-def _found(data: bytes, suffix: str) -> Pairs:
+def _read_pairs(data: bytes, suffix: str) -> Pairs:
     if len(data) > LARGEST:
         return
     content = data.decode("utf-8", "replace")
@@ -188,8 +188,8 @@ def _po(content: str) -> Pairs:
             continue
         parts = {}
         for field in ("msgid", "msgstr", r"msgstr\[0\]"):
-            found = re.search(rf'^{field} ((?:"(?:[^"\\]|\\.)*"\s*)+)', entry, re.MULTILINE)
-            if found:
-                parts[field[:6]] = _unescaped("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1])))
+            field_match = re.search(rf'^{field} ((?:"(?:[^"\\]|\\.)*"\s*)+)', entry, re.MULTILINE)
+            if field_match:
+                parts[field[:6]] = _unescaped("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', field_match[1])))
         if parts.get("msgid") and parts.get("msgstr"):
             yield parts["msgid"], parts["msgstr"]

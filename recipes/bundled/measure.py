@@ -18,7 +18,7 @@ from workplace import WORD, add_corpora, arguments, existing, rows, unknown_word
 
 from uwaga import Translator
 
-HERE = Path(__file__).parent
+RECIPE = Path(__file__).parent
 EVERYDAY = """\
 Nice to meet you.
 Anna lives in Warsaw
@@ -117,7 +117,7 @@ class Measure:
 
     def interface(self) -> None:
         """The percentage of texts that get an accepted translation, learned and held out."""
-        lines = list(rows(HERE / "interface_test.tsv"))
+        lines = list(rows(RECIPE / "interface_test.tsv"))
         out = self.translate([line[1] for line in lines])
         for half in ("known", "held out"):
             answers = [(line, text) for line, text in zip(lines, out, strict=True) if line[0] == half]
@@ -127,7 +127,7 @@ class Measure:
 
     def everyday(self) -> None:
         """Sentences that no stage has seen, written before stage 6."""
-        lines = list(rows(HERE / "everyday_test.tsv"))
+        lines = list(rows(RECIPE / "everyday_test.tsv"))
         out = self.translate([line[0] for line in lines])
         score = sacrebleu.corpus_chrf(out, [[line[1] for line in lines]]).score
         self.figures["everyday chrF"] = round(score, 2)

@@ -1,19 +1,56 @@
-"""Store in a model's config.json how probable its translations of Tatoeba's dev sources usually are.
+"""Store in a model's config.json how probable its translations of sentences and of words usually are.
 
     python usual_score.py MODEL --tatoeba FOLDER
 
-A text whose translation is less probable than 99 of 100 of them is marked as unlike what the model knows.
+A text whose translation is less probable than those of 99 of 100 sources of Tatoeba's dev set is marked as
+unlike what the model knows. A single word is copied where at most a fifth of such improbable translations are
+right, by the dictionary (data/clean.words.tsv of prepare.py), for words that Tatoeba often has.
 """
 
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter, defaultdict
 from pathlib import Path
 
-from workplace import add_corpora, arguments, rows
+from workplace import WORD, add_corpora, arguments, rows
 
 from uwaga import Translator
 from uwaga.checkpoints.score_stats import summarise_scores
+
+FREQUENT, SAMPLE = 30, 1200
+"""Sentences of Tatoeba that have a frequent word, and how many such words are translated."""
+MAX_RIGHT = 0.2
+STEP = 0.05
+
+
+def frequent_words(tatoeba: Path, work: Path) -> dict[str, set[str]]:
+    """Return frequent words with the words of their translations in the dictionary."""
+    counts: Counter[str] = Counter()
+    for source, *_ in rows(tatoeba / "train.en-de.tsv.gz", "--tatoeba names its folder"):
+        counts.update({word.lower() for word in WORD.findall(source)})
+    words = defaultdict[str, set[str]](set)
+    for source, target, *_ in rows(work / "data/clean.words.tsv", "prepare.py makes it"):
+        if source.isalpha() and counts[source.lower()] >= FREQUENT:
+            words[source.lower()].update(WORD.findall(target.lower()))
+    return words
+
+
+def threshold(model: Translator, words: dict[str, set[str]]) -> float:
+    """Return the score below which at most :data:`MAX_RIGHT` of the translations of words are right."""
+    sample = random.Random(5).sample(sorted(words), SAMPLE)
+    scored = []
+    for word, translation in zip(sample, model.translate(sample), strict=True):
+        if translation.confidence is not None:
+            is_right = translation.text.lower().strip(".") in words[word]
+            scored.append((translation.confidence.mean_log_prob, is_right))
+    steps = [-STEP * step for step in range(4, 40)]
+    for score in steps:
+        below = [is_right for mean, is_right in scored if mean < score]
+        if sum(below) <= MAX_RIGHT * len(below):
+            return round(score, 2)
+    return steps[-1]
 
 
 def main() -> None:
@@ -22,12 +59,16 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a model folder")
     options = parser.parse_args()
     sources = [row[0] for row in rows(options.tatoeba / "dev.en-de.tsv.gz", "--tatoeba names its folder")]
-    stats = summarise_scores(Translator.load(options.model, threads=1).translate(sources, split="never"))
-    assert stats is not None
     path = options.model / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    config["usual_score"] = stats.model_dump()
-    path.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
+    config.pop("usual_score", None)  # else unknown words would be copied
+    path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    model = Translator.load(options.model, threads=1)
+    stats = summarise_scores(model.translate(sources, split="never"))
+    assert stats is not None
+    word = threshold(model, frequent_words(options.tatoeba, options.work))
+    config["usual_score"] = stats.model_dump() | {"word": word}
+    path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(config["usual_score"])
 
 

@@ -206,7 +206,7 @@ def test_response_matches_npm_package(server, options):
         ({"target": "tlh"}, 400, "unsupported_language", "tlh"),
         ({"target": "pl"}, 400, "not_inspectable", "form a chain"),
         ({"target": "es"}, 400, "not_inspectable", "Transformer"),
-        ({"text": "word " * 200, "insight": []}, 400, "invalid_option", "bytes"),
+        ({"text": "word " * 200, "forced": "Wort " * 200, "insight": []}, 400, "invalid_option", "bytes"),
     ],
 )
 def test_invalid_requests_are_refused(server, body, status, code, message):

@@ -17,8 +17,8 @@ def draw() -> Drawing:
     figure = Drawing(
         790,
         310,
-        "Head 2 of the encoder's first layer: A, es, a and the full stop give the next piece more than 0.9 "
-        "of the weight; with position 0 for every piece, at most 0.48",
+        "Head 2 of the encoder's first layer: A, es, a and the full stop give the next piece more than 0.8 "
+        "of the weight; with position 0 for every piece, at most 0.38",
         model=True,
     )
     for left, name, model in ((0, "own positions", translator), (400, "position 0 for every piece", same)):

@@ -37,7 +37,7 @@ def draw() -> Drawing:
     left, right = 70, 690
     scale = (right - left) / 100
     panels = (
-        (0, 40, "loss in nats per token, compared with no shift", (0, 0.5, 1), "second", 1.0),
+        (0, 40, "loss in nats per token, compared with no shift", (0, 0.5, 1), "second", 1.25),
         (1, 225, "weight of encoder layer 3, head 4, on the previous piece", (0, 0.4, 0.8), "accent", 0.8),
     )
     for column, top, name, ticks, look, maximum in panels:

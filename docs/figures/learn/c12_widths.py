@@ -5,10 +5,10 @@ from drawing import Drawing
 import uwaga
 
 TEXTS = [
-    "The committee decided to postpone the meeting until next week because of the weather.",
+    "The orchestra performed a symphony by a composer who is almost unknown outside of his own country.",
     "Two children are playing football in the park while their parents are sitting on a bench and talking.",
-    "My brother works in a factory that makes parts for bicycles and small engines.",
-    "The government announced new rules for companies that sell medicine over the internet.",
+    "Our neighbours have a big dog that barks whenever somebody walks past their house.",
+    "The price of bread has risen by ten percent since the beginning of the year.",
     "The museum is closed on Mondays, but visitors can still walk in the garden behind the building.",
     "The doctor said that I should drink more water and sleep at least eight hours each night.",
 ]

@@ -19,7 +19,7 @@ class ScoreStats(StrictModel):
     """Statistics of the log-probability per target token, including the end symbol, on the dev set.
 
     ``mean``: the mean over the sentences; ``low``: the first percentile; ``sentences``: their number;
-    ``word``: below it, at most a third of the translations of single words are right, None if not known.
+    ``word``: below it, at most a fifth of the translations of frequent words are right, None if not known.
     """
 
     mean: float = Field(le=0, ge=-1e4, allow_inf_nan=False)

@@ -46,7 +46,7 @@ class CardFields:
         datasets: names of the data sets it was trained on.
         base_model: the model that it was derived from, ``owner/name``.
         tags: tags to add to those of the original card.
-        metrics: scores by test set and metric, such as ``{"Tatoeba test": {"bleu": 39.8, "chrf": 58.9}}``.
+        metrics: scores by test set and metric, such as ``{"Tatoeba test": {"bleu": 39.7, "chrf": 58.4}}``.
     """
 
     license: str | None = None
@@ -97,7 +97,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _check_metrics(metrics: object) -> None:
-    example = '{"Tatoeba test": {"bleu": 39.8}}'
+    example = '{"Tatoeba test": {"bleu": 39.7}}'
     if not isinstance(metrics, Mapping):
         raise SettingsError(f"metrics must be scores by test set, such as {example}, not {quoted(metrics)}")
     for name, scores in metrics.items():
