@@ -13,7 +13,7 @@ from uwaga.cli.main import app
 from uwaga.cli.translate import DOUBTFUL, UNSURE, confident_text, shows_colours
 from uwaga.results.translation import Translation
 
-TEXT = "A bewildered plumber juggles seventeen lobsters. Yes!"
+TEXT = "The zeitgeist of jazz smells of velvet thunder. Yes!"
 
 
 def run(*arguments):

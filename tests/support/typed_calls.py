@@ -74,8 +74,8 @@ async def translate_concurrently() -> None:
 
 def publish_models() -> None:
     model = uwaga.load()
-    scores = {"Tatoeba test": {"bleu": 39.8, "chrf": 58.9}}
+    scores = {"Tatoeba test": {"bleu": 39.7, "chrf": 58.9}}
     model.save_pretrained("published", license="cc-by-4.0", datasets=["Tatoeba"], metrics=scores)
     model.push_to_hub("owner/en-de", private=True, license="cc-by-4.0", tags=["captions"])
     model.save_pretrained("published", licence="cc-by-4.0")  # refused
-    model.push_to_hub("owner/en-de", metrics={"bleu": 39.8})  # refused
+    model.push_to_hub("owner/en-de", metrics={"bleu": 39.7})  # refused
