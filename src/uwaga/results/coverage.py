@@ -120,8 +120,9 @@ def _spelled_out_powers(text: str) -> set[int]:
     for match in MAGNITUDE.finditer(text):
         before = text[max(match.start() - 1, 0) : match.start()]
         is_whole = not match[0][0].isalpha() or match[0] > LAST_ALPHABET or not before.isalpha()
-        if is_whole and not before.isdigit() and match.lastindex is not None:
-            powers |= {*POWERS[match.lastindex - 1]} if match.lastindex <= len(POWERS) - SYMBOLS else set()
+        group = match.lastindex or 0
+        if is_whole and not before.isdigit() and 0 < group <= len(POWERS) - SYMBOLS:
+            powers.update(POWERS[group - 1])
     return powers
 
 
@@ -133,16 +134,17 @@ def _missing_numbers(
     values = {value for other in others for value in (*other.values, *other.parts)}
     values |= {_value(str(_roman_value(numeral))) for numeral in ROMAN.findall(other_text)}
     unmultiplied = values | {_value(_ascii_digits(other.text)) for other in others}
-    spelled_out = _spelled_out_powers(other_text)
-    missing = (
-        number.text
+    missing = [
+        number
         for number in numbers
         if number.is_compared(unmultiplied)
         and not number.values & values
         and not (number.parts and number.parts <= values)
-        and number.powers.isdisjoint(spelled_out)
-    )
-    return tuple(dict.fromkeys(missing))
+    ]
+    if any(number.powers for number in missing):  # seldom: the other text is read again
+        spelled_out = _spelled_out_powers(other_text)
+        missing = [number for number in missing if number.powers.isdisjoint(spelled_out)]
+    return tuple(dict.fromkeys(number.text for number in missing))
 
 
 def _readings(number: str, is_multiplied: bool) -> set[Value]:
