@@ -77,8 +77,7 @@ def singular_forms(header: str) -> tuple[bool, ...] | None:
     if match is None or not 1 <= int(match[1]) <= MAX_FORMS:
         return None
     try:
-        index = gettext.c2py(match[2].strip())
-        form_of_1, form_of_5 = index(1), index(5)
+        form_of_1, form_of_5 = _forms(match, 1, 5)
     except (ValueError, RecursionError, ZeroDivisionError, OverflowError):
         return None
     return tuple(form == form_of_1 and form_of_1 != form_of_5 for form in range(int(match[1])))
@@ -90,5 +89,13 @@ def repeats_singular(header: str) -> bool:
     The header must be one that :func:`singular_forms` can parse.
     """
     match = PLURAL_HEADER.search(header)
-    index = gettext.c2py(match[2].strip() if match else "0")
-    return index(1) == index(21)
+    if match is None:
+        return True
+    form_of_1, form_of_21 = _forms(match, 1, 21)
+    return form_of_1 == form_of_21
+
+
+def _forms(header: re.Match[str], *numbers: int) -> list[int]:
+    """Return the form of each number by a match of :data:`PLURAL_HEADER`."""
+    index = gettext.c2py(header[2].strip())
+    return [index(number) for number in numbers]
