@@ -8,10 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
-from uwaga.checkpoints.storage.tensors import SCALES
+from uwaga.checkpoints.storage.safetensors_files import open_tensors
+from uwaga.checkpoints.storage.tensors import join_scales
 
 
 def main() -> None:
@@ -20,14 +20,8 @@ def main() -> None:
     model, output = map(Path, sys.argv[1:])
     if output.exists():
         sys.exit(f"error: {output} is there already; choose another name")
-    stored = load_file(model / "model.safetensors")
-    weights = {
-        name: tensor.astype(np.float32) * stored[name + SCALES].reshape(-1, 1)
-        if name + SCALES in stored
-        else tensor
-        for name, tensor in stored.items()
-        if not name.endswith(SCALES)
-    }
+    stored = join_scales(open_tensors(model / "model.safetensors"))
+    weights = {name: tensor.floats() for name, tensor in stored.items()}
     shutil.copytree(model, output, ignore=shutil.ignore_patterns("alignment_head.json", "card.md"))
     save_file(weights, output / "model.safetensors")
     config = json.loads((output / "config.json").read_text(encoding="utf-8"))

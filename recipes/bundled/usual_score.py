@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from workplace import WORD, add_corpora, arguments, rows
@@ -60,13 +61,12 @@ def main() -> None:
     options = parser.parse_args()
     sources = [row[0] for row in rows(options.tatoeba / "dev.en-de.tsv.gz", "--tatoeba names its folder")]
     path = options.model / "config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    config.pop("usual_score", None)  # else unknown words would be copied
-    path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    model = Translator.load(options.model, threads=1)
+    loaded = Translator.load(options.model, threads=1).model
+    model = Translator(replace(loaded, score_stats=None))  # else unknown words would be copied
     stats = summarise_scores(model.translate(sources, split="never"))
     assert stats is not None
     word = threshold(model, frequent_words(options.tatoeba, options.work))
+    config = json.loads(path.read_text(encoding="utf-8"))
     config["usual_score"] = stats.model_dump() | {"word": word}
     path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(config["usual_score"])
