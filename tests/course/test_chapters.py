@@ -53,7 +53,7 @@ def test_pictures_have_alternative_text(page):
 
 
 SCRIPTS = sorted(path for path in FIGURES.glob("c*.py"))
-SLOW = {"c05_gradient", "c07_shift", "c12_widths"}
+SLOW = {"c05_gradient", "c08_shift", "c13_widths"}
 """Figures that take seconds to compute."""
 
 

@@ -1,4 +1,4 @@
-"""The statements of chapter 13 and its exercises about the frames are true."""
+"""The statements of chapter 14 and its exercises about the frames are true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga_course import find_exercise
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "docs/learn/models"
-TEXT = (ROOT / "docs/learn/13-attention-is-born.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/learn/14-attention-is-born.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The bundled model's candidates at each step of a translation, as greedy search sees them."""
+"""A whole translation of the bundled model in three greedy steps: the best candidates of each."""
 
 import numpy as np
 from drawing import Drawing
@@ -6,34 +6,27 @@ from drawing import Drawing
 import uwaga
 from uwaga.decoder import Choice
 
-TEXT = "I want to buy a car."
-COUNT = 5
-
 
 def draw() -> Drawing:
-    """Draw a column of candidates with their probabilities for each step."""
-    [model] = uwaga.load().models
-    decoder = model.decoder
-    [(source, target)] = model.pair_ids([(TEXT, "Ich möchte ein Auto kaufen.")])
-    state, before = decoder.start(decoder.encode([source]), 1), decoder.symbols.start
-    figure = Drawing(
-        22 + 100 * len(target),
-        222,
-        "Five candidates of the bundled model at each step of a translation, the most probable first",
-        model=True,
-    )
-    for step_index, token in enumerate(target):
-        step = decoder.step(np.array([before]), state, Choice(count=COUNT))
-        left = 16 + 100 * step_index
-        figure.text(left, 24, f"step {step_index + 1}", "small soft")
-        for row, (token_id, log_prob) in enumerate(zip(step.tokens[0], step.log_probs[0], strict=True)):
-            top, p = 36 + 36 * row, float(np.exp(log_prob))
-            figure.rectangle(left, top, 92, 30, "grid")
-            figure.rectangle(left, top, max(92 * p, 1), 30, "accent" if token_id == token else "second", 0.4)
-            name = model.target.pieces([int(token_id)])[0].replace("▁", "") or "▁"
-            figure.text(left + 5, top + 20, name, "small")
-            figure.text(left + 88, top + 20, f"{p:.2f}", "end small")
-        state, before = step.state, token
+    """Draw the four best candidates of each step as bars."""
+    translator = uwaga.load()
+    model = translator.decoder
+    source = translator.source.add_special_tokens(translator.source.encode("Thank you."))
+    state, token = model.start(model.encode([source]), beams=1), np.array([model.symbols.start])
+    title = "The four best candidates at each of the three greedy steps that translate the sentence Thank you"
+    figure = Drawing(720, 200, title, model=True)
+    for number in range(3):
+        x, input_piece = 10 + 240 * number, translator.target.pieces(token.tolist())[0].replace("▁", "")
+        figure.text(x, 22, f"step {number + 1}, fed: {input_piece}", "bold")
+        step = model.step(token, state, Choice(count=4))
+        names = [name.replace("▁", "") for name in translator.target.pieces(step.tokens[0].tolist())]
+        for index, (name, log_prob) in enumerate(zip(names, step.log_probs[0], strict=True)):
+            y, chance = 42 + 38 * index, float(np.exp(log_prob))
+            figure.text(x + 46, y + 20, name, "end small")
+            figure.rectangle(x + 54, y, 120, 28, "grid")
+            figure.rectangle(x + 54, y, max(1, 120 * chance), 28, "accent", 0.6 if index == 0 else 0.3)
+            figure.text(x + 182, y + 20, f"{chance:.3f}", "small")
+        token, state = step.tokens[:, 0], step.state
     return figure
 
 
