@@ -39,6 +39,7 @@ def main() -> None:
     if os.environ.get("PAGE"):
         page = Path(os.environ["PAGE"])
         old = page.read_text(encoding="utf-8")
+        sys.path.insert(0, str(ROOT / "examples"))
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             new = updated(old)

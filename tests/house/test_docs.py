@@ -57,6 +57,7 @@ def test_python_samples_print_documented_output(page, tmp_path, monkeypatch, cap
     if "uwaga.load()" in program and not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "examples")
     forget_plugins(monkeypatch, SCORES, FORMATS, FAMILIES, DOCUMENT_FORMATS, DIALECTS)
     try:
         with torch.enable_grad():  # also after a sample that switches gradients off

@@ -4,6 +4,8 @@ A script of this folder defines ``draw() -> Drawing`` and writes the file of its
 
     python docs/figures/learn/c05_variance.py      writes docs/figures/learn/c05_variance.svg
 
+Its colours are those of ``page/src/look.css``: one each for queries, keys, values, source and target.
+
 A figure of the bundled model names the SHA-256 of its weights, so that a test notices one of another model.
 """
 
@@ -18,13 +20,14 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
 STYLE = """
 svg {
-  color: #1b1f24; --soft: #56606b; --line: #c9d0d8;
-  --accent: 11 92 173; --second: 179 71 0; --pane: #eef3f8;
+  color: #1d1b16; --soft: #5c574c; --line: #ddd8ca; --accent: 11 95 88; --second: 173 58 0; --pane: #f0ecdf;
+  --query: 29 95 180; --key: 163 82 0; --value: 168 37 122; --source: 115 85 0; --target: 11 95 88;
 }
 @media (prefers-color-scheme: dark) {
   svg {
-    color: #e8edf2; --soft: #a3adb8; --line: #3b4551;
-    --accent: 108 178 255; --second: 255 171 112; --pane: #222b36;
+    color: #ece8dd; --soft: #aea796; --line: #3b382e; --accent: 111 214 198; --second: 255 158 100;
+    --pane: #2b2920; --query: 125 181 255; --key: 255 176 106; --value: 255 143 195; --source: 227 192 74;
+    --target: 111 214 198;
   }
 }
 text { fill: currentColor; font: 14px system-ui, sans-serif; }
@@ -35,8 +38,15 @@ text { fill: currentColor; font: 14px system-ui, sans-serif; }
 .line { fill: none; stroke: currentColor; stroke-width: 1.5; }
 .grid { fill: none; stroke: var(--line); }
 .accent { fill: rgb(var(--accent)); } .second { fill: rgb(var(--second)); }
+.query { fill: rgb(var(--query)); } .key { fill: rgb(var(--key)); } .value { fill: rgb(var(--value)); }
+.source { fill: rgb(var(--source)); } .target { fill: rgb(var(--target)); }
 .accent-line { fill: none; stroke: rgb(var(--accent)); stroke-width: 2; }
 .second-line { fill: none; stroke: rgb(var(--second)); stroke-width: 2; }
+.query-line { fill: none; stroke: rgb(var(--query)); stroke-width: 2; }
+.key-line { fill: none; stroke: rgb(var(--key)); stroke-width: 2; }
+.value-line { fill: none; stroke: rgb(var(--value)); stroke-width: 2; }
+.source-line { fill: none; stroke: rgb(var(--source)); stroke-width: 2; }
+.target-line { fill: none; stroke: rgb(var(--target)); stroke-width: 2; }
 """
 
 
