@@ -1,4 +1,4 @@
-"""The course's NumPy file: a page long, equal to the engine, and each chapter's state of it runs by itself."""
+"""The course's NumPy file: a page long, equal to the engine, and runnable in each chapter's state."""
 
 import ast
 import importlib
@@ -72,7 +72,7 @@ def log_prob(state, model, source, target):
     return float(np.log(probabilities[range(len(target) - 1), target[1:]]).sum())
 
 
-SUBJECTS = ("I", "The old man", "My sister", "A dog", "Two women", "Nobody", "The teacher", "We", "They", "You")
+SUBJECTS = ("I", "The old man", "My sister", "A dog", "Two women", "Nobody", "A teacher", "We", "They", "You")
 VERBS = (
     "want to buy a car",
     "will read the newspaper",
@@ -105,7 +105,8 @@ def test_file_translates_as_greedy_search_does(code, model, translator):
     for text in ("I want to buy a car.", "The old man sits on the bench.", "Thank you."):
         source = translator.source.add_special_tokens(translator.source.encode(text))
         ids = code.translate(model, source)
-        assert translator.target.decode([int(token) for token in ids]) == translator.translate(text, beam=1).text
+        translation = translator.translate(text, beam=1)
+        assert translator.target.decode([int(token) for token in ids]) == translation.text
 
 
 def test_state_of_chapter_3_computes_the_example_by_hand():
