@@ -34,6 +34,15 @@ def multiplications(length: int) -> tuple[int, int]:
     return 6 * length * WIDTH**2, 4 * length * WIDTH**2 + 2 * length**2 * WIDTH
 
 
+def times(gru: Gru, attention: MultiHeadAttention, length: int) -> tuple[float, float]:
+    """Return the milliseconds of both layers for a sentence of random words."""
+    x = torch.randn(1, length, WIDTH)  # (sentences, source, width)
+    return (
+        milliseconds(lambda: gru.run(x)),
+        milliseconds(lambda: attention(x, attention.project(x))),
+    )
+
+
 def main() -> None:
     """Print a row for each length, for one thread."""
     torch.set_num_threads(1)
@@ -42,16 +51,9 @@ def main() -> None:
     print("words      GRU     attention        GRU  attention")
     with torch.no_grad():
         for length in LENGTHS:
-            x = torch.randn(1, length, WIDTH)  # (sentences, source, width)
-            recurrent_products, attention_products = multiplications(length)
-            times = (
-                milliseconds(lambda x=x: gru.run(x)),
-                milliseconds(lambda x=x: attention(x, attention.project(x))),
-            )
-            print(
-                f"{length:5} {recurrent_products / 1e6:8.1f} {attention_products / 1e6:13.1f} "
-                f"{times[0]:10.2f} {times[1]:10.2f}"
-            )
+            products = [count / 1e6 for count in multiplications(length)]
+            recurrent, parallel = times(gru, attention, length)
+            print(f"{length:5} {products[0]:8.1f} {products[1]:13.1f} {recurrent:10.2f} {parallel:10.2f}")
 
 
 if __name__ == "__main__":
