@@ -20,8 +20,7 @@ def draw() -> Drawing:
     figure = Drawing(
         400,
         490,
-        "Each position turns a pair by the same angle; a query at 2 and a key at 1 have the same product as at "
-        "5 and 4",
+        "Each position turns a pair by the same angle; query and key at 2 and 1 have the product of 5 and 4",
     )
     x, y = 100, 140
     figure.text(x, 20, "one pair, rate 1", "middle bold")

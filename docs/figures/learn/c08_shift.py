@@ -34,7 +34,7 @@ def draw() -> Drawing:
         "The bundled model with shifted source positions: up to 3 cost nothing, 20 and more cost much",
         model=True,
     )
-    left, right = 40, 390
+    left, right = 40, 380
     scale = (right - left) / 100
     panels = (
         (0, 40, "loss in nats per token", (0, 0.5, 1), "second", 1.25),
