@@ -26,6 +26,9 @@ ARRAYS = {
 }
 """The names of the boxes, and the array of :mod:`uwaga.engine.insight` that has a box's result."""
 
+READ_FROM_STREAM = {"self-attention": ("query", "key", "value"), "cross-attention": ("query",)}
+"""What an attention computes from the stream at its side."""
+
 UNIT = 108
 """The height of a sublayer."""
 REACH = 92
@@ -78,7 +81,7 @@ class Stacks:
         centre = y - 72 if self.norm == "pre" else y - 50
         if self.norm == "pre":
             figure.line((x, foot), (column_x, foot), (column_x, y - 20), arrow=True)
-            parts = {"self-attention": ("query", "key", "value"), "cross-attention": ("query",)}.get(label, ("",))
+            parts = READ_FROM_STREAM.get(label, ("",))
             for index, part in enumerate(parts):
                 across = column_x + 16 * (index - (len(parts) - 1) / 2)
                 look = f"{part}-line" if part else "line"
@@ -132,9 +135,8 @@ def transformer(
         figure.text(column_x + (14 if source else 0), roof - 14, f"{first} block {layer_count}", "middle")
         figure.text(x + side * 12, ground + 19, "residual stream", "soft small" + reading)
         figure.text(x + side * 42, ground + 93, "embedding, times √d", "soft small" + reading)
-        figure.text(
-            x - side * 32, ground + 126, "source pieces" if source else "target so far", f"bold {word}{reading}"
-        )
+        text = "source pieces" if source else "target so far"
+        figure.text(x - side * 32, ground + 126, text, f"bold {word}{reading}")
         figure.parts.append("</g>")
         stacks.box(x, ground + 88, "E", f"{word} embedding", 64, 28)
         stacks.plus(x, ground + 42, f"{word} positions")
