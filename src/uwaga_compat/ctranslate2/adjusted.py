@@ -169,7 +169,7 @@ class AdjustedDecoder:
             allowed[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
         tokens = np.full(len(logits), -1) if choice.forced is None else choice.forced.copy()
         finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)
-        for row in np.flatnonzero(tokens < 0):
+        for row in np.flatnonzero(tokens < 0).tolist():
             draws = state.draws[row // state.beams]
             tokens[row] = self.symbols.end if finished[row] else draws.draw(allowed[row], choice.sampling)
         return replace(choice, sampling=None, forced=tokens)
