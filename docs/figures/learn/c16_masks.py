@@ -1,4 +1,4 @@
-"""Which positions may look at which: encoder only, decoder only, and the three tables of an encoder-decoder."""
+"""Which positions may look at which: one table for BERT and for GPT-2, three for T5 and BART."""
 
 import torch
 from drawing import Drawing
