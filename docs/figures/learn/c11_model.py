@@ -16,7 +16,7 @@ def draw() -> Drawing:
     title = "Self-attention in the bundled decoder's first layer: no piece gives weight to a later piece"
     right = LEFT + CELL * len(inputs)
     figure = Drawing(right + 84, TOP + 30 * len(inputs) + 12, title, model=True)
-    figure.text(LEFT - 10, 22, "reads", "end soft")
+    figure.text(LEFT - 10, 22, "read", "end soft")
     figure.text((LEFT + right) / 2, 22, "looks at", "middle soft")
     figure.text(right + 14, 22, "predicts", "soft")
     for index, (name, following) in enumerate(zip(inputs, [*inputs[1:], "</s>"], strict=True)):

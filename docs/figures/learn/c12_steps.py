@@ -19,7 +19,7 @@ def draw() -> Drawing:
     right = LEFT + CELL * len(source)
     title = "Seven steps of a translation: each reads a piece, looks at the source, and writes the next piece"
     figure = Drawing(right + 90, TOP + 30 * len(reads) + 12, title, model=True)
-    figure.text(LEFT - 10, 22, "reads", "end soft")
+    figure.text(LEFT - 10, 22, "read", "end soft")
     figure.text((LEFT + right) / 2, 22, "looks at", "middle soft")
     figure.text(right + 14, 22, "writes", "soft")
     for column, piece in enumerate(source):
