@@ -34,7 +34,9 @@ def fences(text):
     """Return the fences of a page; those of ``predict`` without the texts of their options."""
     found = [match[0] for match in FENCE.finditer(text)]
     options = re.compile(r"^( *[-+]) .*$", re.MULTILINE)
-    return [options.sub(r"\1", fence) if fence.lstrip("`~ ").startswith("predict") else fence for fence in found]
+    return [
+        options.sub(r"\1", fence) if fence.lstrip("`~ ").startswith("predict") else fence for fence in found
+    ]
 
 
 @pytest.fixture
@@ -207,6 +209,7 @@ def test_texts_that_do_not_match_english_are_rejected(tmp_path, changes, complai
         "otherwise": "o",
         "hint": "h",
         "solution": "s",
+        "because": "b",
     }
     path = tmp_path / "03.yaml"
     texts = {key: text for key, text in (texts | changes).items() if text is not None}
@@ -247,7 +250,9 @@ def test_messages_of_learn_have_the_same_values_in_all_languages():
     for language in LANGUAGES:
         assert MESSAGES[language].keys() == MESSAGES["en"].keys()
         for key, text in MESSAGES["en"].items():
-            assert sorted(placeholder.findall(MESSAGES[language][key])) == sorted(placeholder.findall(text)), key
+            assert sorted(placeholder.findall(MESSAGES[language][key])) == sorted(
+                placeholder.findall(text)
+            ), key
 
 
 def test_glossary_is_complete():
