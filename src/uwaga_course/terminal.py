@@ -12,7 +12,8 @@ EQUATION = re.compile(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])")
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ",
     "lambda": "λ", "mu": "μ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ",
-    "omega": "ω", "Delta": "Δ", "Sigma": "Σ", "Omega": "Ω", "cdot": "·", "times": "×", "odot": "⊙", "circ": "∘", "cap": "∩",
+    "omega": "ω", "Delta": "Δ", "Sigma": "Σ", "Omega": "Ω", "cdot": "·", "times": "×", "odot": "⊙",
+    "circ": "∘", "cap": "∩",
     "cup": "∪", "in": "∈", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
     "propto": "∝", "to": "→", "rightarrow": "→", "sum": "Σ", "prod": "Π", "infty": "∞", "partial": "∂",
     "ldots": "…", "dots": "…", "cdots": "…", "top": "ᵀ", "pm": "±", "mid": "|", "quad": " ", "qquad": " ",
@@ -84,12 +85,10 @@ class _Equation:
             return ""
         if not name.isalpha():
             return name
-        spaced = self.following(skip_spaces=False)
-        return (
-            (" " if before[-1:].isalnum() else "")
-            + name
-            + (" " if spaced[:1].isalnum() or spaced[:1] == "\\" else "")
-        )
+        after = self.following(skip_spaces=False)[:1]
+        space_before = before[-1:].isalnum() or before[-1:] == ")"
+        space_after = after.isalnum() or after == "\\"
+        return f"{' ' * space_before}{name}{' ' * space_after}"
 
     def following(self, skip_spaces: bool = True) -> str:
         """Return the next token, or an empty text at the end."""
