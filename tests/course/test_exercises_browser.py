@@ -39,7 +39,8 @@ def site(tmp_path_factory):
     for language in ("en", "es"):
         hooks._page.update(language=language, chapter="03", predictions=0)
         exercises = "".join(map(hooks._exercise, NUMBERS))
-        content = f"{hooks._predict(PREDICTION)}{ANSWER}<table>{chapters}</table><h2>Exercises</h2>{exercises}{counts}"
+        content = f"{hooks._predict(PREDICTION)}{ANSWER}<table>{chapters}</table>{counts}<h2>Exercises</h2>"
+        content += exercises
         page = PAGE.replace("{language}", language).replace("{root}", "").replace("{content}", content)
         (folder / f"{language}.html").write_text(page, encoding="utf-8")
         sizes = dict(re.findall(r'id="exercise-([\d.]+)"[^>]*data-python="(\d+)"', content))

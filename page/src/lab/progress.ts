@@ -64,7 +64,7 @@ export function showProgress(root: ParentNode): void {
   root.querySelectorAll(".lab-progress").forEach((shown) => shown.remove());
   const solved = solvedExercises();
   for (const link of root.querySelectorAll<HTMLAnchorElement>(".md-nav a[href], .md-content td a[href]")) {
-    const chapter = chapterOf(link.href);
+    const chapter = link.hash ? undefined : chapterOf(link.href); // not the contents of the page itself
     const count = chapter === undefined ? undefined : counts[chapter];
     const done = solved.filter((number) => number.startsWith(`${chapter}.`)).length;
     if (!count || !done) continue;
