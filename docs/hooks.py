@@ -222,9 +222,8 @@ def _form(exercise: Exercise, english: Exercise, phrases: dict[str, str]) -> str
     command = f"<code>uwaga learn check {exercise.number} FILE.py</code>"
     here = _python_size(exercise) is not None
     instruction = phrases["program here" if here else "program"].replace("{command}", command)
-    return (
-        f"<pre><code>{html.escape(exercise.start)}</code></pre><p class='exercise-command'>{instruction}</p>"
-    )
+    start = f'<pre tabindex="0"><code>{html.escape(exercise.start)}</code></pre>'
+    return f'{start}<p class="exercise-command">{instruction}</p>'
 
 
 def _cell(label: str) -> str:
