@@ -17,7 +17,8 @@ PAGE = """<!doctype html><html lang="{language}"><meta charset="utf-8"><title>Ex
 <meta name="viewport" content="width=device-width">
 <link rel="icon" href="data:,"><link rel="stylesheet" href="{root}lab/lab.css">
 <script type="module" src="{root}lab/lab.js"></script>
-<body style="background: var(--paper); color: var(--ink)"><nav class="md-nav" aria-label="Chapters"><a href="{root}learn/03-looking-back/">3. Looking back</a></nav>
+<body style="background: var(--paper); color: var(--ink)">
+<nav class="md-nav" aria-label="Chapters"><a href="{root}learn/03-looking-back/">3. Looking back</a></nav>
 <main class="md-content"><h1>Exercises</h1>{content}<h2 id="recap">Recap</h2><p>All.</p></main></html>"""
 NUMBERS = ("1.1", "3.1", "2.5", "3.5", "18.5")
 PREDICTION = "- a dog\n+ a *cat* $x_1$\n- a bird"
