@@ -24,7 +24,7 @@ CXX_FILES = $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 release-check release-files clean
+.PHONY: web help demo test tests slow processors faults fuzz soak lint format docs course serve-docs bench page page-python sdist wheel wheel-aarch64 release-check release-files clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -38,6 +38,7 @@ help:
 	@echo "make lint    ruff, clang-format, mypy and the import contracts"
 	@echo "make bench   the benchmarks that need no files; BENCHMARKS='engine step' for some of them"
 	@echo "make page    build the server's page from page/; needs node and npm"
+	@echo "make page-python  fetch the Python that runs in the pages of the course, which make docs copies"
 	@echo "make web     build the npm package's engine and JavaScript from native/ and web/; needs node, npm and emscripten"
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
@@ -152,6 +153,10 @@ page: page/node_modules
 	npm --prefix page run --silent check
 	npm --prefix page run --silent test
 	npm --prefix page run --silent build
+
+# Pyodide is in page/package.json, and NumPy for it comes from its host or PyPI; `make docs` copies both to lab/python.
+page-python: page/node_modules $(DEV_INSTALLED)
+	$(BIN)/python page/get_numpy.py
 
 # The npm package: the engine as WebAssembly, with Debian's emscripten and node-acorn, and its JavaScript.
 web: page/node_modules

@@ -2,10 +2,17 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { gruSteps, sinusoid } from "../src/lab/calculators";
 import { pick } from "../src/lab/engine";
-import { check, numberOf } from "../src/lab/exercise";
+import { check } from "../src/lab/exercise";
+import { setMessages } from "../src/say";
+import { en } from "../src/lab/messages/en";
+import { describe } from "../src/lab/program";
+import { chapterOf } from "../src/lab/progress";
+import { readNumber, UnclearNumber } from "../src/lab/read_number";
 import { attention, dot, normal, softmax, maxGradient } from "../src/lab/math";
 import { DEFAULT_STATE, fromHash, python, toHash } from "../src/lab/state";
 import { below } from "./random";
+
+setMessages("en", en);
 
 const chance = (): number => below(1_000_000) / 1_000_000;
 const near = (actual: number, expected: number, tolerance = 5e-4): void =>
@@ -89,9 +96,23 @@ test("Python code of a state contains its edits", () => {
   for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(code.includes(line), line);
 });
 
-test("numbers with a comma, with a minus sign, and empty", () => {
-  assert.equal(numberOf(" 0,5 "), 0.5);
-  assert.equal(numberOf("−1"), -1);
-  assert.ok(Number.isNaN(numberOf("")) && Number.isNaN(numberOf("a")));
+test("numbers as people write them", () => {
+  const read: Array<[string, number]> = [[" 0,5 ", 0.5], ["−1", -1], ["2/7", 2 / 7], ["50 %", 0.5], ["1,048,576", 1048576], ["1\u00a0048\u202f576", 1048576], ["1.048", 1.048]];
+  for (const [text, value] of read) assert.equal(readNumber(text), value);
+  for (const text of ["", "a", "nan", "1 2", "2/0", "1 2/7", "٣"]) assert.throws(() => readNumber(text), UnclearNumber);
+  assert.throws(() => readNumber("1,048"), (error: UnclearNumber) => error.readings.join() === "1048,1.048");
   assert.equal(check({ number: "1.1", kind: "choice", options: [{ text: "a", remark: "no" }, { text: "b" }] }, [0]).remark, "no");
+});
+
+test("verdicts on programs name the line or the test", () => {
+  const exercise = { number: "1.5", kind: "code" as const, start: "", tests: "", messages: { "Too long.": "Demasiado largo." } };
+  assert.equal(describe({ kind: "right", text: "", line: 0 }, exercise), "");
+  assert.equal(describe({ kind: "remark", text: "Too long.", line: 0 }, exercise), "Demasiado largo.");
+  assert.equal(describe({ kind: "error", text: "SyntaxError: invalid syntax", line: 3 }, exercise), "Line 3: SyntaxError: invalid syntax");
+  assert.equal(describe({ kind: "error", text: "TypeError: no", line: 0 }, exercise), "The tests end with TypeError: no");
+});
+
+test("chapters are recognised by their addresses", () => {
+  const addresses = ["https://a.org/learn/03-looking-back/", "/x/learn/zh/11-training/#recap", "/learn/es/03-a/index.html", "/learn/glossary/", "/guides/03-a/"];
+  assert.deepEqual(addresses.map(chapterOf), ["3", "11", "3", undefined, undefined]);
 });

@@ -238,7 +238,7 @@ def test_laboratory_uses_language_of_page(browser, site, language):
     first = page.locator("#exercise-3\\.1")
     first.locator("input").fill("0.5")
     first.get_by_role("button", name=translated["exerciseCheck"]).click()
-    assert first.locator(".lab-remark").inner_text() == translated["exerciseRight"]
+    assert first.locator(".lab-remark strong").inner_text() == translated["exerciseRight"]
     for key, text in english.items():
         if " " in text and "{" not in text and text != translated[key]:
             assert text not in text_shown, key
@@ -254,13 +254,13 @@ def test_exercises_are_checked_and_saved(browser, site):
     assert "That is the score itself." in first.locator(".lab-remark").inner_text()
     first.locator("input").fill("0,5")
     first.locator("input").press("Enter")
-    assert first.locator(".lab-remark").inner_text() == "Right."
+    assert first.locator(".lab-remark").inner_text() == f"Right. {find_exercise('3.1').because}"
     order = page.locator("#exercise-3\\.4")
     for item in reversed(find_exercise("3.4").items):
         for _ in range(3):
             order.get_by_role("button", name=f"up: {item}").press("Enter")
     order.get_by_role("button", name="Check").press("Enter")
-    assert order.locator(".lab-remark").inner_text() == "Right."
+    assert order.locator(".lab-remark").inner_text() == f"Right. {find_exercise('3.4').because}"
     page.reload()
     assert "done" in page.locator("#exercise-3\\.1").get_attribute("class")
     assert "done" not in page.locator("#exercise-3\\.3").get_attribute("class")
