@@ -62,16 +62,6 @@ def anchors(text):
     return result
 
 
-def fences(text):
-    """Return the fenced blocks of a page, of the options of a prediction only which are right."""
-    return [
-        re.findall(r"^ *([-+]) ", match[0], re.MULTILINE)
-        if match[0].lstrip().startswith("```predict")
-        else match[0]
-        for match in FENCE.finditer(text)
-    ]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_page_has_structure_of_english_page(page):
     text = page.read_text(encoding="utf-8")
