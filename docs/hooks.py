@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import markdown
+from equations import displayed, mathml
 from languages import COURSE, DOCS, NAMES, course_folder, language_of
-from latex2mathml.converter import convert
 from markdown.extensions import Extension
 from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
@@ -74,18 +74,6 @@ _page = {"language": "en"}
 ENGINE = ("index.js", "shared.js", "worker.js", "uwaga.wasm")
 
 
-def mathml(source: str, display: str) -> str:
-    """Return a LaTeX equation as MathML, with its source as alternative text.
-
-    Raises:
-        ValueError: a command is unknown.
-    """
-    markup = convert(source, display=display)
-    if unknown := re.search(r"\\[a-zA-Z]+", markup):
-        raise ValueError(f"{unknown[0]} in the equation {source!r} is unknown")
-    return markup.replace("<math ", f'<math alttext="{html.escape(source, quote=True)}" ', 1)
-
-
 class _Inline(InlineProcessor):
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: N802 (its name)
         return self.md.htmlStash.store(mathml(m[1], "inline")), m.start(0), m.end(0)
@@ -109,10 +97,6 @@ def _fence(make: Callable[[str], str]) -> Callable[..., str]:
             raise
 
     return wrapper
-
-
-def _block(source: str) -> str:
-    return f'<div class="equation" tabindex="0">{mathml(source, "block")}</div>'
 
 
 def _exercise(source: str) -> str:
@@ -250,7 +234,7 @@ def on_config(config: Any) -> Any:
     fences += [
         {"name": name, "class": name, "format": _fence(make)}
         for name, make in {
-            "math": _block,
+            "math": displayed,
             "exercise": _exercise,
             "source": _source,
             "glossary": _glossary,
@@ -268,6 +252,18 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def on_page_content(content: str, **_: Any) -> str:
     """Replace empty header cells of tables by data cells."""
     return re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Remove indentation, and markup of code that has no colour: a sixth of a page."""
+    parts = re.split(
+        r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", output, flags=re.DOTALL
+    )
+    parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
+    output = "".join(parts)
+    output = re.sub(r'<span class="[nopw]">([^<]*)</span>', r"\1", output)
+    output = re.sub(r'<span title="[^"]+">([^<]*)</span>', r"\1", output)
+    return re.sub(r'<a class="autorefs autorefs-internal" title="[^"]*"', "<a", output)
 
 
 def on_post_build(config: Any) -> None:
@@ -289,7 +285,5 @@ def on_post_build(config: Any) -> None:
     models = ROOT / "docs/learn/models"
     shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
     shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all
-    assets = Path(config["site_dir"]) / "assets"  # remove unused files of the theme
-    for path in assets.rglob("*.map"):
+    for path in (Path(config["site_dir"]) / "assets").rglob("*.map"):  # unused files of the theme
         path.unlink()
-    shutil.rmtree(assets / "javascripts/lunr", ignore_errors=True)  # searches in languages besides English
