@@ -142,7 +142,7 @@ docs: $(or $(wildcard $(DEV_INSTALLED)),$(DOCS_INSTALLED))
 
 # The documentation with the course and its laboratory as one file: `python -m http.server` in it is enough to read it.
 course: docs
-	$(BIN)/python -c 'import shutil; print(shutil.make_archive("dist/uwaga-course", "zip", "site"))'
+	$(BIN)/python release/course.py site dist
 
 serve-docs: $(or $(wildcard $(DEV_INSTALLED)),$(DOCS_INSTALLED))
 	$(BIN)/mkdocs serve
