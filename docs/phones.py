@@ -18,7 +18,7 @@ WIDTH = 350
 """Pixels of a table on a phone of 390 pixels."""
 LETTER, PADDING = 7.2, 15
 """Pixels of a letter of a table and of the space beside a cell."""
-LINES = 4
+LINES = 3.5
 """Lines of the highest cell from which a table is shown as cards."""
 TEXT_HEIGHT = 9
 """Pixels of the smallest text of a figure on the screen."""
@@ -35,11 +35,20 @@ def plain_text(markup: str) -> str:
 def is_too_wide(rows: list[list[str]]) -> bool:
     """Return whether a table of visible texts does not fit a phone, or only in high and narrow columns."""
     columns = list(zip(*rows, strict=True))
-    words = [max(_longest_word(text) for text in column) for column in columns]
-    if sum(words) * LETTER + len(words) * PADDING > WIDTH:
-        return True
     room = WIDTH - len(columns) * PADDING
-    return any(sum(map(_text_width, row)) * LETTER / room > LINES for row in rows) and len(columns) > 2
+    least = [max(map(_longest_word, column)) * LETTER for column in columns]
+    if sum(least) > room:
+        return True
+    # A browser shares the rest of the room by the lengths of the texts.
+    longest = [max(map(_text_width, column)) * LETTER for column in columns]
+    wish = sum(longest) - sum(least)
+    share = min(1.0, (room - sum(least)) / wish) if wish else 0
+    widths = [low + share * (high - low) for low, high in zip(least, longest, strict=True)]
+    return len(columns) > 2 and any(
+        _text_width(text) * LETTER > LINES * width
+        for row in rows
+        for text, width in zip(row, widths, strict=True)
+    )
 
 
 def _longest_word(text: str) -> int:

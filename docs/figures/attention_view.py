@@ -28,7 +28,7 @@ def take_picture(html: str, picture: Path) -> None:
             args=["--no-sandbox"],
         )
         page = browser.new_page(viewport={"width": 760, "height": 1000})
-        page.set_content(f'<meta charset="utf-8"><body style="background:white; font-family:system-ui">{html}')
+        page.set_content(f'<meta charset="utf-8"><body style="background:#fff; font-family:system-ui">{html}')
         page.wait_for_selector("[data-milliseconds]")
         page.wait_for_timeout(500)
         box = page.locator(".uwaga-translation").bounding_box()
