@@ -9,6 +9,7 @@ the name of a file of terms.
 from __future__ import annotations
 
 import ast
+import gzip
 import html
 import json
 import re
@@ -250,7 +251,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Replace empty header cells of tables by data cells."""
+    """Replace empty header cells of tables by data cells, and leave exercises out of the search."""
+    content = content.replace('<section class="exercise"', '<section data-search-exclude class="exercise"')
     return re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
 
 
@@ -264,6 +266,32 @@ def on_post_page(output: str, **_: Any) -> str:
     output = re.sub(r'<span class="[nopw]">([^<]*)</span>', r"\1", output)
     output = re.sub(r'<span title="[^"]+">([^<]*)</span>', r"\1", output)
     return re.sub(r'<a class="autorefs autorefs-internal" title="[^"]*"', "<a", output)
+
+
+def write_models(source: Path, target: Path) -> None:
+    """Write the models that are compared: their weights compressed, a fifth smaller, and one tokeniser for all."""
+    shutil.copytree(
+        source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.spm", "*.safetensors")
+    )
+    shutil.copyfile(next(source.glob("*/source.spm")), target / "source.spm")
+    models = json.loads((source / "models.json").read_text(encoding="utf-8"))
+    for model in models:
+        weights = (source / model["name"] / "engine.safetensors").read_bytes()
+        compressed = target / model["name"] / "engine.safetensors.gz"
+        compressed.write_bytes(gzip.compress(weights, mtime=0))
+        model["bytes"] = sum(path.stat().st_size for path in compressed.parent.iterdir())
+    (target / "models.json").write_text(json.dumps(models, ensure_ascii=False), encoding="utf-8")
+
+
+def smaller_figure(svg: str) -> str:
+    """Return a figure of the course without unused rules and repeated attributes."""
+    start, style, content = re.split(r"(?<=<style>)|(?=</style>)", svg, maxsplit=2)
+    used = {name for names in re.findall(r'class="([^"]*)"', content) for name in names.split()}
+    style = re.sub(r"\.([\w-]+) \{[^}]*\}\s*", lambda rule: rule[0] if rule[1] in used else "", style)
+    if content.count(' rx="3"') == content.count("<rect"):
+        style, content = f"{style.rstrip()}\nrect {{ rx: 3px; }}\n", content.replace(' rx="3"', "")
+    content = re.sub(r'(?<=opacity=")0?(\.\d*?)0*(?=")', r"\1", content)
+    return f"{start}{style}{content}"
 
 
 def on_post_build(config: Any) -> None:
@@ -282,8 +310,8 @@ def on_post_build(config: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         quantise(BUNDLED, Path(folder) / "model")
         shutil.copytree(Path(folder) / "model", lab / "model", dirs_exist_ok=True)
-    models = ROOT / "docs/learn/models"
-    shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
-    shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all
+    write_models(ROOT / "docs/learn/models", lab / "models")
+    for path in (Path(config["site_dir"]) / "figures" / COURSE).glob("*.svg"):
+        path.write_text(smaller_figure(path.read_text(encoding="utf-8")), encoding="utf-8")
     for path in (Path(config["site_dir"]) / "assets").rglob("*.map"):  # unused files of the theme
         path.unlink()

@@ -59,13 +59,12 @@ TITLES = {
     },
 }
 """Titles of the site's sections and names of its switches, shown on the pages of the course."""
-WORD_ENDS = r"[\s\-.,;:!?()\[\]«»„”“…]+"
-SEARCH: dict[str, dict[str, Any]] = {
-    "es": {"separator": WORD_ENDS, "pipeline": ["stopWordFilter", "stemmer"]},
-    "pl": {"separator": WORD_ENDS, "pipeline": ["stemmer"]},
-    "zh": {"separator": r"[\s\u200b\u3000\-、。，．？！；：（）“”]+", "pipeline": ["stemmer"]},
+SEPARATORS = {
+    "es": r"[\s\-.,;:!?()\[\]«»„”“…¿¡]+",
+    "pl": r"[\s\-.,;:!?()\[\]«»„”“…]+",
+    "zh": r"[\s\u200b\u3000\-、。，．？！；：（）“”]+",
 }
-"""Where words end, and what happens to them, in the index of the search in a language."""
+"""What is between words, by the languages whose pages have an index of their own."""
 LUNR = "assets/javascripts/lunr"
 """Folder of the scripts that the theme's search loads for a language."""
 _navigation: dict[str, list[Any]] = {}  # the course's part of the navigation by language
@@ -231,7 +230,7 @@ def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
 def _add_to_search(page: Any, language: str) -> None:
     """Add a page to the index of its language, and the glossary to all."""
     is_glossary = page.file.src_uri == f"{COURSE}/glossary.md"
-    for code in SEARCH if is_glossary else {language} & set(SEARCH):
+    for code in SEPARATORS if is_glossary else {language} & set(SEPARATORS):
         index = _indexes.setdefault(code, SearchIndex())
         previous = page.meta.pop("search", None)
         index.add_entry_from_context(page)
@@ -254,14 +253,21 @@ def on_post_build(config: Any, **_: Any) -> None:
     fields = {"title": {"boost": 1e3}, "text": {"boost": 1.0}, "tags": {"boost": 1e6}}
     shutil.rmtree(site / LUNR, ignore_errors=True)
     (site / LUNR / "min").mkdir(parents=True)
-    for name in ("es", "stemmer.support", "zh"):
+    for name in ("stemmer.support", "zh"):
         shutil.copyfile(theme / LUNR / f"min/lunr.{name}.min.js", site / LUNR / f"min/lunr.{name}.min.js")
-    shutil.copyfile(DOCS / "look/lunr.pl.js", site / LUNR / "min/lunr.pl.min.js")
+    for name in ("es", "pl"):
+        shutil.copyfile(DOCS / "look/inflected.js", site / LUNR / f"min/lunr.{name}.min.js")
     for language, index in _indexes.items():
         if language == "zh":
             for entry in index.entries:
                 entry.update({key: segmented(entry[key], terms) for key in ("title", "text")})
-        data = {"config": {"lang": [language], **SEARCH[language], "fields": fields}, "docs": index.entries}
+        settings = {
+            "lang": [language],
+            "separator": SEPARATORS[language],
+            "pipeline": ["stemmer"],
+            "fields": fields,
+        }
+        data = {"config": settings, "docs": index.entries}
         path = site / f"search/search_index.{language}.json"
         path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
     _indexes.clear()
