@@ -269,7 +269,7 @@ def on_post_page(output: str, **_: Any) -> str:
 
 
 def write_models(source: Path, target: Path) -> None:
-    """Write the models that are compared: their weights compressed, a fifth smaller, and one tokeniser for all."""
+    """Write the models that are compared, with their weights compressed and one tokeniser for all."""
     shutil.copytree(
         source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.spm", "*.safetensors")
     )
