@@ -290,6 +290,11 @@ def smaller_figure(svg: str) -> str:
     style = re.sub(r"\.([\w-]+) \{[^}]*\}\s*", lambda rule: rule[0] if rule[1] in used else "", style)
     if content.count(' rx="3"') == content.count("<rect"):
         style, content = f"{style.rstrip()}\nrect {{ rx: 3px; }}\n", content.replace(' rx="3"', "")
+    grid = r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="([\d.]+)" class="grid"/>\n?'
+    if cells := re.findall(grid, content):  # one outline for all cells
+        path = "".join(f"M{x} {y}h{width}v{height}h-{width}z" for x, y, width, height in cells)
+        content = re.sub(grid, f'<path class="grid" d="{path}"/>\n', content, count=1)
+        content = re.sub(grid, "", content)
     content = re.sub(r'(?<=opacity=")0?(\.\d*?)0*(?=")', r"\1", content)
     return f"{start}{style}{content}"
 

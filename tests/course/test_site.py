@@ -106,7 +106,7 @@ TITLES = {
     "zh": ["首页", "学习", "使用", "参考", "内部"],
 }
 SEARCHES = {
-    "": ("residual stream", "learn/10-block/", "search_index.json"),
+    "": ("several heads", "learn/09-heads/", "search_index.json"),
     "learn/es/": ("cabeza", "learn/es/09-heads/", "search_index.es.json"),
     "learn/pl/": ("głowy", "learn/pl/09-heads/", "search_index.pl.json"),
     "learn/zh/": ("多头注意力", "learn/zh/09-heads/", "search_index.zh.json"),
