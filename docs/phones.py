@@ -16,8 +16,8 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 WIDTH = 350
 """Pixels of a table on a phone of 390 pixels."""
-LETTER, PADDING = 7.2, 15
-"""Pixels of a letter of a table and of the space beside a cell."""
+LETTER, PADDING, BOLD = 7.2, 15, 1.15
+"""Pixels of a letter of a table and of the space beside a cell; how much wider a bold letter is."""
 LINES = 3.5
 """Lines of the highest cell from which a table is shown as cards."""
 TEXT_HEIGHT = 9
@@ -36,7 +36,7 @@ def is_too_wide(rows: list[list[str]]) -> bool:
     """Return whether a table of visible texts does not fit a phone, or only in high and narrow columns."""
     columns = list(zip(*rows, strict=True))
     room = WIDTH - len(columns) * PADDING
-    least = [max(map(_longest_word, column)) * LETTER for column in columns]
+    least = [max(_longest_word(name) * BOLD, *map(_longest_word, rest)) * LETTER for name, *rest in columns]
     if sum(least) > room:
         return True
     # A browser shares the rest of the room by the lengths of the texts.
@@ -52,7 +52,7 @@ def is_too_wide(rows: list[list[str]]) -> bool:
 
 
 def _longest_word(text: str) -> int:
-    return max((_text_width(word) for word in re.split(r"[\s\u200b]+|(?<=[/-])", text)), default=0)
+    return max((_text_width(word) for word in re.split(r"[\s\u200b]+|(?<=-)", text)), default=0)
 
 
 def _text_width(text: str) -> int:

@@ -150,7 +150,7 @@ def test_switch_changes_site_and_figures(site_url):
         dark = pillow.open(io.BytesIO(figure.screenshot())).convert("L")
         assert light.histogram().index(max(light.histogram())) > 200  # of the ground
         assert dark.histogram().index(max(dark.histogram())) < 60
-        assert min(light.getdata()) < 80 and max(dark.getdata()) > 180  # of the letters
+        assert light.getextrema()[0] < 80 and dark.getextrema()[1] > 180  # of the letters
         page.close()
 
 
