@@ -1,11 +1,11 @@
-"""An encoder-decoder unrolled over the steps of a one-unit GRU, with the states computed by hand."""
+"""An encoder-decoder unrolled over a sentence, with the states of a one-unit GRU computed by hand."""
 
 import numpy as np
 from drawing import Drawing
 
-INPUTS = (1.0, 0.0, 0.0)
-SOURCE, TARGET, BEFORE = ("x₁", "x₂", "x₃"), ("y₁", "y₂", "y₃"), ("start", "y₁", "y₂")
-LEFT, CELL, GAP, TOP = 50, 70, 34, 96
+SOURCE, INPUTS, TARGET = ("buy", "a", "car"), (1.0, 0.0, 0.0), ("ein", "Auto", "kaufen")
+COLUMNS = (112, 222, 332)
+ENCODER, DECODER, WORDS = 88, 258, 352
 
 
 def states() -> list[float]:
@@ -19,52 +19,58 @@ def states() -> list[float]:
 
 
 def draw() -> Drawing:
-    """Draw three encoder cells, the vector, and three decoder cells, from left to right."""
+    """Draw the encoder above, its last state c, and the decoder below, each from left to right."""
     figure = Drawing(
-        820,
-        242,
-        "A one-unit encoder reads 1, 0, 0, its last state becomes c, and the decoder gets nothing else",
+        400,
+        372,
+        "An encoder reads buy a car, its last state becomes c, and all that the decoder gets is c",
     )
-    middle_y = TOP + 24
-    figure.text(LEFT + 1.5 * CELL + GAP, 24, "encoder", "middle soft")
-    figure.text(670, 24, "decoder", "middle soft")
-    figure.text(10, middle_y + 5, "0", "soft")
-    for index, (x, name, h) in enumerate(zip(INPUTS, SOURCE, states(), strict=True)):
-        left = LEFT + index * (CELL + GAP)
-        figure.line((left - (28 if index == 0 else GAP), middle_y), (left, middle_y), arrow=True)
-        figure.rectangle(left, TOP, CELL, 48)
-        figure.text(left + CELL / 2, middle_y - 2, f"h{'₁₂₃'[index]} =", "middle small")
-        figure.text(left + CELL / 2, middle_y + 15, f"{h:.3f}", "middle")
-        figure.line((left + CELL / 2, 196), (left + CELL / 2, TOP + 48), arrow=True)
-        figure.text(left + CELL / 2, 214, f"{name} = {x:g}", "middle")
-    end = LEFT + 3 * CELL + 2 * GAP
-    figure.line((end, middle_y), (end + GAP, middle_y), arrow=True)
-    figure.rectangle(end + GAP, TOP, 48, 48, "accent", 0.35)
-    figure.text(end + GAP + 24, middle_y + 5, "c", "middle bold")
-    figure.text(end + GAP + 24, TOP + 68, "all that the", "middle small soft")
-    figure.text(end + GAP + 24, TOP + 84, "decoder gets", "middle small soft")
-    first = 520
-    figure.line((end + GAP + 48, middle_y), (first, middle_y), look="accent-line", arrow=True)
+    figure.text(2, ENCODER + 24, "encoder", "small soft")
+    figure.text(2, DECODER + 24, "decoder", "small soft")
+    for index, (x, word, value, h) in enumerate(zip(COLUMNS, SOURCE, INPUTS, states(), strict=True)):
+        figure.text(x, 22, word, "middle bold source")
+        figure.text(x, 42, f"x = {value:g}", "middle small")
+        figure.line((x, 50), (x, ENCODER - 2), look="source-line", arrow=True)
+        figure.rectangle(x - 38, ENCODER, 76, 38, "source", 0.2)
+        figure.text(x, ENCODER + 24, f"{h:.3f}", "middle")
+        figure.text(x - 34, ENCODER - 6, f"h{'₁₂₃'[index]}", "small")
+        if index < 2:
+            figure.line((x + 38, ENCODER + 19), (x + 70, ENCODER + 19), look="source-line", arrow=True)
+    middle = COLUMNS[1]
     figure.line(
-        (end + GAP + 24, TOP),
-        (end + GAP + 24, 48),
-        (first + 2.5 * CELL + 2 * GAP - 8, 48),
-        look="accent-line",
+        (COLUMNS[2], ENCODER + 40), (COLUMNS[2], 172), (middle + 26, 172), look="source-line", arrow=True
     )
-    for index, (name, before) in enumerate(zip(TARGET, BEFORE, strict=True)):
-        left = first + index * (CELL + GAP)
-        centre = left + CELL / 2
-        if index:
-            figure.line((left - GAP, middle_y), (left, middle_y), arrow=True)
-        figure.rectangle(left, TOP, CELL, 48)
-        figure.text(centre, middle_y + 5, f"s{'₁₂₃'[index]}", "middle")
-        figure.line((centre - 8, 48), (centre - 8, TOP), look="accent-line", arrow=True)
-        figure.line((centre - 8, 196), (centre - 8, TOP + 48), arrow=True)
-        figure.text(centre - 8, 214, before, "middle")
-        figure.line((centre + 16, TOP), (centre + 16, 76), arrow=True)
-        figure.text(centre + 16, 70, name, "middle")
-    figure.text(first - 12, 236, "the word before", "small soft")
-    figure.text(LEFT, 236, "the source, one word a step", "small soft")
+    figure.rectangle(middle - 22, 154, 44, 36, "source", 0.45)
+    figure.text(middle, 177, "c", "middle bold")
+    figure.text(2, 168, "all that the decoder", "small soft")
+    figure.text(2, 184, "gets of the source", "small soft")
+    figure.line((middle, 192), (middle, 216), look="source-line")
+    figure.line((COLUMNS[0], 216), (COLUMNS[2], 216), look="source-line")
+    for index, (x, word) in enumerate(zip(COLUMNS, TARGET, strict=True)):
+        figure.line((x, 216), (x, DECODER - 2), look="source-line", arrow=True)
+        figure.rectangle(x - 38, DECODER, 76, 38, "target", 0.2)
+        figure.text(x, DECODER + 24, f"s{'₁₂₃'[index]}", "middle")
+        figure.line((x, DECODER + 40), (x, WORDS - 16), look="target-line", arrow=True)
+        figure.text(x, WORDS, word, "middle bold target")
+        if index < 2:
+            figure.line((x + 38, DECODER + 12), (x + 70, DECODER + 12), look="target-line", arrow=True)
+            figure.line(
+                (x + 24, WORDS - 5),
+                (x + 54, WORDS - 5),
+                (x + 54, DECODER + 28),
+                (x + 70, DECODER + 28),
+                look="target-line",
+                arrow=True,
+            )
+    figure.text(2, WORDS, "start", "small target")
+    figure.line(
+        (34, WORDS - 5),
+        (54, WORDS - 5),
+        (54, DECODER + 28),
+        (72, DECODER + 28),
+        look="target-line",
+        arrow=True,
+    )
     return figure
 
 
