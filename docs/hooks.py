@@ -250,8 +250,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown
 
 
-def on_page_content(content: str, **_: Any) -> str:
-    """Replace empty header cells of tables by data cells, and leave exercises out of the search."""
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    """Replace empty header cells of tables by data cells, and leave exercises out of the search.
+
+    The anchors of the glossary and of exercises are added to those to which a link may lead.
+    """
+    page.present_anchor_ids.update(re.findall(r'\sid="([^"]+)"', content))
     content = content.replace('<section class="exercise"', '<section data-search-exclude class="exercise"')
     return re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
 

@@ -123,7 +123,7 @@ def learning_pages(site):
 
 @pytest.mark.parametrize("path", SEARCHES)
 def test_search_finds_pages_of_the_language(site_url, path):
-    words, found, index = SEARCHES[path]
+    words, target, index = SEARCHES[path]
     with chromium() as browser:
         page = browser.new_page()
         loaded = []
@@ -132,7 +132,7 @@ def test_search_finds_pages_of_the_language(site_url, path):
         page.fill(".md-search__input", words)
         page.wait_for_selector(".md-search-result__item a")
         links = page.locator(".md-search-result__item > a").evaluate_all("all => all.map((a) => a.pathname)")
-        assert f"/{found}" in [link.split("#")[0] for link in links[:3]]
+        assert f"/{target}" in [link.split("#")[0] for link in links[:3]]
         assert [name for name in loaded if name.startswith("search_index")] == [index]
         page.close()
 
@@ -180,12 +180,12 @@ CUT = """() => {
 def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 800})
-        found = {}
+        problems = {}
         for name in learning_pages(site):
             page.goto(f"{site_url}/learn/{name}/")
             page.evaluate("document.fonts.ready")
-            found |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(CUT).items() if cut}
-        assert found == {}
+            problems |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(CUT).items() if cut}
+        assert problems == {}
         page.close()
 
 
@@ -195,8 +195,12 @@ def test_home_page_starts_with_the_live_sentence_and_three_doors(site_url):
         page.goto(site_url)
         assert "6 MB" in page.locator(".lab-start").inner_text()
         assert page.locator(".lab-start").bounding_box()["y"] < 800
-        doors = page.locator(".doors h2 a").all_inner_texts()
-        assert [re.sub(r"\W", "", door) for door in doors if len(door) > 1] == ["Learn", "Translate", "Train"]
+        titles = page.locator(".doors h2 a").all_inner_texts()
+        assert [re.sub(r"\W", "", title) for title in titles if len(title) > 1] == [
+            "Learn",
+            "Translate",
+            "Train",
+        ]
         is_whole = "(all) => all.every((code) => code.scrollWidth <= code.clientWidth)"
         assert page.locator("pre > code").evaluate_all(is_whole)
         page.click(".lab-start")
@@ -205,7 +209,7 @@ def test_home_page_starts_with_the_live_sentence_and_three_doors(site_url):
         page.close()
 
 
-def test_equations_have_a_font_of_their_own(site_url):
+def test_equations_load_a_font(site_url):
     with chromium() as browser:
         page = browser.new_page()
         fonts = []
