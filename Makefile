@@ -16,6 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadf
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN_INSTALLED := $(VENV)/run.installed
 DEV_INSTALLED := $(VENV)/dev.installed
+DOCS_INSTALLED := $(VENV)/docs.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
@@ -65,6 +66,11 @@ $(RUN_INSTALLED): $(BUILT_FROM) | $(BIN)/python
 $(DEV_INSTALLED): $(RUN_INSTALLED)
 	$(PIP) install --no-compile "$(TORCH)"
 	$(PIP) install --no-compile "uwaga[dev]"
+	@touch $@
+
+# What builds the documentation, which needs no torch; all of it is in the extra dev.
+$(DOCS_INSTALLED): $(RUN_INSTALLED)
+	$(PIP) install --no-compile "uwaga[docs]"
 	@touch $@
 
 demo: $(RUN_INSTALLED)
@@ -132,14 +138,14 @@ format: $(DEV_INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
 
-docs: $(DEV_INSTALLED)
+docs: $(or $(wildcard $(DEV_INSTALLED)),$(DOCS_INSTALLED))
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The documentation with the course and its laboratory as one file: `python -m http.server` in it is enough to read it.
 course: docs
-	$(BIN)/python -c 'import shutil; print(shutil.make_archive("dist/uwaga-course", "zip", "site"))'
+	$(BIN)/python release/course.py site dist
 
-serve-docs: $(DEV_INSTALLED)
+serve-docs: $(or $(wildcard $(DEV_INSTALLED)),$(DOCS_INSTALLED))
 	$(BIN)/mkdocs serve
 
 # Those that need no files or options.

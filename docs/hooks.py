@@ -10,6 +10,7 @@ it opens when the reader has chosen one. A fence ``glossary`` contains the name 
 from __future__ import annotations
 
 import ast
+import gzip
 import html
 import json
 import re
@@ -22,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import markdown
+from equations import displayed, mathml
 from languages import COURSE, DOCS, NAMES, language_of
-from latex2mathml.converter import convert
 from markdown.extensions import Extension
 from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
@@ -81,18 +82,6 @@ _page: dict[str, Any] = {"language": "en", "chapter": "", "predictions": 0}
 ENGINE = ("index.js", "shared.js", "worker.js", "uwaga.wasm")
 
 
-def mathml(source: str, display: str) -> str:
-    """Return a LaTeX equation as MathML, with its source as alternative text.
-
-    Raises:
-        ValueError: a command is unknown.
-    """
-    markup = convert(source, display=display)
-    if unknown := re.search(r"\\[a-zA-Z]+", markup):
-        raise ValueError(f"{unknown[0]} in the equation {source!r} is unknown")
-    return markup.replace("<math ", f'<math alttext="{html.escape(source, quote=True)}" ', 1)
-
-
 class _Inline(InlineProcessor):
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: N802 (its name)
         return self.md.htmlStash.store(mathml(m[1], "inline")), m.start(0), m.end(0)
@@ -116,10 +105,6 @@ def _fence(make: Callable[[str], str]) -> Callable[..., str]:
             raise
 
     return wrapper
-
-
-def _block(source: str) -> str:
-    return f'<div class="equation" tabindex="0">{mathml(source, "block")}</div>'
 
 
 def _exercise(source: str) -> str:
@@ -279,7 +264,7 @@ def on_config(config: Any) -> Any:
     fences += [
         {"name": name, "class": name, "format": _fence(make)}
         for name, make in {
-            "math": _block,
+            "math": displayed,
             "exercise": _exercise,
             "predict": _predict,
             "source": _source,
@@ -299,13 +284,61 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
-    """Replace empty header cells of tables by data cells; add counts of exercises to pages of the course."""
+    """Replace empty header cells of tables, leave exercises out of the search, and add their counts.
+
+    The anchors of the glossary and of exercises are added to those to which a link may lead.
+    """
+    page.present_anchor_ids.update(re.findall(r'\sid="([^"]+)"', content))
+    content = content.replace('<section class="exercise"', '<section data-search-exclude class="exercise"')
     content = re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
     if not page.file.src_uri.startswith(f"{COURSE}/"):
         return content
     counts = Counter(number.partition(".")[0] for number in all_exercises())
     data = html.escape(json.dumps(counts, separators=(",", ":")), quote=True)
     return f'{content}<div hidden data-exercise-counts="{data}"></div>'
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Remove indentation, and markup of code that has no colour: a sixth of a page."""
+    parts = re.split(
+        r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", output, flags=re.DOTALL
+    )
+    parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
+    output = "".join(parts)
+    output = re.sub(r'<span class="[nopw]">([^<]*)</span>', r"\1", output)
+    output = re.sub(r'<span title="[^"]+">([^<]*)</span>', r"\1", output)
+    return re.sub(r'<a class="autorefs autorefs-internal" title="[^"]*"', "<a", output)
+
+
+def write_models(source: Path, target: Path) -> None:
+    """Write the models that are compared, with their weights compressed and one tokeniser for all."""
+    shutil.copytree(
+        source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.spm", "*.safetensors")
+    )
+    shutil.copyfile(next(source.glob("*/source.spm")), target / "source.spm")
+    models = json.loads((source / "models.json").read_text(encoding="utf-8"))
+    for model in models:
+        weights = (source / model["name"] / "engine.safetensors").read_bytes()
+        compressed = target / model["name"] / "engine.safetensors.gz"
+        compressed.write_bytes(gzip.compress(weights, mtime=0))
+        model["bytes"] = sum(path.stat().st_size for path in compressed.parent.iterdir())
+    (target / "models.json").write_text(json.dumps(models, ensure_ascii=False), encoding="utf-8")
+
+
+def smaller_figure(svg: str) -> str:
+    """Return a figure of the course without unused rules and repeated attributes."""
+    start, style, content = re.split(r"(?<=<style>)|(?=</style>)", svg, maxsplit=2)
+    used = {name for names in re.findall(r'class="([^"]*)"', content) for name in names.split()}
+    style = re.sub(r"\.([\w-]+) \{[^}]*\}\s*", lambda rule: rule[0] if rule[1] in used else "", style)
+    if content.count(' rx="3"') == content.count("<rect"):
+        style, content = f"{style.rstrip()}\nrect {{ rx: 3px; }}\n", content.replace(' rx="3"', "")
+    grid = r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="([\d.]+)" class="grid"/>\n?'
+    if cells := re.findall(grid, content):  # one outline for all cells
+        path = "".join(f"M{x} {y}h{width}v{height}h-{width}z" for x, y, width, height in cells)
+        content = re.sub(grid, f'<path class="grid" d="{path}"/>\n', content, count=1)
+        content = re.sub(grid, "", content)
+    content = re.sub(r'(?<=opacity=")0?(\.\d*?)0*(?=")', r"\1", content)
+    return f"{start}{style}{content}"
 
 
 def on_post_build(config: Any) -> None:
@@ -325,10 +358,8 @@ def on_post_build(config: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         quantise(BUNDLED, Path(folder) / "model")
         shutil.copytree(Path(folder) / "model", lab / "model", dirs_exist_ok=True)
-    models = ROOT / "docs/learn/models"
-    shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
-    shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all
-    assets = Path(config["site_dir"]) / "assets"  # remove unused files of the theme
-    for path in assets.rglob("*.map"):
+    write_models(ROOT / "docs/learn/models", lab / "models")
+    for path in (Path(config["site_dir"]) / "figures" / COURSE).glob("*.svg"):
+        path.write_text(smaller_figure(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in (Path(config["site_dir"]) / "assets").rglob("*.map"):  # unused files of the theme
         path.unlink()
-    shutil.rmtree(assets / "javascripts/lunr", ignore_errors=True)  # searches in languages besides English

@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LEARN = ROOT / "docs/learn"
 FIGURES = ROOT / "docs/figures/learn"
 LANGUAGES = sorted({path.parent.name for path in LEARN.glob("*/*.md")})
-ENGLISH_ONLY = {"compared.md", "glossary.md"}
-"""The comparison with other courses, most of which are in English, and the glossary of all languages."""
+ENGLISH_ONLY = {"glossary.md"}
+"""The glossary, which is one page for all languages."""
 PAGES = [page for language in LANGUAGES for page in sorted((LEARN / language).glob("*.md"))]
 CHAPTERS = [path for language in LANGUAGES for path in sorted((FOLDER.parent / language).glob("*.yaml"))]
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
