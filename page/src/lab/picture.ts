@@ -28,7 +28,7 @@ export function createPicture(translation: Translation): Picture | undefined {
     for (let head = 0; head < heads; ++head) sum += matrix.data[(((layers - 1) * heads + head) * steps + row) * keys + column] ?? 0;
     return sum / heads;
   }));
-  const { predicted: rows, source: columns } = translationAxes(translation);
+  const { rows, source: columns } = translationAxes(translation);
   return { values, rows, columns, width: MARGIN + 20 + CELL * keys, height: MARGIN + 10 + CELL * steps };
 }
 
