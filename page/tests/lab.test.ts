@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { boxesOf, layout, segmentsOf } from "../src/lab/boxes";
 import { gruSteps, sinusoid } from "../src/lab/calculators";
 import { pick } from "../src/lab/engine";
 import { check, numberOf } from "../src/lab/exercise";
 import { attention, dot, normal, softmax, maxGradient } from "../src/lab/math";
-import { DEFAULT_STATE, fromHash, python, toHash } from "../src/lab/state";
+import { DEFAULT_STATE, fromHash, labelsOf, python, toHash, translationAxes } from "../src/lab/state";
 import { below } from "./random";
 
 const chance = (): number => below(1_000_000) / 1_000_000;
@@ -94,4 +95,54 @@ test("numbers with a comma, with a minus sign, and empty", () => {
   assert.equal(numberOf("−1"), -1);
   assert.ok(Number.isNaN(numberOf("")) && Number.isNaN(numberOf("a")));
   assert.equal(check({ number: "1.1", kind: "choice", options: [{ text: "a", remark: "no" }, { text: "b" }] }, [0]).remark, "no");
+});
+
+const SHAPE = { encoder_layers: 4, decoder_layers: 2, decoder_attention: true };
+
+test("every array has a box that opens it, and every box opens an array", () => {
+  const segments = segmentsOf(SHAPE);
+  const attention = ["query", "key", "value", "scores", "weights", "context", "attention"];
+  const layers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+  const names = [
+    ...["encoder", "decoder"].flatMap((lane) => [`${lane}.embedding`, `${lane}.output`]), "logits",
+    ...layers(4).flatMap((layer) => [...attention, "feed_forward"].map((array) => `encoder.${layer}.${array}`)),
+    ...layers(2).flatMap((layer) => [...attention.flatMap((array) => [`decoder.${layer}.${array}`, `cross.${layer}.${array}`]), `decoder.${layer}.feed_forward`]),
+  ];
+  for (const name of names) assert.ok(boxesOf(segments, name).length, name);
+  for (const { array, path } of segments.flatMap(({ boxes }) => boxes)) {
+    for (const name of [array, ...path]) assert.ok(names.includes(name), name);
+  }
+  assert.deepEqual(boxesOf(segments, "cross.2.value").map(({ id }) => id), ["decoder.2.cross"]);
+  assert.deepEqual(boxesOf(segments, "encoder.1.attention").map(({ kind }) => kind), ["add"]);
+  assert.deepEqual(boxesOf(segments, ""), []);
+  assert.equal(boxesOf(segmentsOf({ ...SHAPE, decoder_attention: false }), "decoder.1.recurrence").length, 1);
+});
+
+test("the boxes of a drawing are in their order, in its width, and do not overlap", () => {
+  for (let round = 0; round < 400; ++round) {
+    const shape = { encoder_layers: 1 + below(12), decoder_layers: 1 + below(12), decoder_attention: below(4) > 0 };
+    const segments = segmentsOf(shape);
+    const [width, tokens] = [266 + below(1100), { encoder: 1 + below(60), decoder: 1 + below(60) }];
+    const rows = layout(segments, tokens, width);
+    assert.deepEqual(rows.flatMap(({ boxes }) => boxes.map(({ id }) => id)), segments.flatMap(({ boxes }) => boxes.map(({ id }) => id)));
+    for (const row of rows) {
+      let end = row.from;
+      for (const box of row.boxes) {
+        assert.ok(box.x >= end && box.width >= 24, `${box.id} in ${width}`);
+        end = box.x + box.width;
+      }
+      assert.ok(end <= row.to + 1 && row.to <= width, `${row.lane} in ${width}: ${end} of ${row.to}`);
+    }
+  }
+  assert.equal(layout(segmentsOf(SHAPE), { encoder: 8, decoder: 7 }, 1140).length, 2);
+});
+
+test("rows are named by what the decoder reads and writes", () => {
+  const pieces = ["\u2581Ich", "\u2581m\u00f6chte"];
+  const axes = translationAxes({ pieces, truncated: false, source: { pieces: ["\u2581I"] } } as never);
+  assert.deepEqual(axes.rows, ["<s> → Ich", "Ich → möchte", "möchte → </s>"]);
+  const table = { shape: [1, 3, 1], data: Float32Array.of(1, 2, 3) };
+  assert.deepEqual(labelsOf("cross.1.weights", table, axes, 0).rows, axes.rows);
+  assert.deepEqual(labelsOf("decoder.1.key", table, axes, 0).rows, axes.rows);
+  assert.deepEqual(labelsOf("cross.1.key", table, axes, 0).rows, axes.source);
 });

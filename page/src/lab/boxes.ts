@@ -93,7 +93,7 @@ const FOOT = 8;
 const FRAME = 6;
 const BETWEEN = 8; // frames
 const WIDTHS: Record<BoxKind, [smallest: number, largest: number]> = {
-  embedding: [60, 104], positions: [58, 96], self: [62, 168], recurrence: [62, 168], cross: [62, 168], add: [24, 26], feed: [58, 100], norm: [44, 48], output: [54, 90], softmax: [60, 90],
+  embedding: [60, 104], positions: [58, 96], self: [60, 168], recurrence: [60, 168], cross: [60, 168], add: [24, 26], feed: [58, 100], norm: [44, 48], output: [54, 90], softmax: [60, 90],
 };
 const LABELS = 88;
 const NARROW = 420;
@@ -107,14 +107,17 @@ export function layout(segments: Segment[], tokens: Record<Lane, number>, width:
   });
 }
 
-const gapOf = (width: number): number => (width < NARROW ? 3 : 7);
+/** The smallest width of a box; on a phone, its name is set smaller. */
+const least = (kind: BoxKind, width: number): number => Math.max(24, WIDTHS[kind][0] - (width < NARROW && kind !== "add" ? 6 : 0));
+const gapOf = (width: number): number => (width < NARROW ? 2 : 7);
+const edgeOf = (width: number): number => (width < NARROW ? 5 : 10);
 const labelsOf = (width: number): number => (width < NARROW ? 72 : LABELS);
 const smallest = (segment: Segment, width: number): number =>
-  segment.boxes.reduce((sum, box) => sum + WIDTHS[box.kind][0], gapOf(width) * (segment.boxes.length - 1)) + (segment.layer ? 2 * FRAME : 0);
+  segment.boxes.reduce((sum, box) => sum + least(box.kind, width), gapOf(width) * (segment.boxes.length - 1)) + (segment.layer ? 2 * FRAME : 0);
 
 /** The room that the names of the tokens take before the first segment and after the last one. */
-const before = (isFirst: boolean, width: number): number => (isFirst ? labelsOf(width) : 10);
-const after = (isLast: boolean, lane: Lane, width: number): number => (isLast ? (lane === "encoder" ? 16 : labelsOf(width) + 14) : 10);
+const before = (isFirst: boolean, width: number): number => (isFirst ? labelsOf(width) : edgeOf(width));
+const after = (isLast: boolean, lane: Lane, width: number): number => (isLast ? (lane === "encoder" ? 16 : labelsOf(width) + 14) : edgeOf(width));
 
 /** Split segments into as few rows as fit, of about the same width. */
 function split(segments: Segment[], width: number, lane: Lane): Segment[][] {
@@ -143,16 +146,16 @@ function place(group: Segment[], lane: Lane, count: number, width: number, isFir
   const [from, to] = [before(isFirst, width), width - after(isLast, lane, width)];
   const boxes = group.flatMap((segment) => segment.boxes);
   const needed = group.reduce((sum, segment) => sum + smallest(segment, width) + BETWEEN, -BETWEEN);
-  const growth = boxes.reduce((sum, { kind }) => sum + WIDTHS[kind][1] - WIDTHS[kind][0], 0);
+  const growth = boxes.reduce((sum, { kind }) => sum + WIDTHS[kind][1] - least(kind, width), 0);
   const share = Math.max(0, Math.min(1, (to - from - needed) / Math.max(growth, 1)));
-  const row: Row = { lane, boxes: [], frames: [], from, to, isFirst, isLast, ...heights(count, isFirst || isLast || width >= NARROW) };
+  const row: Row = { lane, boxes: [], frames: [], from, to, isFirst, isLast, ...heights(count, isFirst || (isLast && lane === "decoder") || width >= NARROW) };
   let x = from;
   for (const segment of group) {
     const start = x;
     if (segment.layer) x += FRAME;
     for (const box of segment.boxes) {
-      const [least, most] = WIDTHS[box.kind];
-      const boxWidth = Math.floor(least + share * (most - least));
+      const smallestWidth = least(box.kind, width);
+      const boxWidth = Math.floor(smallestWidth + share * (WIDTHS[box.kind][1] - smallestWidth));
       row.boxes.push({ ...box, x, width: boxWidth });
       x += boxWidth + gap;
     }

@@ -47,6 +47,7 @@ export class Lab extends HTMLElement {
   private readonly buttons = new Map<View, HTMLButtonElement>();
   private running: Promise<void> | undefined;
   private needsRun = false;
+  private plain: { key: string; translation: Translation } | undefined;
   private typing: ReturnType<typeof setTimeout> | undefined;
 
   /** Show a loaded model with the state of this laboratory. */
@@ -238,13 +239,21 @@ export class Lab extends HTMLElement {
     }
     const options = tab.wants(this.state);
     const translation = await this.translateWith({ ...options, edits: this.state.edits });
-    const plain = this.state.edits.length ? await this.translateWith(options) : translation;
+    const plain = this.state.edits.length ? await this.withoutEdits(options) : translation;
     this.last = translation;
     if (this.state.target === undefined) this.target.value = translation.text;
     const changes = this.state.edits.length;
     this.status.textContent = say(changes ? "labStatusChanged" : "labStatus", { tokens: translation.tokens.length, logp: totalLogProb(translation).toFixed(2).replace("-", "−"), changes });
     await tab.show(translation, plain);
     this.dataset.milliseconds = (performance.now() - start).toFixed(1);
+  }
+
+  /** Translate without the edits; the last result is kept, since it is the same after each edit. */
+  private async withoutEdits(options: TranslationOptions): Promise<Translation> {
+    const { text, target, beam } = this.state;
+    const key = JSON.stringify([text, target, beam, options]);
+    if (this.plain?.key !== key) this.plain = { key, translation: await this.translateWith(options) };
+    return this.plain.translation;
   }
 
   private keepAddress(): void {

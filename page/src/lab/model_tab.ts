@@ -20,8 +20,9 @@ export function modelTab(lab: Lab): Tab {
     const isOpen = drawing.boxesOf(lab.state.array).some(({ id }) => id === box.id);
     void lab.change({ array: isOpen ? "" : box.array }).then(() => drawing.reveal());
   }, (step) => steps.go(step === lab.state.step ? 0 : step));
-  const cached = make("p", { class: "lab-faint lab-cached" });
-  const before = make("p", { class: "lab-faint" });
+  const cached = make("p", { class: "lab-cached" });
+  const before = make("span", { class: "lab-before" });
+  steps.element.append(before);
 
   function draw(): void {
     if (!shown) return;
@@ -36,7 +37,7 @@ export function modelTab(lab: Lab): Tab {
   }
 
   return {
-    element: make("div", {}, steps.element, cached, before, drawing.element),
+    element: make("div", {}, steps.element, cached, drawing.element),
     wants: ({ array }) => {
       const [box] = drawing.boxesOf(array);
       return { attention: true, ...(box ? { insight: [...new Set([...box.path, array])] } : {}), ...(box?.array === "logits" ? { steps: CANDIDATES } : {}) };

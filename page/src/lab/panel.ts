@@ -44,7 +44,7 @@ export class Panel {
     this.element.setAttribute("aria-label", nameOf(box));
     const close = make("button", { class: "lab-button lab-close", label: "panelClose", title: "panelClose", attributes: { type: "button", "data-key": "close" }, on: { click: () => this.close() } }, "✕");
     const isCausal = box.kind === "self" && box.lane === "decoder";
-    const head = make("div", { class: "lab-panel-head" }, make("div", {}, make("strong", {}, nameOf(box)), make("p", {}, say(TEXTS[box.kind]), isCausal ? ` ${say("boxTextCausal")}` : "")), close);
+    const head = make("div", { class: "lab-panel-head" }, make("div", {}, make("strong", {}, nameOf(box)), make("p", {}, say(TEXTS[box.kind]), isCausal ? ` ${say("boxTextCausal")}` : "")), make("div", { class: "lab-panel-tools" }, ...(box.kind === "self" || box.kind === "cross" ? this.edits(box, translation) : []), close));
     if (box.array === "logits") return [head, ...this.logits(translation, axes, step)];
     const { state } = this.lab;
     const open = translation.insight?.[state.array];
@@ -62,7 +62,7 @@ export class Panel {
     table.style.setProperty("--shade", `var(--${colourOf(state.array, box)})`);
     if (heads > 1) {
       parts.push(make("div", { class: "lab-heads", attributes: { role: "group", "aria-label": say("numbersHead") } },
-        ...Array.from({ length: heads }, (_, index) => this.headButton(index, open, axes, box, index === headIndex)), this.edits(box, headIndex)));
+        ...Array.from({ length: heads }, (_, index) => this.headButton(index, open, axes, box, index === headIndex))));
     }
     return [head, make("div", { class: "lab-pictures" }, ...parts), table];
   }
@@ -89,18 +89,22 @@ export class Panel {
   }
 
   /** Return the buttons that change the chosen head, and that undo the changes of the box. */
-  private edits(box: Box, headIndex: number): HTMLElement {
+  private edits(box: Box, translation: Translation): HTMLElement[] {
+    const count = translation.insight?.[box.array]?.shape[0] ?? 1;
+    const headIndex = Math.min(this.lab.state.head, count - 1);
     const kind = box.kind === "cross" ? "cross" : box.lane;
     const { edits } = this.lab.state;
     const button = (name: Key, key: string, click: () => void): HTMLElement => make("button", { class: "lab-button", attributes: { type: "button", "data-key": key }, on: { click } }, say(name));
     const change = (name: Key, weights: NonNullable<HeadsEdit["weights"]>): HTMLElement =>
       button(name, `edit.${name}`, () => void this.lab.change({ edits: [...edits, { kind, layer: box.layer, head: headIndex + 1, weights }] }));
     const own = edits.filter((edit) => isEdited(box, edit));
-    return make("div", { class: "lab-panel-edits" }, make("span", { class: "lab-faint" }, `${say("changeHeadOf", { head: headIndex + 1 })}:`), change("changeSilent", "silent"), change("changeUniform", "uniform"),
+    return [
+      make("span", { class: "lab-shape" }, `${say("changeHeadOf", { head: headIndex + 1 })}:`), change("changeSilent", "silent"), change("changeUniform", "uniform"),
       ...(own.length ? [button("panelUndo", "undo", () => {
         this.element.querySelector<HTMLElement>("[data-key='edit.changeSilent']")?.focus(); // the button is removed
         void this.lab.change({ edits: edits.filter((edit) => !own.includes(edit)) });
-      })] : []));
+      })] : []),
+    ];
   }
 
   /** Return the best candidates of the steps, and the logits of the pieces that were written. */
@@ -140,6 +144,6 @@ function sized(values: Float32Array[]): SVGSVGElement {
   const picture = cells(values);
   const [rows, columns] = [values.length, values[0]?.length ?? 0];
   picture.style.height = `${Math.max(36, Math.min(72, rows * 8))}px`;
-  picture.style.width = `${columns > 100 ? 210 : columns > 32 ? 88 : Math.max(36, Math.min(88, columns * 8))}px`;
+  picture.style.width = `${columns > 100 ? 210 : columns > 32 ? 76 : Math.max(40, Math.min(84, columns * 8))}px`;
   return picture;
 }

@@ -18,7 +18,7 @@ export class StepBar {
 
   /** `first` is the first step: 1, or 0 for all steps. */
   constructor(private readonly lab: Lab, private readonly first: 0 | 1, private readonly onStep: () => void) {
-    this.element = make("div", { class: "lab-stepbar", attributes: { role: "group", "aria-label": say("labSteps") } }, this.back, this.playing, this.next, this.text);
+    this.element = make("div", { class: "lab-stepbar", attributes: { role: "group", "aria-label": say("labSteps") } }, this.back, this.next, this.playing, this.text);
   }
 
   /** The step, which is less than chosen if the translation has become shorter. */

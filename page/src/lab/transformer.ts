@@ -91,7 +91,9 @@ export class Transformer {
     const [box] = this.boxesOf(this.shown?.array ?? "");
     if (!box) return;
     this.panel.classList.toggle("sticky", this.rows.length === 2);
-    this.panel.scrollIntoView({ block: "nearest" });
+    const isCovered = this.panel.getBoundingClientRect().top < this.element.getBoundingClientRect().bottom - this.panel.offsetHeight - 20;
+    if (this.rows.length === 2 && isCovered) this.element.scrollIntoView({ block: "start" });
+    else this.panel.scrollIntoView({ block: "nearest" });
     this.buttons.get(box.id)?.scrollIntoView({ block: "nearest" });
   }
 
@@ -124,7 +126,7 @@ export class Transformer {
     const isWide = this.rows.length === 2;
     const owner = isWide ? this.rows[1] : this.rows.find(({ row }) => row.boxes.some(({ id }) => ids.includes(id)));
     if (!isWide) this.panel.classList.remove("sticky");
-    this.panel.style.setProperty("--beside", isWide ? `${this.rows.reduce((sum, { row }) => sum + row.height, 100)}px` : "0px");
+    this.panel.style.setProperty("--beside", isWide ? `${this.rows.reduce((sum, { row }) => sum + row.height, 126)}px` : "0px");
     if (owner && owner.element.nextSibling !== this.panel) owner.element.after(this.panel);
   }
 

@@ -82,7 +82,7 @@ export const messages: Messages = {
   arrayQuery: "Anfragen Q",
   arrayKey: "Schlüssel K",
   arrayValue: "Werte V",
-  arrayScores: "Scores QKᵀ/√dₖ",
+  arrayScores: "Scores",
   arrayWeights: "Gewichte",
   arrayContext: "Kontexte",
   arrayBefore: "Strom davor",

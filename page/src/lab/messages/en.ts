@@ -81,7 +81,7 @@ export const en = {
   arrayQuery: "queries Q",
   arrayKey: "keys K",
   arrayValue: "values V",
-  arrayScores: "scores QKᵀ/√dₖ",
+  arrayScores: "scores",
   arrayWeights: "weights",
   arrayContext: "contexts",
   arrayBefore: "stream before",

@@ -82,7 +82,7 @@ export const messages: Messages = {
   arrayQuery: "consultas Q",
   arrayKey: "claves K",
   arrayValue: "valores V",
-  arrayScores: "puntuaciones QKᵀ/√dₖ",
+  arrayScores: "puntuaciones",
   arrayWeights: "pesos",
   arrayContext: "contextos",
   arrayBefore: "flujo antes",

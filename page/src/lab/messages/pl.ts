@@ -82,7 +82,7 @@ export const messages: Messages = {
   arrayQuery: "zapytania Q",
   arrayKey: "klucze K",
   arrayValue: "wartości V",
-  arrayScores: "oceny QKᵀ/√dₖ",
+  arrayScores: "oceny",
   arrayWeights: "wagi",
   arrayContext: "konteksty",
   arrayBefore: "strumień przed",

@@ -82,7 +82,7 @@ export const messages: Messages = {
   arrayQuery: "查询 Q",
   arrayKey: "键 K",
   arrayValue: "值 V",
-  arrayScores: "得分 QKᵀ/√dₖ",
+  arrayScores: "得分",
   arrayWeights: "权重",
   arrayContext: "上下文",
   arrayBefore: "之前的残差流",
