@@ -127,7 +127,7 @@ function split(segments: Segment[], width: number, lane: Lane): Segment[][] {
     let used = Infinity;
     segments.forEach((segment, index) => {
       const needed = widths[index] as number;
-      if (used + needed > room) [used, rows[rows.length]] = [0, []];
+      if (used + needed > room) [used, rows[rows.length]] = [2 * edgeOf(width), []];
       used += needed;
       rows.at(-1)?.push(segment);
     });

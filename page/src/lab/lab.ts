@@ -47,12 +47,14 @@ export class Lab extends HTMLElement {
   private readonly buttons = new Map<View, HTMLButtonElement>();
   private running: Promise<void> | undefined;
   private needsRun = false;
-  private plain: { key: string; translation: Translation } | undefined;
   private typing: ReturnType<typeof setTimeout> | undefined;
+  private plain: { key: string; translation: Translation } | undefined;
+  private keeping: ReturnType<typeof setTimeout> | undefined;
 
   /** Show a loaded model with the state of this laboratory. */
   show(model: LabModel, context: LabContext): void {
     this.model = model;
+    this.plain = undefined;
     this.build(context);
     this.applyState();
   }
@@ -248,7 +250,7 @@ export class Lab extends HTMLElement {
     this.dataset.milliseconds = (performance.now() - start).toFixed(1);
   }
 
-  /** Translate without the edits; the last result is kept, since it is the same after each edit. */
+  /** Translate without edits; the last of these translations is kept, since each edit needs it. */
   private async withoutEdits(options: TranslationOptions): Promise<Translation> {
     const { text, target, beam } = this.state;
     const key = JSON.stringify([text, target, beam, options]);
@@ -256,8 +258,15 @@ export class Lab extends HTMLElement {
     return this.plain.translation;
   }
 
+  /** Store the state in the address. A browser may refuse that during a drag, with many changes in a second. */
   private keepAddress(): void {
-    if (this.dataset.address !== undefined) history.replaceState(null, "", toHash(this.state));
+    if (this.dataset.address === undefined) return;
+    clearTimeout(this.keeping);
+    try {
+      history.replaceState(null, "", toHash(this.state));
+    } catch {
+      this.keeping = setTimeout(() => this.keepAddress(), 1000);
+    }
   }
 
   private address(): string {
