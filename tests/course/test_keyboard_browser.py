@@ -119,10 +119,10 @@ def test_text_field_has_focus_after_laboratory_starts(page):
 
 
 @pytest.mark.parametrize(
-    "view", ["Attention", "Step by step", "Every number", "Change", "Choose words", "Compare"]
+    "view", ["Attention", "Step by step", "The Transformer", "Change", "Choose words", "Compare"]
 )
 def test_tab_key_reaches_all_controls(page, view):
-    tab_to(page, "^button Attention$")
+    tab_to(page, "^button The Transformer$")
     arrow_to(page, view)
     stops = tab_through(page)
     assert len(stops) == page.evaluate(COUNT_FOCUSABLE), [stop["name"] for stop in stops]
@@ -131,21 +131,23 @@ def test_tab_key_reaches_all_controls(page, view):
 
 def test_views_are_operated_by_keyboard(page):
     keys = page.keyboard
-    tab_to(page, "^button Attention$")
+    tab_to(page, "^button The Transformer$")
     keys.press("End")
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Compare"
     keys.press("Home")
     arrow_to(page, "Step by step")
-    tab_to(page, "^button reads Ein$|^button reads Hund$|^button reads")
-    keys.press("Tab")
+    tab_to(page, "^button One step further$")
     keys.press("Enter")
     page.wait_for_selector(".lab-steps li:nth-child(2) [aria-expanded=true]")
+    tab_to(page, "^button reads ")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-steps li:nth-child(1) [aria-expanded=true]")
     tab_to(page, "^button Step by step$", "Shift+Tab")
-    arrow_to(page, "Every number")
-    tab_to(page, "^select array")
-    keys.press("Home")
+    arrow_to(page, "The Transformer")
+    tab_to(page, "^button Encoder: embedding$")
+    keys.press("Enter")
     page.wait_for_selector(".lab-numbers caption:text('encoder.embedding')")
-    tab_to(page, "^button Every number$", "Shift+Tab")
+    tab_to(page, "^button The Transformer$", "Shift+Tab")
     arrow_to(page, "Change")
     tab_to(page, "^select change$")
     keys.press("End")
@@ -178,8 +180,47 @@ def test_views_are_operated_by_keyboard(page):
     page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
 
 
+def test_drawing_is_operated_by_keyboard(page):
+    keys = page.keyboard
+    tab_to(page, "^button Encoder: embedding$")
+    for key, name in (
+        ("ArrowRight", "Encoder: positions"),
+        ("ArrowRight", "Encoder, block 1: self-attention"),
+        ("End", "Decoder: softmax"),
+        ("Home", "Encoder: embedding"),
+        ("ArrowRight", "Encoder: positions"),
+        ("ArrowRight", "Encoder, block 1: self-attention"),
+    ):
+        keys.press(key)
+        assert page.evaluate(FOCUSED_ELEMENT)["name"] == f"button {name}"
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-numbers caption:text('encoder.1.weights, head 1')")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Encoder, block 1: self-attention"
+    tab_to(page, "^button values V")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-numbers caption:text('encoder.1.value, head 1')")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"].startswith("button values V")
+    tab_to(page, "^button head 3$")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-numbers caption:text('encoder.1.value, head 3')")
+    tab_to(page, "^button silence$", "Shift+Tab")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-box.edited")
+    tab_to(page, "^button undo$")
+    keys.press("Enter")
+    page.wait_for_function("!document.querySelector('.lab-box.edited')")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button silence"
+    keys.press("Escape")
+    page.wait_for_function("document.querySelector('.lab-panel').hidden")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Encoder, block 1: self-attention"
+    keys.press("ArrowDown")
+    assert "self-attention" not in page.evaluate(FOCUSED_ELEMENT)["name"].partition(":")[0]
+
+
 def test_attention_view_is_operated_by_keyboard(page):
     keys = page.keyboard
+    tab_to(page, "^button The Transformer$")
+    arrow_to(page, "Attention")
     tab_to(page, "^input ?.*(cross|encoder)")
     keys.press("ArrowRight")
     page.wait_for_function(

@@ -180,6 +180,156 @@ def test_views_show_steps_hypotheses_and_samples(browser, site, translator):
     page.close()
 
 
+OPEN_BOX = """async (index) => {
+  const lab = document.querySelector("uwaga-lab");
+  const button = lab.querySelectorAll(".lab-box")[index];
+  if (button.ariaExpanded !== "true") button.click();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  await lab.running;
+  const cells = (row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.title));
+  const tables = {};
+  const read = () => (tables[lab.state.array] = [...lab.querySelectorAll(".lab-numbers tbody tr")].map(cells));
+  read();
+  for (const name of [...lab.querySelectorAll(".lab-path button")].map((button) => button.dataset.key)) {
+    if (!lab.querySelector(`.lab-path [data-key="${name}"]`)) continue; // the stream before belongs to another box
+    lab.querySelector(`[data-key="${name}"]`).click();
+    await lab.running;
+    read();
+  }
+  return { name: button.ariaLabel, array: button.dataset.array, open: lab.querySelectorAll(".lab-box[aria-expanded=true]").length,
+    label: lab.querySelector(".lab-panel").ariaLabel, tables, expanded: button.ariaExpanded };
+}"""
+
+
+def check_box(page, index, arrays):
+    """Check that a box opens its arrays; return their names."""
+    box = page.evaluate(OPEN_BOX, index)
+    assert box["label"]
+    for name, rows in box["tables"].items():
+        expected = arrays[name]
+        if name == "logits":
+            best = list(dict.fromkeys(expected.argmax(1).tolist()))
+            expected = expected[:, best]
+        expected = expected[0] if expected.ndim == 3 else expected
+        np.testing.assert_array_equal(
+            np.array(rows, np.float32), np.nan_to_num(expected, neginf=-np.inf), err_msg=name
+        )
+    return set(box["tables"])
+
+
+def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
+    page = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 900})
+    arrays = look_inside(translator, "A dog runs.", translator.translate("A dog runs.", beam=1).text).arrays
+    boxes = page.locator(".lab-box")
+    seen = set().union(*(check_box(page, index, arrays) for index in range(boxes.count())))
+    assert seen == set(arrays)
+    names = boxes.evaluate_all("(boxes) => boxes.map((box) => box.ariaLabel)")
+    assert len(set(names)) == len([name for name in names if ": add" not in name]) + 4 + 2
+    for name in ("Encoder, block 4: self-attention", "Decoder, block 2: cross-attention", "Decoder: softmax"):
+        assert name in names
+    assert page.complaints == []
+    page.close()
+
+
+def test_step_lights_its_path(browser, site, translator):
+    page = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 900})
+    translation = translator.translate("A dog runs.", beam=1)
+    count = len(translation.tokens) + 1
+    states = """() => ({
+      said: document.querySelector(".lab-step").textContent,
+      rows: [...document.querySelectorAll(".lab-row")].map((row) => row.dataset.state),
+      tokens: [...document.querySelectorAll(".lab-row.decoder .lab-token.writes")].map((token) => token.dataset.state),
+      marked: document.querySelectorAll(".lab-row.decoder .lab-cells rect.now").length,
+    })"""
+    forward, back = (page.get_by_role("button", name=name) for name in ("One step further", "One step back"))
+    assert page.evaluate(states)["rows"] == ["", ""]
+    assert back.is_disabled()
+    for step in range(1, count + 1):
+        forward.click()
+        state = page.evaluate(states)
+        assert state["said"].startswith(f"Step {step} of {count}: reads ")
+        assert state["rows"] == ["computes" if step == 1 else "cached", "computes"]
+        assert state["tokens"] == ["cached"] * (step - 1) + ["now"] + ["later"] * (count - step)
+        assert state["marked"] == 4
+    assert forward.is_disabled()
+    assert f'"step":{count}' in page.evaluate("JSON.stringify(document.querySelector('uwaga-lab').state)")
+    page.locator(".lab-row.decoder .lab-token").nth(1).click()
+    assert page.evaluate(states)["said"].startswith(f"Step 2 of {count}: ")
+    page.get_by_role("tab", name="Step by step").click()
+    page.wait_for_selector(".lab-steps li:nth-child(2).now .lab-numbers")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_selector(".lab-steps li:nth-child(3).now .lab-numbers")
+    page.get_by_role("button", name="Pause").click()
+    assert page.complaints == []
+    page.close()
+
+
+def test_changed_box_is_marked(browser, site):
+    page = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 900})
+    page.get_by_role("button", name="Encoder, block 2: self-attention").click()
+    page.get_by_role("button", name="silence").click()
+    page.wait_for_selector(".lab-box.edited")
+    marked = page.locator(".lab-box.edited").evaluate_all("(boxes) => boxes.map((box) => box.ariaLabel)")
+    assert marked == ["Encoder, block 2: self-attention (changed)"]
+    assert set(page.locator("uwaga-lab .lab-numbers td[title]").evaluate_all("(all) => all.map((one) => one.title)")) == {"0"}
+    assert "without the changes" in page.locator(".lab-before").inner_text()
+    page.get_by_role("button", name="undo").click()
+    page.wait_for_function("!document.querySelector('.lab-box.edited')")
+    edits = [{"kind": "cross", "head": 1, "scale": 1}, {"side": "target", "places": [1, 0]}]
+    page.evaluate("(edits) => document.querySelector('uwaga-lab').change({ edits })", edits)
+    marked = page.locator(".lab-box.edited").evaluate_all("(boxes) => boxes.map((box) => box.ariaLabel)")
+    assert marked == [
+        f"{name} (changed)"
+        for name in (
+            "Decoder: positions",
+            "Decoder, block 1: cross-attention",
+            "Decoder, block 2: cross-attention",
+        )
+    ]
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 690, 1280])
+def test_opened_box_is_within_the_screen(browser, site, width):
+    page = start_laboratory(browser, site[1], viewport={"width": width, "height": 900})
+    for name in ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm"):
+        page.get_by_role("button", name=name).click()
+        page.wait_for_function("(name) => document.querySelector('.lab-panel').ariaLabel === name", arg=name)
+        page.wait_for_timeout(100)
+        box = page.get_by_role("button", name=name).bounding_box()
+        panel = page.locator(".lab-panel").bounding_box()
+        assert box["y"] + box["height"] > 60 and box["y"] < 840, name
+        assert panel["y"] < 750 and panel["y"] + panel["height"] > 60, name
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    cut = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-panel")]
+      .filter((one) => { const box = one.getBoundingClientRect(); return box.left < 0 || box.right > innerWidth; }).length"""
+    assert page.evaluate(cut) == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+def test_all_laboratories_of_a_page_start_together(browser, site):
+    (site[0] / "three.html").write_text(
+        PAGE.replace("EXERCISES", "").replace(
+            "<h2>", "<uwaga-lab data-lab='{\"view\": \"steps\"}'>Without JavaScript, read on.</uwaga-lab>" * 2 + "<h2>"
+        ),
+        encoding="utf-8",
+    )
+    page = open_page(browser, site[1].replace("index", "three"))
+    models = []
+    page.on("request", lambda request: models.append(request.url) if "safetensors" in request.url else None)
+    assert page.locator(".lab-start").count() == 3
+    assert "JavaScript" not in page.locator("main").inner_text()
+    page.locator(".lab-start").nth(1).click()
+    page.wait_for_function(
+        "[...document.querySelectorAll('uwaga-lab')].every((lab) => lab.dataset.milliseconds)"
+    )
+    assert page.locator(".lab-start").count() == 0
+    assert len(models) <= 1
+    assert page.evaluate("document.activeElement.closest('uwaga-lab') === document.querySelectorAll('uwaga-lab')[1]")
+    page.close()
+
+
 @pytest.mark.slow
 def test_address_restores_state_and_python_program_agrees(browser, site, translator):
     page = start_laboratory(browser, site[1])
@@ -284,7 +434,7 @@ def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page = start_laboratory(browser, site[1], color_scheme=scheme, viewport={"width": 320, "height": 700})
-    for tab in ("Attention", "Step by step", "Every number", "Change", "Choose words"):
+    for tab in ("Attention", "Step by step", "The Transformer", "Change", "Choose words"):
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(200)
         page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
@@ -314,5 +464,5 @@ def test_committed_script_is_current(tmp_path):
         sum(
             (ROOT / "docs/lab" / name).stat().st_size for name in ("lab.js", "chunk.js", "more.js", "lab.css")
         )
-        <= 90_000
+        <= 130_000
     )

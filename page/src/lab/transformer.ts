@@ -134,7 +134,7 @@ export class Transformer {
     const hadFocus = document.activeElement instanceof HTMLElement && this.element.contains(document.activeElement) && !this.panel.contains(document.activeElement);
     this.buttons.clear();
     const isWide = rows.length === 2;
-    this.rows = rows.map((row) => this.buildRow(row, width));
+    this.rows = rows.map((row) => this.buildRow(row, width, isWide));
     const elements: HTMLElement[] = this.rows.map(({ element }) => element);
     if (isWide) elements.splice(1, 0, this.memory(rows as [Row, Row], width));
     this.element.replaceChildren(...elements);
@@ -143,7 +143,7 @@ export class Transformer {
     if (hadFocus) this.focusBox();
   }
 
-  private buildRow(row: Row, width: number): (typeof this.rows)[number] {
+  private buildRow(row: Row, width: number, isWide: boolean): (typeof this.rows)[number] {
     const { lane, pitch, first, height } = row;
     const count = Math.round((height - first) / pitch);
     const yOf = (index: number): number => first + pitch * index;
@@ -166,6 +166,7 @@ export class Transformer {
     const reads = row.isFirst ? lines.map((_, index) => name("reads", index, 0, row.from - 8)) : [];
     const writes = row.isLast && lane === "decoder" ? lines.map((_, index) => name("writes", index, row.to + 10, width - row.to - 10)) : [];
     const titles = row.frames.map(({ layer, x }) => text("lab-title", x + 8, 1, say("boxBlock", { layer })));
+    if (!isWide) titles.push(...row.boxes.filter(({ kind }) => kind === "cross").map((box) => text("lab-title lab-from", box.x + box.width / 2 + 6, 1, say("boxMemoryShort"))));
     if (row.isFirst) titles.push(text("lab-title lab-lane", 0, 1, say(LANES[lane])), text("lab-title", 0, first - pitch / 2 - 20, say("boxReads")));
     if (writes.length) titles.push(text("lab-title", row.to + 10, first - pitch / 2 - 20, say("boxWrites")));
     element.append(svg, ...titles, ...reads, ...writes, ...row.boxes.map((box) => this.buildBox(box, row)));

@@ -56,6 +56,7 @@ export const messages: Messages = {
   boxReads: "liest",
   boxWrites: "schreibt",
   boxMemory: "Gedächtnis: Schlüssel und Werte für jeden Block des Decoders",
+  boxMemoryShort: "Gedächtnis",
   boxHint: "Jeder Kasten ist ein Knopf: Er öffnet, was er für Ihren Satz berechnet. Die Pfeiltasten wechseln zwischen den Kästen.",
   boxTextEmbedding: "Der Vektor jedes Tokens aus der Embedding-Tabelle plus der Vektor seiner Position.",
   boxTextSelf: "Jede Zeile vergleicht ihre Anfrage mit den Schlüsseln aller Zeilen. Die Gewichte mischen deren Werte: softmax(QKᵀ/√dₖ) V.",

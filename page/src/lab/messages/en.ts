@@ -55,6 +55,7 @@ export const en = {
   boxReads: "reads",
   boxWrites: "writes",
   boxMemory: "memory: keys and values for every block of the decoder",
+  boxMemoryShort: "memory",
   boxHint: "Each box is a button: it opens what it computes for your sentence. The arrow keys move between boxes.",
   boxTextEmbedding: "The vector of each piece from the embedding table, plus the vector of its position.",
   boxTextSelf: "Each row asks with its query and compares it with the keys of all rows. The weights mix their values: softmax(QKᵀ/√dₖ) V.",

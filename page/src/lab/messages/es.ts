@@ -56,6 +56,7 @@ export const messages: Messages = {
   boxReads: "lee",
   boxWrites: "escribe",
   boxMemory: "memoria: claves y valores para cada bloque del decodificador",
+  boxMemoryShort: "memoria",
   boxHint: "Cada caja es un botón: abre lo que calcula para tu frase. Con las flechas del teclado se pasa de una caja a otra.",
   boxTextEmbedding: "El vector de cada pieza, tomado de la tabla de embeddings, más el vector de su posición.",
   boxTextSelf: "Cada fila compara su consulta con las claves de todas las filas. Los pesos mezclan sus valores: softmax(QKᵀ/√dₖ) V.",

@@ -56,6 +56,7 @@ export const messages: Messages = {
   boxReads: "czyta",
   boxWrites: "pisze",
   boxMemory: "pamięć: klucze i wartości dla każdego bloku dekodera",
+  boxMemoryShort: "pamięć",
   boxHint: "Każde pole jest przyciskiem: otwiera to, co oblicza dla tego zdania. Strzałki na klawiaturze przenoszą między polami.",
   boxTextEmbedding: "Wektor każdego fragmentu z tablicy osadzeń plus wektor jego pozycji.",
   boxTextSelf: "Każdy wiersz porównuje swoje zapytanie z kluczami wszystkich wierszy. Wagi mieszają ich wartości: softmax(QKᵀ/√dₖ) V.",

@@ -56,6 +56,7 @@ export const messages: Messages = {
   boxReads: "读入",
   boxWrites: "写出",
   boxMemory: "编码结果：供解码器每个块使用的键与值",
+  boxMemoryShort: "编码结果",
   boxHint: "每个方框都是按钮：点开就能看到它为你的句子算出的数值。用方向键可以在方框之间移动。",
   boxTextEmbedding: "从嵌入表中取出每个词元的向量，再加上其位置的向量。",
   boxTextSelf: "每一行用自己的查询与所有行的键比较，再按权重混合它们的值：softmax(QKᵀ/√dₖ) V。",
