@@ -12,13 +12,15 @@ import { numberTable, formatNumber } from "./tables";
 /** Phrases that lengthen a sentence, before its full stop. The models were trained on sentences of at most 12 words. */
 const LONGER = [" in the city", " with my friends", " because it is cheap", " and then I go home", " when the rain stops", " before the night comes"];
 
+const CELL = 18; // the same in all pictures, which are compared
+
 export function compareTab(lab: Lab): Tab {
   const status = make("p", { class: "lab-status", attributes: { role: "status" } });
   const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void load() } });
   const names = make("div", { class: "lab-bar", attributes: { role: "group", "aria-label": say("compareModels") } });
   const heads = make("select", { attributes: { "aria-label": say("compareHeads") } });
   const table = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("compareTable") } });
-  const matrices = make("div", { class: "lab-matrices" });
+  const matrices = make("div", { class: "lab-models" });
   const after = make("div", { attributes: { hidden: "" } },
     make("div", { class: "lab-bar" },
       make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => lengthen() } }, say("compareLonger")),
@@ -84,6 +86,8 @@ export function compareTab(lab: Lab): Tab {
       const results = await Promise.all(selected.map((model) => translateAndScore(model, state, target)));
       table.replaceChildren(resultTable(results, target));
       matrices.replaceChildren(...results.map((result) => drawResult(result, state)));
+      const widest = Math.max(0, ...[...matrices.querySelectorAll("svg")].map((picture) => Number(picture.getAttribute("width"))));
+      matrices.style.setProperty("--model-width", `${Math.max(200, Math.ceil(widest))}px`);
     },
     python: (state) => python(state, models ?? []),
   };
@@ -140,9 +144,9 @@ function drawResult({ of, free, forced, error }: Result, state: LabState): HTMLE
   const { source, predicted } = translationAxes(translation);
   const values = matrixOf(cross, state.heads, of.head);
   const title = say("comparePicture", { model: of.title });
-  const scroll = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, predicted, source, title));
-  return make("figure", {}, heading, scroll, make("p", { class: "lab-faint" }, describeWeights(values, predicted, source)),
-    make("details", {}, make("summary", {}, say("pictureTable")), numberTable(values, predicted, source, title)));
+  const scroll = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, predicted, source, title, CELL));
+  return make("figure", {}, heading, scroll,
+    make("details", {}, make("summary", {}, say("pictureTable")), make("p", { class: "lab-faint" }, describeWeights(values, predicted, source)), numberTable(values, predicted, source, title)));
 }
 
 /** Return Python code that computes what is shown. */

@@ -48,10 +48,13 @@ export class Lab extends HTMLElement {
   private running: Promise<void> | undefined;
   private needsRun = false;
   private typing: ReturnType<typeof setTimeout> | undefined;
+  private plain: { key: string; translation: Translation } | undefined;
+  private keeping: ReturnType<typeof setTimeout> | undefined;
 
   /** Show a loaded model with the state of this laboratory. */
   show(model: LabModel, context: LabContext): void {
     this.model = model;
+    this.plain = undefined;
     this.build(context);
     this.applyState();
   }
@@ -225,20 +228,39 @@ export class Lab extends HTMLElement {
   private async runOnce(): Promise<void> {
     const start = performance.now();
     const tab = this.tabs.get(this.state.view) as Tab;
-    if (this.dataset.address !== undefined) history.replaceState(null, "", toHash(this.state));
+    this.keepAddress();
     if (!this.state.text.trim()) {
       this.status.textContent = say("labEmpty");
       return;
     }
     const options = tab.wants(this.state);
     const translation = await this.translateWith({ ...options, edits: this.state.edits });
-    const plain = this.state.edits.length ? await this.translateWith(options) : translation;
+    const plain = this.state.edits.length ? await this.withoutEdits(options) : translation;
     this.last = translation;
     if (this.state.target === undefined) this.target.value = translation.text;
     const changes = this.state.edits.length;
     this.status.textContent = say(changes ? "labStatusChanged" : "labStatus", { tokens: translation.tokens.length, logp: totalLogProb(translation).toFixed(2), changes });
     await tab.show(translation, plain);
     this.dataset.milliseconds = (performance.now() - start).toFixed(1);
+  }
+
+  /** Translate without edits; the last of these translations is kept, since each edit needs it. */
+  private async withoutEdits(options: TranslationOptions): Promise<Translation> {
+    const { text, target, beam } = this.state;
+    const key = JSON.stringify([text, target, beam, options]);
+    if (this.plain?.key !== key) this.plain = { key, translation: await this.translateWith(options) };
+    return this.plain.translation;
+  }
+
+  /** Store the state in the address. A browser may refuse that during a drag, with many changes in a second. */
+  private keepAddress(): void {
+    if (this.dataset.address === undefined) return;
+    clearTimeout(this.keeping);
+    try {
+      history.replaceState(null, "", toHash(this.state));
+    } catch {
+      this.keeping = setTimeout(() => this.keepAddress(), 1000);
+    }
   }
 
   private address(): string {
