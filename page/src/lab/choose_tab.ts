@@ -98,7 +98,7 @@ function searchTree(table: Table, translation: Translation, lab: Lab): SVGSVGEle
     group.append(
       svgElement("title", {}, say("chooseNode", { piece: lab.model.piece(node.token), logp: formatNumber(node.logProb), total: formatNumber(node.total) })),
       svgElement("rect", { x, y: y - HEIGHT / 2, width: size, height: HEIGHT, rx: 5 }),
-      svgElement("text", { x: x + size / 2, y: y - 2, "text-anchor": "middle", class: className }, piece(node)),
+      svgElement("text", { x: x + size / 2, y: y - 3, "text-anchor": "middle", class: className }, piece(node)),
       svgElement("text", { x: x + size / 2, y: y + 12, "text-anchor": "middle", class: "lab-tree-share" }, probability < 0.005 ? "< 0.01" : probability.toFixed(2)),
     );
     svg.append(group);

@@ -102,21 +102,23 @@ export function changedWords(before: string, after: string): Array<{ text: strin
   const split = (text: string): string[] => text.match(/\s+|[^\s.,!?;:]+|[.,!?;:]/gu) ?? [];
   const [old, parts] = [split(before).filter((part) => part.trim()), split(after)];
   const words = parts.filter((part) => part.trim());
-  const lengths = Array.from({ length: old.length + 1 }, () => new Array<number>(words.length + 1).fill(0)); // of common subsequences
+  // The longest common subsequence; of several, the one with most words in their old places.
+  const score = (i: number, j: number): number => (old[i] === words[j] ? 1000 + Number(i === j) : -Infinity);
+  const best = Array.from({ length: old.length + 1 }, () => new Array<number>(words.length + 1).fill(0));
+  const bestFrom = (i: number, j: number): number => (best[i] as number[])[j] as number;
   for (let i = old.length - 1; i >= 0; --i) {
     for (let j = words.length - 1; j >= 0; --j) {
-      const row = lengths[i] as number[];
-      const below = lengths[i + 1] as number[];
-      row[j] = old[i] === words[j] ? 1 + (below[j + 1] as number) : Math.max(below[j] as number, row[j + 1] as number);
+      (best[i] as number[])[j] = Math.max(score(i, j) + bestFrom(i + 1, j + 1), bestFrom(i + 1, j), bestFrom(i, j + 1));
     }
   }
   const kept = new Set<number>();
   for (let i = 0, j = 0; i < old.length && j < words.length; ) {
-    if (old[i] === words[j]) {
+    if (bestFrom(i, j) === bestFrom(i + 1, j)) ++i;
+    else if (bestFrom(i, j) === bestFrom(i, j + 1)) ++j;
+    else {
       kept.add(j++);
       ++i;
-    } else if ((lengths[i + 1] as number[])[j]! >= (lengths[i] as number[])[j + 1]!) ++i;
-    else ++j;
+    }
   }
   let word = 0;
   return parts.map((text) => ({ text, isChanged: text.trim() !== "" && !kept.has(word++) }));

@@ -64,12 +64,15 @@ export class Plane {
 
   private handle(arrow: Arrow): SVGGElement {
     const { name, role, vector } = arrow;
-    const group = svgElement("g", { class: "lab-handle", tabindex: 0, role: "slider", "aria-label": name, "aria-valuemin": -this.limit, "aria-valuemax": this.limit });
+    const group = svgElement("g", {});
+    const tip = svgElement("circle", { class: "lab-handle", tabindex: 0, role: "slider", "aria-label": name, "aria-valuemin": -this.limit, "aria-valuemax": this.limit, r: role === "query" ? 10 : 18 });
+    group.append(tip);
     const draw = (): void => {
       const [x = 0, y = 0] = vector;
-      group.setAttribute("aria-valuenow", String(x));
-      group.setAttribute("aria-valuetext", say("toyPlaneAt", { x: formatNumber(x), y: formatNumber(y) }));
-      group.replaceChildren(svgElement("circle", { cx: this.toX(x), cy: this.toY(y), r: role === "query" ? 10 : 18 }), this.draw(arrow));
+      const attributes = { cx: this.toX(x), cy: this.toY(y), "aria-valuenow": x, "aria-valuetext": say("toyPlaneAt", { x: formatNumber(x), y: formatNumber(y) }) };
+      for (const [key, value] of Object.entries(attributes)) tip.setAttribute(key, String(value));
+      while (tip.nextSibling) group.removeChild(tip.nextSibling);
+      group.append(this.draw(arrow));
     };
     const move = (x: number, y: number): void => {
       const place = (value: number): number => Number(Math.min(this.limit, Math.max(-this.limit, value)).toFixed(1));
@@ -77,21 +80,21 @@ export class Plane {
       draw();
       this.onMove();
     };
-    group.addEventListener("keydown", (event) => {
+    tip.addEventListener("keydown", (event) => {
       const [x = 0, y = 0] = vector;
       const next = { ArrowLeft: [x - STEP, y], ArrowRight: [x + STEP, y], ArrowUp: [x, y + STEP], ArrowDown: [x, y - STEP] }[event.key];
       if (!next) return;
       event.preventDefault();
       move(next[0] as number, next[1] as number);
     });
-    group.addEventListener("pointerdown", (event) => {
+    tip.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       event.preventDefault();
-      group.focus();
-      group.setPointerCapture(event.pointerId);
+      tip.focus();
+      tip.setPointerCapture(event.pointerId);
     });
-    group.addEventListener("pointermove", (event) => {
-      if (!group.hasPointerCapture(event.pointerId)) return;
+    tip.addEventListener("pointermove", (event) => {
+      if (!tip.hasPointerCapture(event.pointerId)) return;
       const box = this.element.getBoundingClientRect();
       move(this.limit * ((2 * (event.clientX - box.left)) / box.width - 1), this.limit * (1 - (2 * (event.clientY - box.top)) / box.height));
     });
