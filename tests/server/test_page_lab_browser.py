@@ -92,7 +92,7 @@ def test_views_show_steps_hypotheses_and_samples(page, translator):
     lab.get_by_role("button", name="Draw a translation").click()
     expect(lab).to_contain_text(re.compile("seed 1: ."))
     lab.get_by_role("tab", name="Change").click()
-    lab.get_by_role("button", name="Add").first.click()
+    lab.get_by_role("button", name="silence", exact=True).click()
     expect(lab.locator(".lab-effect")).to_contain_text("with them")
     lab.get_by_role("tab", name="Attention").click()
     expect(lab.locator(".uwaga-attention output")).to_contain_text("layer 2")

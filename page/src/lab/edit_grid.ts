@@ -3,7 +3,7 @@
 import { make } from "../dom";
 import type { Cell } from "./matrix_edits";
 import { say } from "./messages";
-import { formatNumber, shortWeight } from "./tables";
+import { shortWeight } from "./tables";
 
 export interface Matrix {
   values: ArrayLike<number>[];
@@ -70,7 +70,11 @@ export class Grid {
     const hadFocus = this.body.contains(document.activeElement);
     const isSameSize = this.cells.length === values.length && this.cells[0]?.length === columns.length;
     const header = (scope: string, text: string): HTMLElement => make("th", { attributes: { scope } }, make("span", {}, text));
-    this.head.replaceChildren(make("tr", {}, make("td", {}, corner), ...columns.map((name) => header("col", name))));
+    this.head.replaceChildren(make("tr", {}, make("td", {}, corner), ...columns.map((name, column) => {
+      const cell = header("col", name);
+      if (this.editing) cell.dataset.column = String(column);
+      return cell;
+    })));
     if (isSameSize) this.body.querySelectorAll("th span").forEach((name, index) => (name.textContent = rows[index] ?? ""));
     else {
       this.cells = values.map((_, row) => columns.map((_, column) => make("td", { attributes: { "data-cell": `${row},${column}` } })));
@@ -98,7 +102,7 @@ export class Grid {
     cell.classList.toggle("changed", visible && (isChanged?.(row, column) ?? false));
     cell.classList.toggle("hidden", !visible);
     if (!this.editing) return;
-    const values_ = { row: rows[row] ?? "", column: columns[column] ?? "", weight: text ? text(value, masked) : formatNumber(value) };
+    const values_ = { row: rows[row] ?? "", column: columns[column] ?? "", weight: text ? content : value.toFixed(2) };
     cell.setAttribute("role", "gridcell");
     cell.setAttribute("aria-label", say(visible ? (masked ? "editMasked" : "editCell") : "editHidden", values_));
     if (!cell.hasAttribute("tabindex")) cell.tabIndex = -1;
@@ -141,12 +145,19 @@ export class Grid {
     if (move) this.activate([Math.min(rows, Math.max(0, move[0])), Math.min(columns, Math.max(0, move[1]))]);
     else if (event.ctrlKey) return;
     else if (event.key === " " || event.key === "Enter") {
-      if (this.isVisible(this.active)) this.editing?.mask([this.active], this.isMasked(this.active), true);
+      if (event.shiftKey) this.maskColumn(column);
+      else if (this.isVisible(this.active)) this.editing?.mask([this.active], this.isMasked(this.active), true);
     } else if (/^[+\-=_−]$/.test(event.key) && this.editing?.weigh) {
       const change = event.key === "+" || event.key === "=" ? STEP : -STEP;
       this.weigh(this.active, Math.round((this.weight(this.active) + change) / STEP) * STEP, true);
     } else return;
     event.preventDefault();
+  }
+
+  /** Mask a column, or open it if all of it is masked. */
+  private maskColumn(column: number): void {
+    const cells = this.cells.map((_, row): Cell => [row, column]).filter((cell) => this.isVisible(cell));
+    this.editing?.mask(cells, cells.every((cell) => this.isMasked(cell)), true);
   }
 
   private weigh(cell: Cell, weight: number, isNew: boolean): void {
@@ -155,6 +166,8 @@ export class Grid {
 
   private onPress(event: PointerEvent): void {
     const cell = this.cellOf(event.target);
+    const column = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-column]")?.dataset.column : undefined;
+    if (column !== undefined && event.button === 0) this.maskColumn(Number(column));
     if (!cell || event.button !== 0 || !this.isVisible(cell)) return;
     event.preventDefault(); // no selection of text
     this.activate(cell);

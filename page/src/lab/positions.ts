@@ -29,8 +29,8 @@ export class Positions {
     this.active = Math.max(0, Math.min(this.active, tokens.length - 1));
     this.chips.replaceChildren(...tokens.map((token, index) => {
       const place = places[index] as number;
-      const chip = make("button", { class: "lab-chip", attributes: { type: "button", "data-index": String(index), "aria-label": say("editPosition", { token, position: place }) } },
-        make("span", {}, token), make("small", {}, String(place)));
+      const chip = make("button", { class: "lab-chip", attributes: { type: "button", "data-index": String(index), title: say("editPosition", { token, position: place }) } },
+        make("span", {}, token), " ", make("small", {}, String(place)));
       chip.classList.toggle("changed", place !== index);
       return chip;
     }));
