@@ -394,7 +394,7 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
             milliseconds.append(shown["milliseconds"])
             check_edits(translator, text, shown, editor)
     assert changed >= 0.8 * sentences * edits
-    print(f"{changed} of {sentences * edits} edits; {np.median(milliseconds):.0f} ms each")
+    assert min(milliseconds) <= 100
     assert page.complaints == []
     page.close()
 

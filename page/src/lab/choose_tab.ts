@@ -11,7 +11,7 @@ import { formatNumber } from "./tables";
 export function chooseTab(lab: Lab): Tab {
   let penalty = 1;
   const sampling: Sampling = { temperature: 1, topK: 0, topP: 1, seed: 1 };
-  const tree = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
+  const tree = make("div", { class: "lab-scroll lab-whole", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
   const best = make("ol", { class: "lab-best" });
   const sampled = make("p", { attributes: { role: "status" } });
   const drawButton = make("button", { class: "lab-button", attributes: { type: "button" } }, say("chooseDraw"));
@@ -48,7 +48,7 @@ interface Node {
   children: number[];
 }
 
-const [HEIGHT, GAP, LEAP] = [30, 8, 34]; // of a node, between nodes, between columns
+const [HEIGHT, GAP, LEAP] = [29, 4, 34]; // of a node, between nodes, between columns
 const LETTER = 8.2; // width of a letter
 const LONGEST = 14; // letters of a piece
 

@@ -12,7 +12,8 @@ import { numberTable, formatNumber } from "./tables";
 /** Phrases that lengthen a sentence, before its full stop. The models were trained on sentences of at most 12 words. */
 const LONGER = [" in the city", " with my friends", " because it is cheap", " and then I go home", " when the rain stops", " before the night comes"];
 
-const CELL = 18; // the same in all pictures, which are compared
+// Pixels of a cell, the same in all pictures, which are compared; on a phone two stand side by side.
+const [CELL, SMALL_CELL, PHONE] = [18, 12, 500];
 
 export function compareTab(lab: Lab): Tab {
   const status = make("p", { class: "lab-status", attributes: { role: "status" } });
@@ -85,9 +86,9 @@ export function compareTab(lab: Lab): Tab {
       const target = state.target ?? plain.text;
       const results = await Promise.all(selected.map((model) => translateAndScore(model, state, target)));
       table.replaceChildren(resultTable(results, target));
-      matrices.replaceChildren(...results.map((result) => drawResult(result, state)));
+      matrices.replaceChildren(...results.map((result) => drawResult(result, state, matrices.clientWidth < PHONE ? SMALL_CELL : CELL)));
       const widest = Math.max(0, ...[...matrices.querySelectorAll("svg")].map((picture) => Number(picture.getAttribute("width"))));
-      matrices.style.setProperty("--model-width", `${Math.max(200, Math.ceil(widest))}px`);
+      matrices.style.setProperty("--model-width", `${Math.max(160, Math.ceil(widest))}px`);
     },
     python: (state) => python(state, models ?? []),
   };
@@ -135,7 +136,7 @@ export function matrixOf(cross: { shape: number[]; data: Float32Array }, heads: 
   });
 }
 
-function drawResult({ of, free, forced, error }: Result, state: LabState): HTMLElement {
+function drawResult({ of, free, forced, error }: Result, state: LabState, cell: number): HTMLElement {
   const translation = state.target === undefined ? free : forced;
   const heading = make("figcaption", {}, make("strong", {}, of.title));
   if (error || !translation) return make("figure", {}, heading, make("p", {}, error ?? ""));
@@ -144,7 +145,7 @@ function drawResult({ of, free, forced, error }: Result, state: LabState): HTMLE
   const { source, predicted } = translationAxes(translation);
   const values = matrixOf(cross, state.heads, of.head);
   const title = say("comparePicture", { model: of.title });
-  const scroll = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, predicted, source, title, CELL));
+  const scroll = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, predicted, source, title, cell));
   return make("figure", {}, heading, scroll,
     make("details", {}, make("summary", {}, say("pictureTable")), make("p", { class: "lab-faint" }, describeWeights(values, predicted, source)), numberTable(values, predicted, source, title)));
 }

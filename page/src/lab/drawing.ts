@@ -18,15 +18,16 @@ function picture(width: number, height: number, title: string): SVGSVGElement {
 
 const bare = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
 
-const LARGE = 30; // pixels of a cell that has room for its weight
+const [SMALL, LARGE] = [16, 30]; // pixels of a cell that has smaller labels, and of one that has room for its weight
 
 /** Draw weights (rows, columns) from 0 to 1 as squares; darker squares are larger weights, and large squares show them. */
 export function heatMap(values: ArrayLike<number>[], rows: string[], columns: string[], title: string, size = 20): SVGSVGElement {
   const isLarge = size >= LARGE;
-  const letter = 7.8; // width of a letter
+  const letter = size < SMALL ? 6.7 : 7.8; // width of a letter
   const longest = (names: string[]): number => Math.max(0, ...names.map((name) => bare(name).length));
   const [left, top] = [12 + letter * longest(rows), 14 + 0.9 * letter * longest(columns)];
   const svg = picture(left + size * columns.length + 0.3 * letter * longest(columns) + 4, top + size * rows.length + 4, title);
+  if (size < SMALL) svg.style.fontSize = "12px";
   columns.forEach((name, x) => svg.append(svgElement("text", { class: "lab-label", transform: `translate(${left + size * (x + 0.6)} ${top - 5}) rotate(-60)` }, bare(name))));
   values.forEach((row, y) => {
     svg.append(svgElement("text", { class: "lab-label", x: left - 5, y: top + size * (y + 0.5) + 4, "text-anchor": "end" }, bare(rows[y] ?? "")));
