@@ -19,6 +19,7 @@ TOYS = (
     '{"positions": {"count": 4, "width": 4}}',
     '{"softmax": {"names": ["a", "b"], "scores": [1, 2]}}',
     '{"width": [1, 128]}',
+    '{"clock": [8, 32]}',
 )
 FOCUSED_ELEMENT = """() => {
   let one = document.activeElement;
@@ -149,19 +150,23 @@ def test_views_are_operated_by_keyboard(page):
     page.wait_for_selector(".lab-numbers caption:text('encoder.embedding')")
     tab_to(page, "^button The Transformer$", "Shift+Tab")
     arrow_to(page, "Change")
-    tab_to(page, "^select change$")
-    keys.press("End")
-    tab_to(page, "^button Add$")
+    tab_to(page, "^button silence$")
     keys.press("Enter")
-    page.wait_for_selector(".lab-mask input")
-    tab_to(page, "^button Remove: ")
-    tab_to(page, "may look at")
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 1")
+    tab_to(page, "^td .*: ")
+    keys.press("ArrowDown")
     keys.press("Space")
     page.wait_for_function("JSON.stringify(document.querySelector('uwaga-lab').state).includes('false')")
-    tab_to(page, "^button Remove: ", "Shift+Tab")
+    page.wait_for_function("/, masked$/.test(document.activeElement.ariaLabel)")
+    tab_to(page, "^button Remove: ")
     keys.press("Enter")
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
-    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Add"
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button silence"
+    tab_to(page, "^button A 0$")
+    for key in ("Space", "ArrowRight", "Enter"):
+        keys.press(key)
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits[0]?.places[1] === 0")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"].endswith(" 0")
     tab_to(page, "^button Change$", "Shift+Tab")
     arrow_to(page, "Choose words")
     tab_to(page, "^input temperature")
@@ -245,14 +250,19 @@ def test_calculators_are_operated_by_keyboard(page):
     tab_to(page, "^input temperature")
     keys.press("ArrowRight")
     assert toys.nth(0).inner_text() != before
+    changed = toys.nth(0).inner_text()
+    tab_to(page, "^circle ")
+    keys.press("ArrowUp")
+    assert toys.nth(0).inner_text() != changed
     tab_to(page, "^button Start over$")
     keys.press("Enter")
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Start over"
     assert toys.nth(0).inner_text() == before
-    tab_to(page, "may look at")
-    before = toys.nth(1).inner_text()
+    tab_to(page, "^td q1, k1: ")
+    keys.press("ArrowDown")
     keys.press("Space")
-    assert toys.nth(1).inner_text() != before
+    assert toys.nth(1).inner_text().count("−∞") == 2  # k2 is masked for q1, and now k1 for q2
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "td q2, k1: −∞, masked"
     for index, name in (
         (2, "inputs, x, step 1"),
         (3, "^input positions"),
@@ -263,6 +273,10 @@ def test_calculators_are_operated_by_keyboard(page):
         before = toys.nth(index).inner_text()
         keys.press("ArrowUp")
         assert toys.nth(index).inner_text() != before, name
+    tab_to(page, "^button Start the clock$")
+    keys.press("Enter")
+    toys.nth(6).get_by_text("in one.").wait_for()
+    assert "ms" in toys.nth(6).locator("tbody tr").last.inner_text()
 
 
 def test_exercises_are_answered_by_keyboard(page):

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from browser import chromium, serve_folder
 from c_library import random_edits
 
 import uwaga
+from uwaga.engine.interventions import Heads, Positions
 from uwaga.inspection import look_inside
 from uwaga.inspection.interventions import intervene
 from uwaga_course import find_exercise
@@ -165,15 +167,13 @@ def test_views_show_steps_hypotheses_and_samples(browser, site, translator):
     page.get_by_role("button", name="Draw a translation").click()
     page.wait_for_function("/seed 1: ./.test(document.querySelector('uwaga-lab').textContent)")
     page.get_by_role("tab", name="Change").click()
-    page.get_by_role("button", name="Add").first.click()
+    page.get_by_role("button", name="silence", exact=True).click()
     page.wait_for_selector(".lab-effect")
     assert "cross attention, all layers, all heads: silence" in page.locator(".lab-edits").inner_text()
-    page.get_by_label("change", exact=True).select_option("mask")
-    page.get_by_role("button", name="Add").first.click()
-    page.wait_for_selector(".lab-mask input")
-    page.locator(".lab-mask input").first.uncheck()
-    state = "JSON.stringify(document.querySelector('uwaga-lab').state)"
-    page.wait_for_function(f"{state}.includes('false')")
+    assert page.get_by_role("button", name="silence the other heads").is_disabled()
+    assert page.locator(".lab-outcome mark").count() > 0
+    page.get_by_role("button", name="silence", exact=True).click()
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
     page.get_by_role("tab", name="Attention").click()
     page.wait_for_selector("uwaga-lab .uwaga-attention")
     assert page.complaints == []
@@ -354,6 +354,250 @@ def test_address_restores_state_and_python_program_agrees(browser, site, transla
     page.close()
 
 
+SETTLED = "!document.querySelector('uwaga-lab').running"
+SHOWN_EDITS = """() => {
+  const lab = document.querySelector("uwaga-lab");
+  const numbers = (selector) => [...lab.querySelectorAll(selector)].map((cell) => Number(cell.title));
+  const rows = (grid) => [...grid.querySelectorAll("tbody tr")]
+    .map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.title)));
+  const [before, after] = [...lab.querySelectorAll(".lab-grid")].map(rows);
+  return {
+    edits: lab.state.edits, text: lab.last.text, before, after, effect: numbers(".lab-effect td[title]"),
+    logProb: [...lab.last.logProbs].reduce((sum, value) => sum + value, 0),
+    marked: [...lab.querySelectorAll(".lab-outcome mark")].map((word) => word.textContent),
+    milliseconds: Number(lab.dataset.milliseconds),
+  };
+}"""
+
+
+class Editor:
+    """A reader who edits the matrix and the positions by pointer and by keyboard."""
+
+    def __init__(self, page, rng):
+        self.page, self.rng = page, rng
+        self.kind, self.layer, self.head = "cross", None, None
+
+    def open(self, text):
+        self.page.evaluate(
+            "(changes) => { const lab = document.querySelector('uwaga-lab'); lab.open('change');"
+            " return lab.change(changes); }",
+            {"text": text, "edits": [], "beam": 1},
+        )
+        self.page.wait_for_function(SETTLED)
+
+    def choose_heads(self, settings):
+        self.kind = self.rng.choice(["cross", "cross", "encoder", "decoder"])
+        layers = settings.encoder_layers if self.kind == "encoder" else settings.decoder_layers
+        self.layer = self.rng.choice([None, self.rng.randint(1, layers)])
+        self.head = self.rng.choice([None, self.rng.randint(1, settings.heads)])
+        for name, value in (("kind", self.kind), ("layer", self.layer), ("head", self.head)):
+            self.page.get_by_label(name, exact=True).select_option(str(value or ""))
+
+    def cell(self, row, column):
+        return self.page.locator(f".lab-editable [data-cell='{row},{column}']")
+
+    def middle(self, row, column):
+        self.cell(row, column).scroll_into_view_if_needed()
+        box = self.cell(row, column).bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def drag(self, start, end):
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(*end, steps=4)
+        self.page.mouse.up()
+
+    def random_cell(self):
+        shape = self.page.evaluate(SHOWN_EDITS)["after"]
+        row = self.rng.randrange(len(shape))
+        return row, self.rng.randrange(row + 1 if self.kind == "decoder" else len(shape[0]))
+
+    def focus(self, row, column):
+        """Move the focus to a cell by keyboard, from wherever it is in the grid."""
+        self.page.locator(".lab-editable [data-cell][tabindex='0']").focus()
+        keys = self.page.keyboard
+        keys.press("Control+Home")
+        for key, count in (("ArrowDown", row), ("ArrowRight", column)):
+            for _ in range(count):
+                keys.press(key)
+        assert self.page.evaluate("document.activeElement.dataset.cell") == f"{row},{column}"
+
+    def edit(self, name):
+        getattr(self, name)(*self.random_cell())
+        self.page.wait_for_function(SETTLED)
+
+    def click(self, row, column):
+        self.page.get_by_role("button", name="Mask", exact=True).click()
+        self.cell(row, column).scroll_into_view_if_needed()
+        self.cell(row, column).click()
+
+    def paint(self, row, column):
+        self.page.get_by_role("button", name="Mask", exact=True).click()
+        end = self.middle(row, 0)
+        self.drag(self.middle(row, column), end)
+
+    def pull(self, row, column):
+        self.page.get_by_role("button", name="Set weights").click()
+        x, y = self.middle(row, column)
+        self.drag((x, y), (x, y + self.rng.choice([-90, -40, 40])))
+
+    def press_space(self, row, column):
+        self.focus(row, column)
+        self.page.keyboard.press("Space")
+
+    def press_plus(self, row, column):
+        self.focus(row, column)
+        for _ in range(self.rng.randint(1, 4)):
+            self.page.keyboard.press(self.rng.choice("+-"))
+            self.page.wait_for_function(SETTLED)
+
+    def swap_positions(self, row, column):
+        chips = self.page.locator(".lab-chip")
+        first, second = self.rng.sample(range(chips.count()), 2)
+        boxes = []
+        for index in (first, second):
+            chips.nth(index).scroll_into_view_if_needed()
+        for index in (first, second):
+            box = chips.nth(index).bounding_box()
+            boxes.append((box["x"] + 5, box["y"] + 5))
+        self.drag(*boxes)
+
+    def move_position(self, row, column):
+        self.page.locator(".lab-chip[tabindex='0']").focus()
+        for key in self.rng.choices(["ArrowRight", "ArrowUp", "ArrowDown"], k=5):
+            self.page.keyboard.press(key)
+        if self.rng.random() < 0.5:
+            for key in ("Space", self.rng.choice(["Home", "End"]), "Enter"):
+                self.page.keyboard.press(key)
+
+
+SENTENCES = TEXTS[1 : TEXTS.index("[de]")] + [
+    f"{subject} {verb} {thing} {place}."
+    for subject, verb, thing, place in product(
+        ("A man", "The old teacher", "My friends", "We"),
+        ("bought", "found"),
+        ("a red car", "the book", "three apples", "it", "some water"),
+        ("in the city", "yesterday"),
+    )
+]
+EDITS = ("click", "paint", "pull", "press_space", "press_plus", "swap_positions", "move_position")
+
+
+def to_interventions(edits):
+    """Return the interventions of edits in JSON."""
+
+    def table(value, dtype):
+        return value if value is None or isinstance(value, str) else np.array(value, dtype)
+
+    return [
+        Positions(edit["side"], tuple(edit["places"]))
+        if "side" in edit
+        else Heads(
+            edit["kind"],
+            edit.get("layer"),
+            edit.get("head"),
+            weights=table(edit.get("weights"), np.float32),
+            mask=table(edit.get("mask"), bool),
+        )
+        for edit in edits
+    ]
+
+
+def check_edits(translator, text, shown, editor):
+    """Check a translation with edits, its log-probability, the matrix and the effect: bit for bit."""
+    edited = intervene(translator, *to_interventions(shown["edits"])) if shown["edits"] else translator
+    plain, expected = (model.translate(text, beam=1, split="never") for model in (translator, edited))
+    assert shown["text"] == expected.text
+    assert shown["logProb"] == expected.log_prob
+    if shown["edits"]:
+        scores = [model.score([(text, plain.text)])[0].log_prob for model in (translator, edited)]
+        assert shown["effect"] == scores
+        assert bool(shown["marked"]) == (plain.text != expected.text) or len(expected.text) < len(plain.text)
+    for table, model, output in (("before", translator, plain), ("after", edited, expected)):
+        weights = getattr(model.attend(text, output.text).attentions, editor.kind)
+        weights = weights[editor.layer - 1 :][:1] if editor.layer else weights
+        weights = weights[:, editor.head - 1 :][:, :1] if editor.head else weights
+        sums, count = np.zeros(weights.shape[2:], np.float32), weights.shape[0] * weights.shape[1]
+        for layer, head in np.ndindex(weights.shape[:2]):
+            sums += weights[layer, head]  # in float32, as in the page
+        cells = np.array(shown[table], np.float32)
+        if editor.kind == "decoder":  # cells above the diagonal are empty
+            cells = np.tril(cells)
+        np.testing.assert_array_equal(cells, sums / np.float32(count))
+
+
+@pytest.mark.parametrize(
+    ("sentences", "edits"), [(4, 8), pytest.param(100, 2, marks=pytest.mark.slow)]
+)
+def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, translator, sentences, edits):
+    page, rng = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 900}), random.Random(7)
+    editor, changed, milliseconds = Editor(page, rng), 0, []
+    names = [name for _ in range(sentences * edits // len(EDITS) + 1) for name in EDITS]
+    for number, text in enumerate(SENTENCES[:sentences]):
+        editor.open(text)
+        editor.choose_heads(translator.decoder.settings)
+        for name in names[number * edits :][:edits]:
+            before = page.evaluate(SHOWN_EDITS)["edits"]
+            editor.edit(name)
+            shown = page.evaluate(SHOWN_EDITS)
+            changed += shown["edits"] != before
+            milliseconds.append(shown["milliseconds"])
+            check_edits(translator, text, shown, editor)
+    assert changed >= 0.8 * sentences * edits
+    assert min(milliseconds) <= 100
+    assert page.complaints == []
+    page.close()
+
+
+def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
+    page = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 900})
+    editor = Editor(page, random.Random(1))
+    editor.open("I want to buy a car.")
+    editor.click(3, 5)
+    page.wait_for_function(SETTLED)
+    assert editor.cell(3, 5).inner_text() == "×"
+    assert editor.cell(3, 5).get_attribute("aria-label") == "ein → Auto, car: 0.00, masked"
+    assert "changed" in editor.cell(3, 4).get_attribute("class")
+    assert page.locator(".lab-edits").inner_text().endswith("cross attention, all layers, all heads: mask (1 cell)")
+    editor.click(3, 5)
+    page.wait_for_function(SETTLED)
+    assert page.evaluate("document.querySelector('uwaga-lab').state.edits") == []
+    page.locator(".lab-editable [data-column='5']").click()
+    page.wait_for_function(SETTLED)
+    assert page.locator(".lab-editable .masked").count() == page.locator(".lab-editable tbody tr").count()
+    page.get_by_role("button", name="silence", exact=True).click()
+    page.wait_for_function(SETTLED)
+    assert page.locator(".lab-outcome mark").all_inner_texts() != []
+    page.get_by_role("button", name="silence", exact=True).click()
+    page.wait_for_function(SETTLED)
+    editor.focus(1, 5)
+    page.keyboard.press("Shift+Space")
+    page.wait_for_function(SETTLED)
+    page.get_by_label("layer", exact=True).select_option("2")
+    page.get_by_label("head", exact=True).select_option("1")
+    editor.focus(1, 3)
+    start = float(editor.cell(1, 3).get_attribute("title"))
+    page.keyboard.press("+")
+    page.wait_for_function(SETTLED)
+    weight = float(editor.cell(1, 3).get_attribute("title"))
+    assert weight == pytest.approx(round((start + 0.05) / 0.05) * 0.05)
+    shown = page.evaluate(SHOWN_EDITS)
+    assert sum(shown["after"][1]) == pytest.approx(1, abs=1e-5)
+    assert shown["after"][0] == pytest.approx(shown["before"][0], abs=1e-6)
+    page.get_by_role("button", name="all positions 0").click()
+    page.wait_for_function(SETTLED)
+    assert page.locator(".lab-chip small").all_inner_texts() == ["0"] * 8
+    page.get_by_role("button", name="Remove all").click()
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
+    assert page.locator(".lab-chip small").all_inner_texts() == [str(place) for place in range(8)]
+    page.locator(".lab-chip").nth(2).click()
+    page.get_by_role("button", name="stop counting").click()
+    page.wait_for_function(SETTLED)
+    assert page.locator(".lab-chip small").all_inner_texts() == [*"01222222"]
+    assert page.complaints == []
+    page.close()
+
+
 def test_calculator_computes_worked_example(browser, site):
     page = open_page(browser, site[1])
     numbers = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
@@ -379,7 +623,7 @@ def test_laboratory_uses_language_of_page(browser, site, language):
         page.get_by_role("tab", name=translated[key], exact=True).click()
         page.wait_for_timeout(200)
         if key == "labChange":
-            page.get_by_role("button", name=translated["changeAdd"]).first.click()
+            page.get_by_role("button", name=translated["changeSilent"], exact=True).click()
             page.wait_for_selector(".lab-effect")
         text_shown += page.locator("uwaga-lab").inner_text()
     heads = {"es": "cabezas", "pl": "głowy", "zh": "注意力头"}[language]
@@ -437,6 +681,10 @@ def test_laboratory_is_accessible_and_fits_a_phone(browser, site, scheme):
     for tab in ("Attention", "Step by step", "The Transformer", "Change", "Choose words"):
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(200)
+        if tab == "Change":  # with a mask, changed cells and changed words
+            page.get_by_role("button", name="silence", exact=True).click()
+            page.locator(".lab-editable [data-cell='1,1']").click()
+            page.wait_for_selector(".lab-outcome mark")
         page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
         violations = page.evaluate("axe.run(document)")["violations"]
         assert [

@@ -92,7 +92,7 @@ def test_views_show_steps_hypotheses_and_samples(page, translator):
     lab.get_by_role("button", name="Draw a translation").click()
     expect(lab).to_contain_text(re.compile("seed 1: ."))
     lab.get_by_role("tab", name="Change").click()
-    lab.get_by_role("button", name="Add").first.click()
+    lab.get_by_role("button", name="silence", exact=True).click()
     expect(lab.locator(".lab-effect")).to_contain_text("with them")
     lab.get_by_role("tab", name="Attention").click()
     expect(lab.locator(".uwaga-attention output")).to_contain_text("layer 2")
@@ -120,7 +120,7 @@ def test_pictures_are_saved_as_svg_and_png(page):
         assert content.startswith(magic)
         expect(lab.locator(".lab-keep pre")).to_contain_text("Auto looks most at car (")
     width, height = (int.from_bytes(content[offset : offset + 4], "big") for offset in (16, 20))
-    assert (width, height) == (2 * (120 + 28 * 8), 2 * (110 + 28 * 7))
+    assert (width, height) == (2 * (180 + 28 * 8), 2 * (110 + 28 * 7))
 
 
 @pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])

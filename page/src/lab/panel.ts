@@ -3,7 +3,10 @@
 import { make } from "../dom";
 import type { Box } from "./boxes";
 import { cells } from "./cells";
+import type { Grid } from "./edit_grid";
+import { headGrid, type ShownHeads } from "./head_grid";
 import type { Lab } from "./lab";
+import { editOf, type Kind, maskOf, tableSize } from "./matrix_edits";
 import { type Key, say } from "./messages";
 import type { HeadsEdit, Table, Translation } from "./model";
 import { type Axes, label, labelsOf } from "./state";
@@ -23,8 +26,18 @@ let panelCount = 0;
 
 export class Panel {
   readonly element = make("section", { class: "lab-panel", id: `lab-panel-${++panelCount}`, attributes: { hidden: "" } });
+  private readonly top = make("div");
+  private readonly body = make("div");
+  private readonly grid: Grid;
+  private readonly editor: HTMLElement;
+  private heads: ShownHeads | undefined;
+  private isWeighing = false;
 
   constructor(private readonly lab: Lab, private readonly close: () => void) {
+    this.grid = headGrid(lab, () => this.heads as ShownHeads, () => this.isWeighing);
+    this.grid.element.querySelector("table")?.classList.add("lab-numbers");
+    this.editor = make("div", {}, make("div", { class: "lab-bar" }, this.modes(), make("span", { class: "lab-shape" }, say("panelHint"))), this.grid.element);
+    this.element.append(this.top, this.body);
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
     });
@@ -34,21 +47,26 @@ export class Panel {
   show(box: Box | undefined, translation: Translation, axes: Axes, step: number): void {
     const { activeElement } = document;
     const key = activeElement instanceof HTMLElement && this.element.contains(activeElement) ? activeElement.dataset.key : undefined;
-    const scrolled = [...this.element.querySelectorAll(".lab-scroll")].map(({ scrollLeft, scrollTop }) => [scrollLeft, scrollTop] as const);
-    this.element.replaceChildren(...(box ? this.content(box, translation, axes, step) : []));
-    this.element.querySelectorAll(".lab-scroll").forEach((element, index) => element.scrollTo(...(scrolled[index] ?? [0, 0])));
+    const scrolled = [...this.body.querySelectorAll(".lab-scroll")].map(({ scrollLeft, scrollTop }) => [scrollLeft, scrollTop] as const);
+    const [top, body] = box ? this.content(box, translation, axes, step) : [[], []];
+    this.top.replaceChildren(...top);
+    if (body[0] !== this.editor || this.body.firstChild !== this.editor) { // else it may have the focus, or be in a drag
+      this.body.replaceChildren(...body);
+      this.body.querySelectorAll(".lab-scroll").forEach((element, index) => element.scrollTo(...(scrolled[index] ?? [0, 0])));
+    }
     if (key !== undefined) this.element.querySelector<HTMLElement>(`[data-key="${key}"]`)?.focus();
   }
 
-  private content(box: Box, translation: Translation, axes: Axes, step: number): HTMLElement[] {
+  /** Return what stands at the top, and the numbers below it. */
+  private content(box: Box, translation: Translation, axes: Axes, step: number): [HTMLElement[], HTMLElement[]] {
     this.element.setAttribute("aria-label", nameOf(box));
     const close = make("button", { class: "lab-button lab-close", label: "panelClose", title: "panelClose", attributes: { type: "button", "data-key": "close" }, on: { click: () => this.close() } }, "✕");
     const isCausal = box.kind === "self" && box.lane === "decoder";
     const head = make("div", { class: "lab-panel-head" }, make("div", {}, make("strong", {}, nameOf(box)), make("p", {}, say(TEXTS[box.kind]), isCausal ? ` ${say("boxTextCausal")}` : "")), make("div", { class: "lab-panel-tools" }, ...(box.kind === "self" || box.kind === "cross" ? this.edits(box, translation) : []), close));
-    if (box.array === "logits") return [head, ...this.logits(translation, axes, step)];
+    if (box.array === "logits") return [[head], this.logits(translation, axes, step)];
     const { state } = this.lab;
     const open = translation.insight?.[state.array];
-    if (!open) return [head];
+    if (!open) return [[head], []];
     const path = box.path.flatMap((name) => {
       const table = translation.insight?.[name];
       return table ? [this.matrix(name, table, box, axes)] : [];
@@ -56,15 +74,45 @@ export class Panel {
     const heads = open.shape.length === 3 ? (open.shape[0] as number) : 1;
     const headIndex = Math.min(state.head, heads - 1);
     const parts: HTMLElement[] = path.length > 1 ? [make("div", { class: "lab-path", attributes: { role: "group", "aria-label": say("panelPath") } }, ...path)] : [];
-    const caption = heads > 1 ? say("numbersOfHead", { array: state.array, head: headIndex + 1 }) : state.array;
-    const { rows, columns, values } = labelsOf(state.array, open, axes, headIndex);
-    const table = this.table(values, rows, columns, `${caption}: (${open.shape.join(", ")})`, rows === axes.rows, step);
-    table.style.setProperty("--shade", `var(--${colourOf(state.array, box)})`);
     if (heads > 1) {
       parts.push(make("div", { class: "lab-heads", attributes: { role: "group", "aria-label": say("numbersHead") } },
         ...Array.from({ length: heads }, (_, index) => this.headButton(index, open, axes, box, index === headIndex))));
     }
-    return [head, make("div", { class: "lab-pictures" }, ...parts), table];
+    return [[head, make("div", { class: "lab-pictures" }, ...parts)], [this.numbers(box, open, heads > 1 ? headIndex : undefined, translation, axes, step)]];
+  }
+
+  /** Return the numbers of the open array: weights as a grid to edit, others as a table. */
+  private numbers(box: Box, open: Table, headIndex: number | undefined, translation: Translation, axes: Axes, step: number): HTMLElement {
+    const { state } = this.lab;
+    const caption = `${headIndex === undefined ? state.array : say("numbersOfHead", { array: state.array, head: headIndex + 1 })}: (${open.shape.join(", ")})`;
+    const { rows, columns, values } = labelsOf(state.array, open, axes, headIndex ?? 0);
+    const shade = `var(--${colourOf(state.array, box)})`;
+    if (headIndex === undefined || !state.array.endsWith(".weights")) {
+      const table = this.table(values, rows, columns, caption, rows === axes.rows, step);
+      table.style.setProperty("--shade", shade);
+      return table;
+    }
+    const kind: Kind = box.kind === "cross" ? "cross" : box.lane;
+    const target = { kind, layer: box.layer, head: headIndex + 1 };
+    const size = tableSize(kind, translation.source.tokens.length);
+    const isVisible = (row: number, column: number): boolean => kind !== "decoder" || column <= row;
+    this.heads = { target, weights: values, size, isVisible };
+    const mask = maskOf(editOf(state.edits, target), size);
+    this.grid.show({ values, rows, columns, caption, corner: say(kind === "encoder" ? "editReads" : "editReadsWrites"), isVisible, isMasked: (row, column) => mask[row]?.[column] === false });
+    this.grid.name(`${nameOf(box)}, ${caption}`);
+    this.grid.element.querySelectorAll("tbody tr").forEach((row, index) => row.classList.toggle("now", kind !== "encoder" && index === step - 1));
+    return this.editor;
+  }
+
+  /** Return the buttons for what a drag does. */
+  private modes(): HTMLElement {
+    const buttons = ([[false, "editMask"], [true, "editWeight"]] as const).map(([weighs, key]) =>
+      make("button", { class: "lab-button", attributes: { type: "button", "aria-pressed": String(!weighs) }, on: { click: () => {
+        this.isWeighing = weighs;
+        buttons.forEach((button, index) => button.setAttribute("aria-pressed", String((index === 1) === weighs)));
+        this.grid.element.classList.toggle("lab-weighing", weighs);
+      } } }, say(key)));
+    return make("span", { class: "lab-modes", attributes: { role: "group", "aria-label": say("editMode") } }, ...buttons);
   }
 
   /** Return a matrix of the path: a small picture with its name and shape, which opens its numbers. */
@@ -128,7 +176,7 @@ export class Panel {
     table.dataset.key = "table";
     if (!isDecoder) return table;
     const corner = table.querySelector("thead td");
-    if (corner) corner.textContent = say("rowReadsWrites");
+    if (corner) corner.textContent = say("editReadsWrites");
     if (step) table.querySelectorAll("tbody tr")[step - 1]?.classList.add("now");
     return table;
   }
