@@ -29,14 +29,14 @@ export class Panel {
   private readonly top = make("div");
   private readonly body = make("div");
   private readonly grid: Grid;
-  private readonly editor: HTMLElement;
+  private readonly modes: HTMLElement;
   private heads: ShownHeads | undefined;
   private isWeighing = false;
 
   constructor(private readonly lab: Lab, private readonly close: () => void) {
     this.grid = headGrid(lab, () => this.heads as ShownHeads, () => this.isWeighing);
     this.grid.element.querySelector("table")?.classList.add("lab-numbers");
-    this.editor = make("div", {}, make("div", { class: "lab-bar" }, this.modes(), make("span", { class: "lab-shape" }, say("panelHint"))), this.grid.element);
+    this.modes = make("div", { class: "lab-hint" }, this.modeButtons(), make("span", { class: "lab-shape" }, say("panelHint")));
     this.element.append(this.top, this.body);
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
@@ -50,7 +50,9 @@ export class Panel {
     const scrolled = [...this.body.querySelectorAll(".lab-scroll")].map(({ scrollLeft, scrollTop }) => [scrollLeft, scrollTop] as const);
     const [top, body] = box ? this.content(box, translation, axes, step) : [[], []];
     this.top.replaceChildren(...top);
-    if (body[0] !== this.editor || this.body.firstChild !== this.editor) { // else it may have the focus, or be in a drag
+    const isEdited = body[0] === this.grid.element;
+    this.element.classList.toggle("beside", isEdited);
+    if (!isEdited || this.body.firstChild !== this.grid.element) { // else it may have the focus, or be in a drag
       this.body.replaceChildren(...body);
       this.body.querySelectorAll(".lab-scroll").forEach((element, index) => element.scrollTo(...(scrolled[index] ?? [0, 0])));
     }
@@ -62,7 +64,7 @@ export class Panel {
     this.element.setAttribute("aria-label", nameOf(box));
     const close = make("button", { class: "lab-button lab-close", label: "panelClose", title: "panelClose", attributes: { type: "button", "data-key": "close" }, on: { click: () => this.close() } }, "✕");
     const isCausal = box.kind === "self" && box.lane === "decoder";
-    const head = make("div", { class: "lab-panel-head" }, make("div", {}, make("strong", {}, nameOf(box)), make("p", {}, say(TEXTS[box.kind]), isCausal ? ` ${say("boxTextCausal")}` : "")), make("div", { class: "lab-panel-tools" }, ...(box.kind === "self" || box.kind === "cross" ? this.edits(box, translation) : []), close));
+    const head = make("div", { class: "lab-panel-head" }, make("div", {}, make("strong", {}, nameOf(box)), make("p", {}, say(TEXTS[box.kind]), isCausal ? ` ${say("boxTextCausal")}` : "")), close);
     if (box.array === "logits") return [[head], this.logits(translation, axes, step)];
     const { state } = this.lab;
     const open = translation.insight?.[state.array];
@@ -78,7 +80,11 @@ export class Panel {
       parts.push(make("div", { class: "lab-heads", attributes: { role: "group", "aria-label": say("numbersHead") } },
         ...Array.from({ length: heads }, (_, index) => this.headButton(index, open, axes, box, index === headIndex))));
     }
-    return [[head, make("div", { class: "lab-pictures" }, ...parts)], [this.numbers(box, open, heads > 1 ? headIndex : undefined, translation, axes, step)]];
+    const numbers = this.numbers(box, open, heads > 1 ? headIndex : undefined, translation, axes, step);
+    if (box.kind === "self" || box.kind === "cross") {
+      parts.push(make("div", { class: "lab-tools" }, make("div", { class: "lab-panel-edits" }, ...this.edits(box, headIndex)), ...(numbers === this.grid.element ? [this.modes] : [])));
+    }
+    return [[head, make("div", { class: "lab-pictures" }, ...parts)], [numbers]];
   }
 
   /** Return the numbers of the open array: weights as a grid to edit, others as a table. */
@@ -101,13 +107,13 @@ export class Panel {
     this.grid.show({ values, rows, columns, caption, corner: say(kind === "encoder" ? "editReads" : "editReadsWrites"), isVisible, isMasked: (row, column) => mask[row]?.[column] === false });
     this.grid.name(`${nameOf(box)}, ${caption}`);
     this.grid.element.querySelectorAll("tbody tr").forEach((row, index) => row.classList.toggle("now", kind !== "encoder" && index === step - 1));
-    return this.editor;
+    return this.grid.element;
   }
 
   /** Return the buttons for what a drag does. */
-  private modes(): HTMLElement {
+  private modeButtons(): HTMLElement {
     const buttons = ([[false, "editMask"], [true, "editWeight"]] as const).map(([weighs, key]) =>
-      make("button", { class: "lab-button", attributes: { type: "button", "aria-pressed": String(!weighs) }, on: { click: () => {
+      make("button", { class: "lab-button", attributes: { type: "button", "data-key": key, "aria-pressed": String(!weighs) }, on: { click: () => {
         this.isWeighing = weighs;
         buttons.forEach((button, index) => button.setAttribute("aria-pressed", String((index === 1) === weighs)));
         this.grid.element.classList.toggle("lab-weighing", weighs);
@@ -137,9 +143,7 @@ export class Panel {
   }
 
   /** Return the buttons that change the chosen head, and that undo the changes of the box. */
-  private edits(box: Box, translation: Translation): HTMLElement[] {
-    const count = translation.insight?.[box.array]?.shape[0] ?? 1;
-    const headIndex = Math.min(this.lab.state.head, count - 1);
+  private edits(box: Box, headIndex: number): HTMLElement[] {
     const kind = box.kind === "cross" ? "cross" : box.lane;
     const { edits } = this.lab.state;
     const button = (name: Key, key: string, click: () => void): HTMLElement => make("button", { class: "lab-button", attributes: { type: "button", "data-key": key }, on: { click } }, say(name));

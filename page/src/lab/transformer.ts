@@ -41,8 +41,11 @@ export interface Shown {
 export class Transformer {
   readonly element = make("div", { class: "lab-transformer", attributes: { role: "group", "aria-label": say("labNumbers") } });
   private readonly segments;
+  /** What the pictures of the weights show, so that only changed ones are drawn. */
+  private readonly pictures = new WeakMap<Element, string>();
   private readonly buttons = new Map<string, HTMLButtonElement>();
   private rows: Array<{ row: Row; element: HTMLElement; lines: SVGElement[]; reads: HTMLElement[]; writes: HTMLElement[] }> = [];
+  private width = 0;
   private built = "";
   private focused = "";
   private shown: Shown | undefined;
@@ -57,7 +60,8 @@ export class Transformer {
     this.segments = segmentsOf(info);
     this.element.addEventListener("keydown", (event) => this.onKey(event));
     new ResizeObserver(() => {
-      if (this.shown && this.element.clientWidth) this.show(this.shown);
+      this.width = this.element.clientWidth;
+      if (this.shown && this.width) this.show(this.shown);
     }).observe(this.element);
   }
 
@@ -70,7 +74,8 @@ export class Transformer {
     this.shown = shown;
     const { axes } = shown;
     const tokens = { encoder: axes.source.length, decoder: axes.rows.length };
-    const width = this.element.clientWidth || 320;
+    this.width ||= this.element.clientWidth; // later from the observer, since reading it costs a layout
+    const width = this.width || 320;
     const key = JSON.stringify([width, tokens]);
     if (key !== this.built) this.build(layout(this.segments, tokens, width), width);
     this.built = key;
@@ -78,7 +83,10 @@ export class Transformer {
       const isDecoder = row.lane === "decoder";
       const stateOf = (index: number): string => (!shown.step ? "" : isDecoder ? (index + 1 === shown.step ? "now" : index < shown.step ? "cached" : "later") : shown.step === 1 ? "now" : "cached");
       element.dataset.state = shown.step ? (isDecoder || shown.step === 1 ? "computes" : "cached") : "";
-      lines.forEach((line, index) => line.setAttribute("class", `lab-line ${stateOf(index)}`));
+      lines.forEach((line, index) => {
+        const className = `lab-line ${stateOf(index)}`;
+        if (line.getAttribute("class") !== className) line.setAttribute("class", className);
+      });
       reads.forEach((name, index) => this.setToken(name, (isDecoder ? axes.inputs : axes.source)[index], stateOf(index)));
       writes.forEach((name, index) => this.setToken(name, axes.predicted[index], stateOf(index)));
       for (const box of row.boxes) this.showBox(box, shown);
@@ -102,9 +110,8 @@ export class Transformer {
   }
 
   private setToken(element: HTMLElement, text: string | undefined, state: string): void {
-    element.textContent = text ?? "";
-    element.title = text ?? "";
-    element.dataset.state = state;
+    if (element.textContent !== text) element.textContent = element.title = text ?? "";
+    if (element.dataset.state !== state) element.dataset.state = state;
   }
 
   private showBox(box: Placed, { translation, axes, edits, array, step }: Shown): void {
@@ -117,7 +124,13 @@ export class Transformer {
     const picture = button.querySelector(".lab-cells");
     if (!picture) return;
     const weights = meanOfHeads(translation.attention?.[box.kind === "cross" ? "cross" : box.lane], box.layer);
-    if (weights.length === (box.lane === "encoder" ? axes.source : axes.rows).length) picture.replaceWith(cells(weights, { largest: 1, row: box.lane === "decoder" && step ? step - 1 : undefined }));
+    if (weights.length !== (box.lane === "encoder" ? axes.source : axes.rows).length) return;
+    const row = box.lane === "decoder" && step ? step - 1 : undefined;
+    const key = `${row} ${weights.map((values) => Array.from(values, (value) => Math.round(100 * value)).join()).join(";")}`;
+    if (key === this.pictures.get(picture)) return;
+    const changed = cells(weights, { largest: 1, row });
+    this.pictures.set(changed, key);
+    picture.replaceWith(changed);
   }
 
   private placePanel(array: string): void {
@@ -177,7 +190,7 @@ export class Transformer {
     const { kind, id } = box;
     const hasNorm = this.info.norm === "pre" && SUBLAYERS.includes(kind);
     const button = make("button", { class: `lab-box ${kind}`, attributes: { type: "button", "aria-controls": this.panel.id, "data-array": box.array }, on: { click: () => this.choose(box) } },
-      make("span", { class: "lab-name" }, ...(hasNorm ? [make("small", {}, say("boxNorm"))] : []), kind === "add" ? "+" : say(NAMES[kind])));
+      make("span", { class: "lab-name", attributes: { "aria-hidden": "true" } }, ...(hasNorm ? [make("small", {}, say("boxNorm"))] : []), kind === "add" ? "+" : say(NAMES[kind])));
     const top = TITLE + DETOUR;
     Object.assign(button.style, { left: `${box.x}px`, width: `${box.width}px`, top: `${top}px`, height: `${height - top - 6}px` });
     button.style.setProperty("--top", `${first - pitch / 2 - top}px`);
