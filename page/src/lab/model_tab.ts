@@ -37,7 +37,7 @@ export function modelTab(lab: Lab): Tab {
   }
 
   return {
-    element: make("div", {}, steps.element, cached, drawing.element),
+    element: make("div", { class: "lab-model" }, steps.element, cached, drawing.element),
     wants: ({ array }) => {
       const [box] = drawing.boxesOf(array);
       return { attention: true, ...(box ? { insight: [...new Set([...box.path, array])] } : {}), ...(box?.array === "logits" ? { steps: CANDIDATES } : {}) };

@@ -139,7 +139,7 @@ export class Transformer {
     const isWide = this.rows.length === 2;
     const owner = isWide ? this.rows[1] : this.rows.find(({ row }) => row.boxes.some(({ id }) => ids.includes(id)));
     if (!isWide) this.panel.classList.remove("sticky");
-    this.panel.style.setProperty("--beside", isWide ? `${this.rows.reduce((sum, { row }) => sum + row.height, 126)}px` : "0px");
+    this.panel.style.setProperty("--beside", isWide ? `${this.rows.reduce((sum, { row }) => sum + row.height, 158)}px` : "0px");
     if (owner && owner.element.nextSibling !== this.panel) owner.element.after(this.panel);
   }
 
