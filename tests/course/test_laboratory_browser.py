@@ -376,9 +376,7 @@ def check_edits(translator, text, shown, editor):
         np.testing.assert_array_equal(cells, sums / np.float32(count))
 
 
-@pytest.mark.parametrize(
-    ("sentences", "edits"), [(4, 8), pytest.param(100, 2, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("sentences", "edits"), [(4, 8), pytest.param(100, 2, marks=pytest.mark.slow)])
 def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, translator, sentences, edits):
     page, rng = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 900}), random.Random(7)
     editor, changed, milliseconds = Editor(page, rng), 0, []
@@ -408,7 +406,11 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     assert editor.cell(3, 5).inner_text() == "×"
     assert editor.cell(3, 5).get_attribute("aria-label") == "ein → Auto, car: 0.00, masked"
     assert "changed" in editor.cell(3, 4).get_attribute("class")
-    assert page.locator(".lab-edits").inner_text().endswith("cross attention, all layers, all heads: mask (1 cell)")
+    assert (
+        page.locator(".lab-edits")
+        .inner_text()
+        .endswith("cross attention, all layers, all heads: mask (1 cell)")
+    )
     editor.click(3, 5)
     page.wait_for_function(SETTLED)
     assert page.evaluate("document.querySelector('uwaga-lab').state.edits") == []
@@ -459,6 +461,30 @@ def test_calculator_computes_worked_example(browser, site):
     assert "-0.762".replace("-", "−") in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
     page.get_by_role("button", name="Start over").click()
     assert "0.438" in page.locator("uwaga-toy .lab-numbers").nth(1).inner_text()
+    page.close()
+
+
+def test_arrows_are_dragged_and_numbers_follow(browser, site):
+    page = open_page(browser, site[1], viewport={"width": 1280, "height": 900})
+    tip = page.get_by_role("slider", name="k2")
+    tip.scroll_into_view_if_needed()
+    box, plane = tip.bounding_box(), page.locator(".lab-plane").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    unit = plane["width"] / 3  # from -1.5 to 1.5
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + unit / 2, y + 2 * unit, steps=5)
+    page.mouse.up()
+    assert tip.get_attribute("aria-valuetext") == "(0.5, −1)"
+    for column, value in ((1, "0.5"), (2, "-1")):
+        assert page.get_by_label(f"keys = values, k2, column {column}").input_value() == value
+    # tanh(1 + 0.5) + tanh(0 - 1)
+    assert f"{np.tanh(1.5) + np.tanh(-1):.3f}" in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
+    tip.press("ArrowLeft")
+    assert tip.get_attribute("aria-valuetext") == "(0.4, −1)"
+    page.get_by_label("keys = values, k2, column 1").fill("1.2")
+    assert tip.get_attribute("aria-valuetext") == "(1.2, −1)"
+    assert page.complaints == []
     page.close()
 
 
