@@ -188,16 +188,18 @@ OPEN_BOX = """async (index) => {
   await lab.running;
   const cells = (row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.title));
   const tables = {};
-  const read = () => (tables[lab.state.array] = [...lab.querySelectorAll(".lab-numbers tbody tr")].map(cells));
+  const rows = () => [...lab.querySelectorAll(".lab-numbers tbody tr")];
+  const read = () => (tables[lab.state.array] = rows().map(cells));
   read();
-  for (const name of [...lab.querySelectorAll(".lab-path button")].map((button) => button.dataset.key)) {
-    if (!lab.querySelector(`.lab-path [data-key="${name}"]`)) continue; // the stream before belongs to another box
+  const names = [...lab.querySelectorAll(".lab-path button")].map((button) => button.dataset.key);
+  for (const name of names) {
+    // The stream before belongs to another box.
+    if (!lab.querySelector(`.lab-path [data-key="${name}"]`)) continue;
     lab.querySelector(`[data-key="${name}"]`).click();
     await lab.running;
     read();
   }
-  return { name: button.ariaLabel, array: button.dataset.array, open: lab.querySelectorAll(".lab-box[aria-expanded=true]").length,
-    label: lab.querySelector(".lab-panel").ariaLabel, tables, expanded: button.ariaExpanded };
+  return { label: lab.querySelector(".lab-panel").ariaLabel, tables };
 }"""
 
 
@@ -238,7 +240,7 @@ def test_step_lights_its_path(browser, site, translator):
     states = """() => ({
       said: document.querySelector(".lab-step").textContent,
       rows: [...document.querySelectorAll(".lab-row")].map((row) => row.dataset.state),
-      tokens: [...document.querySelectorAll(".lab-row.decoder .lab-token.writes")].map((token) => token.dataset.state),
+      tokens: [...document.querySelectorAll(".decoder .writes")].map((token) => token.dataset.state),
       marked: document.querySelectorAll(".lab-row.decoder .lab-cells rect.now").length,
     })"""
     forward, back = (page.get_by_role("button", name=name) for name in ("One step further", "One step back"))
@@ -304,7 +306,8 @@ def test_opened_box_is_within_the_screen(browser, site, width):
         assert panel["y"] < 750 and panel["y"] + panel["height"] > 60, name
         assert box["x"] >= 0 and box["x"] + box["width"] <= width
     cut = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-panel")]
-      .filter((one) => { const box = one.getBoundingClientRect(); return box.left < 0 || box.right > innerWidth; }).length"""
+      .map((one) => one.getBoundingClientRect())
+      .filter((box) => box.left < 0 || box.right > innerWidth).length"""
     assert page.evaluate(cut) == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
@@ -605,6 +608,63 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     page.close()
 
 
+class DrawingEditor(Editor):
+    """A reader who edits the matrix of a box of the drawing."""
+
+    def open(self, text):
+        self.page.evaluate(
+            "(changes) => { const lab = document.querySelector('uwaga-lab'); lab.open('numbers');"
+            " return lab.change(changes); }",
+            {"text": text, "edits": [], "beam": 1},
+        )
+        self.page.wait_for_function(SETTLED)
+
+    def choose_heads(self, settings):
+        self.kind = self.rng.choice(["cross", "encoder", "decoder"])
+        layers = settings.encoder_layers if self.kind == "encoder" else settings.decoder_layers
+        self.layer, self.head = self.rng.randint(1, layers), self.rng.randint(1, settings.heads)
+        box = self.page.locator(f"[data-array='{self.kind}.{self.layer}.weights']")
+        if box.get_attribute("aria-expanded") == "false":
+            box.click()
+        self.page.locator(f"[data-key='head.{self.head - 1}']").click()
+        self.page.wait_for_selector(f"caption:text('{self.kind}.{self.layer}.weights, head {self.head}:')")
+
+    def random_cell(self):
+        rows = self.page.locator(".lab-grid tbody tr")
+        row = self.rng.randrange(rows.count())
+        columns = rows.first.locator("td").count()
+        return row, self.rng.randrange(row + 1 if self.kind == "decoder" else columns)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "edits"),
+    [(2, 8), pytest.param(100, 200, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+)
+def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sentences, edits):
+    page, rng = start_laboratory(browser, site[1], viewport={"width": 1280, "height": 1000}), random.Random(8)
+    editor = DrawingEditor(page, rng)
+    for index in range(sentences):
+        editor.open(SENTENCES[index % len(SENTENCES)])
+        for _ in range(edits // sentences):
+            editor.choose_heads(translator.decoder.settings)
+            editor.edit(rng.choice(EDITS[:5]))
+            state = page.evaluate("document.querySelector('uwaga-lab').state")
+            shown = page.evaluate(SHOWN_NUMBERS, [{}, "numbers"])
+            edited = (
+                intervene(translator, *to_interventions(state["edits"])) if state["edits"] else translator
+            )
+            assert shown["text"] == edited.translate(state["text"], beam=1, split="never").text
+            array = f"{editor.kind}.{editor.layer}.weights"
+            expected = look_inside(edited, state["text"], shown["text"], names=[array]).arrays[array]
+            np.testing.assert_array_equal(np.array(shown["cells"], np.float32), expected[editor.head - 1])
+            marked = page.locator(f".lab-box.edited[data-array='{array}']").count()
+            assert marked == any(
+                edit["kind"] == editor.kind and edit["layer"] == editor.layer for edit in state["edits"]
+            )
+    assert page.complaints == []
+    page.close()
+
+
 def test_calculator_computes_worked_example(browser, site):
     page = open_page(browser, site[1])
     numbers = page.locator("uwaga-toy .lab-numbers").all_inner_texts()
@@ -616,6 +676,30 @@ def test_calculator_computes_worked_example(browser, site):
     assert "-0.762".replace("-", "−") in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
     page.get_by_role("button", name="Start over").click()
     assert "0.438" in page.locator("uwaga-toy .lab-numbers").nth(1).inner_text()
+    page.close()
+
+
+def test_arrows_are_dragged_and_numbers_follow(browser, site):
+    page = open_page(browser, site[1], viewport={"width": 1280, "height": 900})
+    tip = page.get_by_role("slider", name="k2")
+    tip.scroll_into_view_if_needed()
+    box, plane = tip.bounding_box(), page.locator(".lab-plane").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    unit = plane["width"] / 3  # from -1.5 to 1.5
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + unit / 2, y + 2 * unit, steps=5)
+    page.mouse.up()
+    assert tip.get_attribute("aria-valuetext") == "(0.5, −1)"
+    for column, value in ((1, "0.5"), (2, "-1")):
+        assert page.get_by_label(f"keys = values, k2, column {column}").input_value() == value
+    # tanh(1 + 0.5) + tanh(0 - 1)
+    assert f"{np.tanh(1.5) + np.tanh(-1):.3f}" in page.locator("uwaga-toy .lab-numbers").nth(0).inner_text()
+    tip.press("ArrowLeft")
+    assert tip.get_attribute("aria-valuetext") == "(0.4, −1)"
+    page.get_by_label("keys = values, k2, column 1").fill("1.2")
+    assert tip.get_attribute("aria-valuetext") == "(1.2, −1)"
+    assert page.complaints == []
     page.close()
 
 
