@@ -190,7 +190,8 @@ export class Transformer {
     const { kind, id } = box;
     const hasNorm = this.info.norm === "pre" && SUBLAYERS.includes(kind);
     const button = make("button", { class: `lab-box ${kind}`, attributes: { type: "button", "aria-controls": this.panel.id, "data-array": box.array }, on: { click: () => this.choose(box) } },
-      make("span", { class: "lab-name", attributes: { "aria-hidden": "true" } }, ...(hasNorm ? [make("small", {}, say("boxNorm"))] : []), kind === "add" ? "+" : say(NAMES[kind])));
+      // By the style sheet: the accessible name is another, without hyphens and with the place.
+      make("span", { class: "lab-name", attributes: { "data-name": kind === "add" ? "+" : say(NAMES[kind]), ...(hasNorm ? { "data-norm": say("boxNorm") } : {}) } }));
     const top = TITLE + DETOUR;
     Object.assign(button.style, { left: `${box.x}px`, width: `${box.width}px`, top: `${top}px`, height: `${height - top - 6}px` });
     button.style.setProperty("--top", `${first - pitch / 2 - top}px`);
