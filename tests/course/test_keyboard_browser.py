@@ -222,7 +222,7 @@ def test_drawing_is_operated_by_keyboard(page):
     keys.press("ArrowDown")
     keys.press("Space")
     page.wait_for_selector(".lab-box.edited")
-    assert page.evaluate(FOCUSED_ELEMENT)["name"].endswith(": masked")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"].endswith("masked")
     keys.press("Space")
     page.wait_for_function("!document.querySelector('.lab-box.edited')")
     keys.press("Escape")

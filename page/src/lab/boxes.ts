@@ -93,7 +93,7 @@ const FOOT = 8;
 const FRAME = 6;
 const BETWEEN = 8; // frames
 const WIDTHS: Record<BoxKind, [smallest: number, largest: number]> = {
-  embedding: [60, 104], positions: [58, 96], self: [60, 168], recurrence: [60, 168], cross: [60, 168], add: [24, 26], feed: [58, 100], norm: [44, 48], output: [54, 90], softmax: [60, 90],
+  embedding: [60, 104], positions: [58, 96], self: [60, 168], recurrence: [60, 168], cross: [60, 168], add: [24, 26], feed: [58, 100], norm: [46, 52], output: [52, 90], softmax: [60, 90],
 };
 const LABELS = 88;
 const NARROW = 420;
