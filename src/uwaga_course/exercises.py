@@ -134,7 +134,7 @@ class CodeExercise(_Base):
 
     @property
     def needs_uwaga(self) -> bool:
-        """Whether the program or its tests import uwaga, which the Python of the page does not have."""
+        """True if the program or its tests import uwaga, which the Python of the page does not have."""
         return (
             re.search(r"^\s*(import|from) uwaga\b", f"{self.tests}\n{self.program}", re.MULTILINE) is not None
         )

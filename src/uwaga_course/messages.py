@@ -1,4 +1,4 @@
-"""What ``uwaga learn`` says, in the languages of the course, and the reader's language."""
+"""Messages of ``uwaga learn`` in the languages of the course, and the choice of the language."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ def name(path):
 
 def fences(text):
     """Return the fences of a page; those of ``predict`` without the texts of their options."""
-    found = [match[0] for match in FENCE.finditer(text)]
+    blocks = [match[0] for match in FENCE.finditer(text)]
     options = re.compile(r"^( *[-+]) .*$", re.MULTILINE)
     return [
-        options.sub(r"\1", fence) if fence.lstrip("`~ ").startswith("predict") else fence for fence in found
+        options.sub(r"\1", fence) if fence.lstrip("`~ ").startswith("predict") else fence for fence in blocks
     ]
 
 

@@ -236,8 +236,8 @@ def test_all_texts_are_readable_in_a_terminal():
         for language in ("en", "es", "pl", "zh"):
             texts = exercise_in(language, exercise.number)
             for text in (texts.question, texts.hint, texts.solution, texts.because or ""):
-                shown = re.sub(r"`[^`]*`|^    .*$", "", plain_markdown(text), flags=re.MULTILINE)
-                assert not re.search(r"[$\\{}]|\*\w", shown), shown
+                plain = re.sub(r"`[^`]*`|^    .*$", "", plain_markdown(text), flags=re.MULTILINE)
+                assert not re.search(r"[$\\{}]|\*\w", plain), plain
     assert plain_text("`a*b*c` and *x*").replace("\ue000", "<").replace("\ue001", ">") == "`a*b*c` and <x>"
 
 
@@ -302,11 +302,11 @@ def test_page_gives_the_same_verdicts_as_python(tmp_path):
             verdict = check(exercise, command_words(exercise, answer))
             expected.append({"right": verdict.right, "remark": verdict.remark})
     script = CHECK.replace("BUILT", bundle.as_uri())
-    command, given = (
+    command, payload = (
         ["node", "--input-type=module", "-e", script],
         json.dumps({"cases": cases, "texts": NUMBERS}),
     )
-    process = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
-    found = json.loads(process.stdout)
-    assert found["verdicts"] == expected
-    assert found["numbers"] == [value(text) for text in NUMBERS]
+    process = subprocess.run(command, input=payload, capture_output=True, text=True, check=True)
+    answers_of_page = json.loads(process.stdout)
+    assert answers_of_page["verdicts"] == expected
+    assert answers_of_page["numbers"] == [value(text) for text in NUMBERS]

@@ -257,5 +257,5 @@ def test_exercises_are_accessible_and_fit_a_phone(page, scheme):
     page.locator("[id='exercise-3.1'] input").press("Enter")
     page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
     violations = page.evaluate("axe.run(document)")["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    assert [(item["id"], item["nodes"][0]["html"][:200]) for item in violations] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
