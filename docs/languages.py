@@ -268,9 +268,18 @@ def on_post_build(config: Any, **_: Any) -> None:
             "fields": fields,
         }
         data = {"config": settings, "docs": index.entries}
-        path = site / f"search/search_index.{language}.json"
-        path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+        _write_index(site / f"search/search_index.{language}.json", data)
     _indexes.clear()
+    english = site / "search/search_index.json"
+    _write_index(english, json.loads(english.read_text(encoding="utf-8")))
+
+
+def _write_index(path: Path, data: dict[str, Any]) -> None:
+    """Write an index without the markup of its texts, of which a result shows two lines."""
+    for entry in data["docs"]:
+        text = re.sub(r"</?(?:code|p|pre|ul|ol|li|h\d)>", " ", entry["text"])
+        entry["text"] = re.sub(r"\s+", " ", text).strip()
+    path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 def on_post_page(output: str, config: Any, **_: Any) -> str:
