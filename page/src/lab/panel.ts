@@ -30,6 +30,7 @@ export class Panel {
   private readonly body = make("div");
   private readonly grid: Grid;
   private readonly modes: HTMLElement;
+  private readonly drawn = new Map<string, { values: Float32Array[]; svg: SVGSVGElement }>();
   private heads: ShownHeads | undefined;
   private isWeighing = false;
 
@@ -121,6 +122,16 @@ export class Panel {
     return make("span", { class: "lab-modes", attributes: { role: "group", "aria-label": say("editMode") } }, ...buttons);
   }
 
+  /** Return the small picture of a matrix, the same one as before if its numbers are the same. */
+  private picture(name: string, values: Float32Array[]): SVGSVGElement {
+    const old = this.drawn.get(name);
+    const isSame = old?.values.length === values.length && values.every((row, index) => row.length === old.values[index]?.length && row.every((value, column) => value === old.values[index]?.[column]));
+    if (old && isSame) return old.svg;
+    const svg = sized(values);
+    this.drawn.set(name, { values, svg });
+    return svg;
+  }
+
   /** Return a matrix of the path: a small picture with its name and shape, which opens its numbers. */
   private matrix(name: string, table: Table, box: Box, axes: Axes): HTMLElement {
     const kind = name.split(".").at(-1) as string;
@@ -129,7 +140,7 @@ export class Panel {
     const button = make("button", { class: "lab-matrix", attributes: { type: "button", "data-key": name, "aria-pressed": String(name === this.lab.state.array) }, on: { click: () => void this.lab.change({ array: name }) } },
       make("span", { class: "lab-array" }, say(title as Key)), make("span", { class: "lab-shape" }, `${values.length} × ${values[0]?.length ?? 0}`));
     button.style.setProperty("--shade", `var(--${colour})`);
-    button.firstElementChild?.after(sized(values));
+    button.firstElementChild?.after(this.picture(name, values));
     return make("span", { class: "lab-term" }, ...(sign ? [make("span", { attributes: { "aria-hidden": "true" } }, sign)] : []), button);
   }
 
@@ -138,7 +149,7 @@ export class Panel {
     const { values } = labelsOf(state.array, table, axes, index);
     const button = make("button", { class: "lab-matrix", attributes: { type: "button", "data-key": `head.${index}`, "aria-pressed": String(isChosen) }, on: { click: () => void this.lab.change({ head: index }) } }, make("span", { class: "lab-shape" }, say("changeHeadOf", { head: index + 1 })));
     button.style.setProperty("--shade", `var(--${colourOf(state.array, box)})`);
-    button.prepend(sized(values));
+    button.prepend(this.picture(`head ${index}`, values));
     return button;
   }
 
