@@ -305,8 +305,8 @@ def on_post_page(output: str, **_: Any) -> str:
     )
     parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
     output = "".join(parts)
-    output = re.sub(r'<span class="[nopw]">([^<]*)</span>', r"\1", output)
     output = re.sub(r'<span title="[^"]+">([^<]*)</span>', r"\1", output)
+    output = re.sub(r'<span class="[nopw]">((?:<a\b[^>]*>)?[^<]*(?:</a>)?)</span>', r"\1", output)
     return re.sub(r'<a class="autorefs autorefs-internal" title="[^"]*"', "<a", output)
 
 
