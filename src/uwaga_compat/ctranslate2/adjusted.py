@@ -1,4 +1,4 @@
-"""A decoder with adjusted distributions: repetition penalty, suppressed sequences, a biased prefix."""
+"""Decoders with the distributions of CTranslate2: adjusted by penalties, and normalised in float32."""
 
 from __future__ import annotations
 
@@ -173,3 +173,25 @@ class AdjustedDecoder:
             draws = state.draws[row // state.beams]
             tokens[row] = self.symbols.end if finished[row] else draws.draw(allowed[row], choice.sampling)
         return replace(choice, sampling=None, forced=tokens)
+
+
+class SinglePrecision(AdjustedDecoder):
+    """A decoder of forced tokens that normalises its logits in float32, as CTranslate2 does for scores.
+
+    uwaga itself normalises in float64. Beside a logit of 10, float32 has steps of 0.000001.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__(decoder, [])
+
+    def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
+        """Return the forced tokens with their log-probabilities."""
+        assert isinstance(state, AdjustedState)
+        assert choice.forced is not None
+        step = self._decoder.step(tokens, state.inner, Choice(self.vocabulary, all_tokens=True, logits=True))
+        logits = np.asarray(step.log_probs, dtype=np.float32)  # (rows, vocabulary)
+        forced, top = logits[np.arange(len(logits)), choice.forced], logits.max(axis=1)
+        logits -= top[:, None]
+        np.exp(logits, out=logits)
+        log_probs = forced - (top + np.log(logits.sum(axis=1)))
+        return Step(choice.forced[:, None], log_probs[:, None], replace(state, inner=step.state))

@@ -29,6 +29,7 @@ from uwaga.settings.load_options import Dtype, LoadOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.loading import has_gpu, load_generator, load_model, read_model
 from uwaga.translator.score import Scorer, step_scorer
+from uwaga_compat.ctranslate2.adjusted import SinglePrecision
 from uwaga_compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
 
 LOGGER = logging.getLogger("uwaga")
@@ -156,6 +157,10 @@ class ModelSpec:
         precision = (
             decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")
         )
+        if is_ctranslate2 and precision == "float32" and isinstance(decoder, NativeModel):
+            scorer = step_scorer(
+                SinglePrecision(decoder)
+            )  # the scores of CTranslate2, at 1.35 times the time
         vmap = folder / VMAP_FILE
         return LoadedModel(
             decoder,
