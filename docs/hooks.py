@@ -337,7 +337,7 @@ def smaller_figure(svg: str) -> str:
         path = "".join(f"M{x} {y}h{width}v{height}h-{width}z" for x, y, width, height in cells)
         content = re.sub(grid, f'<path class="grid" d="{path}"/>\n', content, count=1)
         content = re.sub(grid, "", content)
-    content = re.sub(r'(?<=opacity=")0?(\.\d*?)0*(?=")', r"\1", content)
+    content = re.sub(r'(?<=opacity=")[\d.]+(?=")', lambda number: f"{float(number[0]):g}", content)
     return f"{start}{style}{content}"
 
 

@@ -106,3 +106,15 @@ def test_figures_have_scripts_and_index_lists_chapters():
     index = (LEARN / "index.md").read_text(encoding="utf-8")
     for page in CHAPTERS:
         assert f"({page.name})" in index
+
+
+def test_published_figures_keep_their_texts_and_opacities(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    hooks = importlib.import_module("hooks")
+    for path in sorted(FIGURES.glob("*.svg")):
+        svg = path.read_text(encoding="utf-8")
+        published = hooks.smaller_figure(svg)
+        assert len(published) < len(svg)
+        for pattern, number in ((r'opacity="([^"]*)"', float), (r">([^<]+)</text>", str)):
+            values = [[number(value) for value in re.findall(pattern, text)] for text in (svg, published)]
+            assert values[0] == values[1], path.name
