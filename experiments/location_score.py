@@ -26,10 +26,10 @@ class Finder(nn.Module):
         angles = torch.arange(LONGEST)[:, None] * 10 ** (-torch.arange(WIDTH // 2) / 4)
         self.positions = torch.cat([angles.sin(), angles.cos()], dim=1)  # (positions, width)
 
-    def forward(self, words: Tensor, place: Tensor) -> Tensor:
-        """Return logits (batch, words) of the words at ``place`` (batch,) in ``words`` (batch, source)."""
-        asked = words[torch.arange(len(words)), place]
-        query = torch.cat([self.embedding(asked), self.positions[place]], dim=1)[:, None]
+    def forward(self, words: Tensor, position: Tensor) -> Tensor:
+        """Return logits (batch, words) of the words at ``position`` (batch,) in ``words`` (batch, source)."""
+        word = words[torch.arange(len(words)), position]
+        query = torch.cat([self.embedding(word), self.positions[position]], dim=1)[:, None]
         keys = self.embedding(words)
         context, _ = attend(query, self.score.prepare(keys), keys, self.score, need_weights=True)
         logits: Tensor = self.output(context[:, 0])
@@ -39,8 +39,8 @@ class Finder(nn.Module):
 def draw(length: int, first: int, last: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return words (batch, source), places from ``first`` to before ``last``, and the words there."""
     words = torch.rand(BATCH, WORDS).argsort(dim=1)[:, :length]
-    place = torch.randint(first, last, (BATCH,))
-    return words, place, words[torch.arange(BATCH), place]
+    position = torch.randint(first, last, (BATCH,))
+    return words, position, words[torch.arange(BATCH), position]
 
 
 def right(name: str, length: int, last: int) -> list[float]:
@@ -49,16 +49,16 @@ def right(name: str, length: int, last: int) -> list[float]:
     model = Finder(name)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(UPDATES):
-        words, place, answers = draw(length, 0, last)
-        loss = nn.functional.cross_entropy(model(words, place), answers)
+        words, position, answers = draw(length, 0, last)
+        loss = nn.functional.cross_entropy(model(words, position), answers)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     shares = []
     with torch.inference_mode():
         for wide, first, end in ((8, 0, 8), (16, 0, 8), (16, 8, 16)):
-            words, place, answers = draw(wide, first, end)
-            shares.append(float((model(words, place).argmax(dim=1) == answers).double().mean()))
+            words, position, answers = draw(wide, first, end)
+            shares.append(float((model(words, position).argmax(dim=1) == answers).double().mean()))
     return shares
 
 

@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 FILE = ROOT / "release/advisories.json"
 QUERY = "https://api.osv.dev/v1/query"
 SOURCE = "api.osv.dev"
-DEVELOPMENT = "dev"
-"""The extra of developers' tools, which no user installs."""
+DEVELOPMENT = ("dev", "docs")
+"""The extras of developers' tools, which no user installs."""
 
 Range = Mapping[str, str]
 """Versions from ``introduced`` to below ``fixed`` or up to ``last_affected``; without both, all later."""
@@ -37,7 +37,7 @@ def dependencies() -> dict[str, list[Requirement]]:
     project = settings["project"]
     texts = [*settings["build-system"]["requires"], *project["dependencies"]]
     for extra, texts_of_extra in project["optional-dependencies"].items():
-        texts += texts_of_extra if extra != DEVELOPMENT else []
+        texts += texts_of_extra if extra not in DEVELOPMENT else []
     requirements: dict[str, list[Requirement]] = {}
     for requirement in map(Requirement, texts):
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()

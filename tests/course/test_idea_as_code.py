@@ -29,8 +29,8 @@ def functions_of(page: Path) -> list[str]:
 
 def state_after(last: int) -> dict:
     """Return the functions that the chapters up to a number have written."""
-    shown = {name for page in CHAPTERS if int(page.name[:2]) <= last for name in functions_of(page)}
-    functions = [node for name, node in FUNCTIONS.items() if name in shown]
+    names = {name for page in CHAPTERS if int(page.name[:2]) <= last for name in functions_of(page)}
+    functions = [node for name, node in FUNCTIONS.items() if name in names]
     namespace = {"np": np}
     exec(compile(ast.Module(functions, []), FILE, "exec"), namespace)
     return namespace
@@ -59,8 +59,8 @@ def test_file_is_a_page_of_numpy():
 
 
 def test_chapters_show_every_function_once():
-    shown = [name for page in CHAPTERS for name in functions_of(page)]
-    assert sorted(shown) == sorted(FUNCTIONS)
+    names = [name for page in CHAPTERS for name in functions_of(page)]
+    assert sorted(names) == sorted(FUNCTIONS)
 
 
 def log_prob(state, model, source, target):

@@ -224,8 +224,8 @@ def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     arrays = look_inside(translator, "A dog runs.", translator.translate("A dog runs.", beam=1).text).arrays
     boxes = page.locator(".lab-box")
-    seen = set().union(*(check_box(page, index, arrays) for index in range(boxes.count())))
-    assert seen == set(arrays)
+    opened = set().union(*(check_box(page, index, arrays) for index in range(boxes.count())))
+    assert opened == set(arrays)
     names = boxes.evaluate_all("(boxes) => boxes.map((box) => box.ariaLabel)")
     assert len(set(names)) == len([name for name in names if ": add" not in name]) + 4 + 2
     for name in ("Encoder, block 4: self-attention", "Decoder, block 2: cross-attention", "Decoder: softmax"):
@@ -481,8 +481,8 @@ class Editor:
 
 
 SENTENCES = TEXTS[1 : TEXTS.index("[de]")] + [
-    f"{subject} {verb} {thing} {place}."
-    for subject, verb, thing, place in product(
+    f"{subject} {verb} {thing} {location}."
+    for subject, verb, thing, location in product(
         ("A man", "The old teacher", "My friends", "We"),
         ("bought", "found"),
         ("a red car", "the book", "three apples", "it", "some water"),
@@ -512,16 +512,18 @@ def to_interventions(edits):
     ]
 
 
-def check_edits(translator, text, shown, editor):
+def check_edits(translator, text, display, editor):
     """Check a translation with edits, its log-probability, the matrix and the effect: bit for bit."""
-    edited = intervene(translator, *to_interventions(shown["edits"])) if shown["edits"] else translator
+    edited = intervene(translator, *to_interventions(display["edits"])) if display["edits"] else translator
     plain, expected = (model.translate(text, beam=1, split="never") for model in (translator, edited))
-    assert shown["text"] == expected.text
-    assert shown["logProb"] == expected.log_prob
-    if shown["edits"]:
+    assert display["text"] == expected.text
+    assert display["logProb"] == expected.log_prob
+    if display["edits"]:
         scores = [model.score([(text, plain.text)])[0].log_prob for model in (translator, edited)]
-        assert shown["effect"] == scores
-        assert bool(shown["marked"]) == (plain.text != expected.text) or len(expected.text) < len(plain.text)
+        assert display["effect"] == scores
+        assert bool(display["marked"]) == (plain.text != expected.text) or len(expected.text) < len(
+            plain.text
+        )
     for table, model, output in (("before", translator, plain), ("after", edited, expected)):
         weights = getattr(model.attend(text, output.text).attentions, editor.kind)
         weights = weights[editor.layer - 1 :][:1] if editor.layer else weights
@@ -529,7 +531,7 @@ def check_edits(translator, text, shown, editor):
         sums, count = np.zeros(weights.shape[2:], np.float32), weights.shape[0] * weights.shape[1]
         for layer, head in np.ndindex(weights.shape[:2]):
             sums += weights[layer, head]  # in float32, as in the page
-        cells = np.array(shown[table], np.float32)
+        cells = np.array(display[table], np.float32)
         if editor.kind == "decoder":  # cells above the diagonal are empty
             cells = np.tril(cells)
         np.testing.assert_array_equal(cells, sums / np.float32(count))
@@ -546,10 +548,10 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
         for name in names[number * edits :][:edits]:
             before = page.evaluate(SHOWN_EDITS)["edits"]
             editor.edit(name)
-            shown = page.evaluate(SHOWN_EDITS)
-            changed += shown["edits"] != before
-            milliseconds.append(shown["milliseconds"])
-            check_edits(translator, text, shown, editor)
+            display = page.evaluate(SHOWN_EDITS)
+            changed += display["edits"] != before
+            milliseconds.append(display["milliseconds"])
+            check_edits(translator, text, display, editor)
     assert changed >= 0.8 * sentences * edits
     assert min(milliseconds) <= 100
     assert page.complaints == []
@@ -592,9 +594,9 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     page.wait_for_function(SETTLED)
     weight = float(editor.cell(1, 3).get_attribute("title"))
     assert weight == pytest.approx(round((start + 0.05) / 0.05) * 0.05)
-    shown = page.evaluate(SHOWN_EDITS)
-    assert sum(shown["after"][1]) == pytest.approx(1, abs=1e-5)
-    assert shown["after"][0] == pytest.approx(shown["before"][0], abs=1e-6)
+    display = page.evaluate(SHOWN_EDITS)
+    assert sum(display["after"][1]) == pytest.approx(1, abs=1e-5)
+    assert display["after"][0] == pytest.approx(display["before"][0], abs=1e-6)
     page.get_by_role("button", name="all positions 0").click()
     page.wait_for_function(SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == ["0"] * 8
@@ -650,14 +652,14 @@ def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sen
             editor.choose_heads(translator.decoder.settings)
             editor.edit(rng.choice(EDITS[:5]))
             state = page.evaluate("document.querySelector('uwaga-lab').state")
-            shown = page.evaluate(SHOWN_NUMBERS, [{}, "numbers"])
+            display = page.evaluate(SHOWN_NUMBERS, [{}, "numbers"])
             edited = (
                 intervene(translator, *to_interventions(state["edits"])) if state["edits"] else translator
             )
-            assert shown["text"] == edited.translate(state["text"], beam=1, split="never").text
+            assert display["text"] == edited.translate(state["text"], beam=1, split="never").text
             array = f"{editor.kind}.{editor.layer}.weights"
-            expected = look_inside(edited, state["text"], shown["text"], names=[array]).arrays[array]
-            np.testing.assert_array_equal(np.array(shown["cells"], np.float32), expected[editor.head - 1])
+            expected = look_inside(edited, state["text"], display["text"], names=[array]).arrays[array]
+            np.testing.assert_array_equal(np.array(display["cells"], np.float32), expected[editor.head - 1])
             marked = page.locator(f".lab-box.edited[data-array='{array}']").count()
             assert marked == any(
                 edit["kind"] == editor.kind and edit["layer"] == editor.layer for edit in state["edits"]
@@ -791,7 +793,7 @@ def test_committed_script_is_current(tmp_path):
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")
     names = [path.relative_to(tmp_path) for path in sorted((tmp_path / "lab").rglob("*.*"))]
-    assert len(names) == 5 + len(LANGUAGES)
+    assert len(names) == 6 + len(LANGUAGES)
     assert {path.name for path in (ROOT / "docs/lab").glob("*.*")} == {
         name.name for name in names if name.parent.name == "lab"
     }

@@ -124,7 +124,7 @@ def is_calculated(number: str, before: list[str], paragraph: str) -> bool:
 
 def unfounded_numbers(text: str) -> list[str]:
     """Return the decimal numbers of a page's prose that nothing on it shows, and no linked page."""
-    shown = NUMBER.findall(evidence(text))
+    computed = NUMBER.findall(evidence(text))
     unfounded = []
     for paragraph in prose(text):
         if STATED.search(paragraph):
@@ -138,7 +138,7 @@ def unfounded_numbers(text: str) -> list[str]:
         for number in ANY_NUMBER.findall(paragraph):
             if (
                 "." in number
-                and not is_rounded_from(number, shown + linked)
+                and not is_rounded_from(number, computed + linked)
                 and not is_calculated(number, before, paragraph)
             ):
                 unfounded.append(f"{number} in {' '.join(paragraph.split())[:90]!r}")
@@ -191,19 +191,19 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("chapter", "right", "wrong"), WRONG)
-def test_errors_are_found(chapter, right, wrong):
+def test_errors_of_a_review_are_detected(chapter, right, wrong):
     [text] = [page.read_text(encoding="utf-8") for page in CHAPTERS if page.name.startswith(chapter)]
     assert text.count(right) == 1
     changed = text.replace(right, wrong)
     assert unfounded_numbers(changed) or unknown_names(changed)
 
 
-def test_most_wrong_digits_are_found():
+def test_most_wrong_digits_are_detected():
     """A number of two decimals that is wrong by one in its last digit may be right by accident."""
     caught = total = 0
     for page in CHAPTERS:
         text = page.read_text(encoding="utf-8")
-        shown = NUMBER.findall(evidence(text))
+        computed = NUMBER.findall(evidence(text))
         for paragraph in prose(text):
             if STATED.search(paragraph):
                 continue
@@ -214,6 +214,8 @@ def test_most_wrong_digits_are_found():
                     wrong = f"{abs(value(number)) + 10**-digits:.{digits}f}"
                     changed = paragraph[: match.start()] + wrong + paragraph[match.end() :]
                     total += 1
-                    caught += not is_rounded_from(wrong, shown) and not is_calculated(wrong, before, changed)
+                    caught += not is_rounded_from(wrong, computed) and not is_calculated(
+                        wrong, before, changed
+                    )
                 before.append(number)
     assert caught >= 0.7 * total > 80

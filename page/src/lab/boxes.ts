@@ -101,9 +101,9 @@ const NARROW = 420;
 /** Return the rows of a drawing; each of encoder and decoder has one row if they fit. */
 export function layout(segments: Segment[], tokens: Record<Lane, number>, width: number): Row[] {
   return (["encoder", "decoder"] as const).flatMap((lane) => {
-    const own = segments.filter((segment) => segment.lane === lane);
-    const groups = split(own, width, lane);
-    return groups.map((group, index) => place(group, lane, tokens[lane], width, index === 0, index === groups.length - 1));
+    const laneSegments = segments.filter((segment) => segment.lane === lane);
+    const groups = split(laneSegments, width, lane);
+    return groups.map((group, index) => rowOf(group, lane, tokens[lane], width, index === 0, index === groups.length - 1));
   });
 }
 
@@ -141,7 +141,7 @@ function split(segments: Segment[], width: number, lane: Lane): Segment[][] {
   return full;
 }
 
-function place(group: Segment[], lane: Lane, count: number, width: number, isFirst: boolean, isLast: boolean): Row {
+function rowOf(group: Segment[], lane: Lane, count: number, width: number, isFirst: boolean, isLast: boolean): Row {
   const gap = gapOf(width);
   const [from, to] = [before(isFirst, width), width - after(isLast, lane, width)];
   const boxes = group.flatMap((segment) => segment.boxes);

@@ -63,10 +63,10 @@ export function changeTab(lab: Lab): Tab {
   const scored = { text: "", target: "", logProb: 0 }; // of the translation without changes
 
   let target: Target = { kind: "cross" };
-  let shown: { translation: Translation; plain: Translation } | undefined;
+  let current: { translation: Translation; plain: Translation } | undefined;
   let weights: Float32Array[] = []; // that are shown, with the changes
 
-  const size = (): [number, number] => tableSize(target.kind, shown?.translation.source.tokens.length ?? 0);
+  const size = (): [number, number] => tableSize(target.kind, current?.translation.source.tokens.length ?? 0);
   const isVisible = (row: number, column: number): boolean => target.kind !== "decoder" || column <= row;
   const change = (edits: Edit[]): void => void lab.change({ edits });
   const changeHeads = (edit: (old: HeadsEdit) => HeadsEdit): void => change(withEdit(lab.state.edits, target, edit));
@@ -105,8 +105,8 @@ export function changeTab(lab: Lab): Tab {
   }
   const places = (): number[] => positionsOf(lab.state.edits, side.value as "source", tokens().length);
   function tokens(): string[] {
-    if (!shown) return [];
-    const axes = translationAxes(shown.translation);
+    if (!current) return [];
+    const axes = translationAxes(current.translation);
     return side.value === "source" ? axes.source : axes.inputs;
   }
   const placeButton = (key: Key, edit: (places: number[]) => number[]): HTMLElement =>
@@ -115,8 +115,8 @@ export function changeTab(lab: Lab): Tab {
   const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => change([]) } }, say("changeClear"));
 
   function drawMatrices(): void {
-    if (!shown) return;
-    const { translation, plain } = shown;
+    if (!current) return;
+    const { translation, plain } = current;
     const { info } = lab.model;
     const available = (Object.keys(KINDS) as Kind[]).filter((name) => translation.attention?.[name]);
     if (!available.includes(target.kind) && available[0]) target = { kind: available[0] };
@@ -178,8 +178,8 @@ export function changeTab(lab: Lab): Tab {
         placeButton("changeReverse", (old) => [...old].reverse()))),
     wants: () => ({ attention: true }),
     async show(translation, plain) {
-      const isFirst = !shown;
-      shown = { translation, plain };
+      const isFirst = !current;
+      current = { translation, plain };
       const edited = lab.state.edits.filter((edit): edit is HeadsEdit => !("side" in edit)).pop();
       if (isFirst && edited) target = { kind: edited.kind ?? "cross", ...(edited.layer ? { layer: edited.layer } : {}), ...(edited.head ? { head: edited.head } : {}) };
       drawMatrices();

@@ -117,22 +117,22 @@ export function packRows(roots: number[], childrenOf: (node: number) => number[]
     for (const child of childrenOf(node)) shift(child, by);
   };
   /** Place subtrees below each other; return the first and last row at each depth. */
-  const place = (siblings: number[]): Array<[number, number]> => {
+  const arrange = (siblings: number[]): Array<[number, number]> => {
     const contour: Array<[number, number]> = [];
     for (const node of siblings) {
       const children = childrenOf(node);
-      const below = place(children);
+      const below = arrange(children);
       const [first, last] = [rows.get(children[0] as number) ?? 0, rows.get(children[children.length - 1] as number) ?? 0];
       rows.set(node, (first + last) / 2);
-      const own: Array<[number, number]> = [[(first + last) / 2, (first + last) / 2], ...below];
-      const by = Math.max(...own.map(([top], depth) => (contour[depth] ? contour[depth][1] + 1 - top : -Infinity)));
+      const outline: Array<[number, number]> = [[(first + last) / 2, (first + last) / 2], ...below];
+      const by = Math.max(...outline.map(([top], depth) => (contour[depth] ? contour[depth][1] + 1 - top : -Infinity)));
       const move = Number.isFinite(by) ? by : 0;
       shift(node, move);
-      own.forEach(([top, bottom], depth) => (contour[depth] = [contour[depth]?.[0] ?? top + move, bottom + move]));
+      outline.forEach(([top, bottom], depth) => (contour[depth] = [contour[depth]?.[0] ?? top + move, bottom + move]));
     }
     return contour;
   };
-  place(roots);
+  arrange(roots);
   return rows;
 }
 

@@ -15,10 +15,10 @@ export interface ShownHeads {
   isVisible(row: number, column: number): boolean;
 }
 
-export function headGrid(lab: Lab, shown: () => ShownHeads, isWeighing: () => boolean): Grid {
+export function headGrid(lab: Lab, read: () => ShownHeads, isWeighing: () => boolean): Grid {
   let start: { edits: Edit[]; weights: Float32Array[] } = { edits: [], weights: [] }; // of a drag
   function change(isNew: boolean, edit: (old: HeadsEdit, heads: ShownHeads) => HeadsEdit): void {
-    const heads = shown();
+    const heads = read();
     if (isNew) start = { edits: lab.state.edits, weights: heads.weights };
     void lab.change({ edits: withEdit(start.edits, heads.target, (old) => edit(old, heads)) });
   }

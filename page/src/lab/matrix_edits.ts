@@ -126,7 +126,7 @@ export function changedWords(before: string, after: string): Array<{ text: strin
 
 /** Return positions, a number for each token, as an edit of a side; undefined if they are the usual ones. */
 export function positionsEdit(side: "source" | "target", places: number[]): Edit | undefined {
-  return places.every((place, index) => place === index) ? undefined : { side, places };
+  return places.every((position, index) => position === index) ? undefined : { side, places };
 }
 
 /** Return the positions of the tokens of a side after edits. */

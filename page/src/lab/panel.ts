@@ -160,12 +160,12 @@ export class Panel {
     const button = (name: Key, key: string, click: () => void): HTMLElement => make("button", { class: "lab-button", attributes: { type: "button", "data-key": key }, on: { click } }, say(name));
     const change = (name: Key, weights: NonNullable<HeadsEdit["weights"]>): HTMLElement =>
       button(name, `edit.${name}`, () => void this.lab.change({ edits: [...edits, { kind, layer: box.layer, head: headIndex + 1, weights }] }));
-    const own = edits.filter((edit) => isEdited(box, edit));
+    const boxEdits = edits.filter((edit) => isEdited(box, edit));
     return [
       make("span", { class: "lab-shape" }, `${say("changeHeadOf", { head: headIndex + 1 })}:`), change("changeSilent", "silent"), change("changeUniform", "uniform"),
-      ...(own.length ? [button("panelUndo", "undo", () => {
+      ...(boxEdits.length ? [button("panelUndo", "undo", () => {
         this.element.querySelector<HTMLElement>("[data-key='edit.changeSilent']")?.focus(); // the button is removed
-        void this.lab.change({ edits: edits.filter((edit) => !own.includes(edit)) });
+        void this.lab.change({ edits: edits.filter((edit) => !boxEdits.includes(edit)) });
       })] : []),
     ];
   }

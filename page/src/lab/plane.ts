@@ -75,8 +75,8 @@ export class Plane {
       group.append(this.draw(arrow));
     };
     const move = (x: number, y: number): void => {
-      const place = (value: number): number => Number(Math.min(this.limit, Math.max(-this.limit, value)).toFixed(1));
-      [vector[0], vector[1]] = [place(x), place(y)];
+      const limited = (value: number): number => Number(Math.min(this.limit, Math.max(-this.limit, value)).toFixed(1));
+      [vector[0], vector[1]] = [limited(x), limited(y)];
       draw();
       this.onMove();
     };

@@ -28,10 +28,10 @@ export class Positions {
     if (this.picked !== undefined && this.picked >= tokens.length) this.picked = undefined;
     this.active = Math.max(0, Math.min(this.active, tokens.length - 1));
     this.chips.replaceChildren(...tokens.map((token, index) => {
-      const place = places[index] as number;
-      const chip = make("button", { class: "lab-chip", attributes: { type: "button", "data-index": String(index), title: say("editPosition", { token, position: place }) } },
-        make("span", {}, token), " ", make("small", {}, String(place)));
-      chip.classList.toggle("changed", place !== index);
+      const position = places[index] as number;
+      const chip = make("button", { class: "lab-chip", attributes: { type: "button", "data-index": String(index), title: say("editPosition", { token, position }) } },
+        make("span", {}, token), " ", make("small", {}, String(position)));
+      chip.classList.toggle("changed", position !== index);
       return chip;
     }));
     this.mark();
@@ -116,7 +116,7 @@ export class Positions {
 }
 
 /** Stop counting at a token: it and all later tokens have its position. */
-export const frozen = (places: number[], index: number): number[] => places.map((place, i) => (i > index ? (places[index] as number) : place));
+export const frozen = (places: number[], index: number): number[] => places.map((position, i) => (i > index ? (places[index] as number) : position));
 
 /** Leave out the position of a token: it and all later tokens move on by one. */
-export const skipped = (places: number[], index: number): number[] => places.map((place, i) => (i >= index ? Math.min(LARGEST, place + 1) : place));
+export const skipped = (places: number[], index: number): number[] => places.map((position, i) => (i >= index ? Math.min(LARGEST, position + 1) : position));

@@ -183,11 +183,11 @@ export class Toy extends HTMLElement {
       const concatenated = this.names("queries").map((_, row) => parts.flatMap((part) => part.contexts[row] ?? []));
       tables.push(numberTable(concatenated, this.names("queries"), (concatenated[0] ?? []).map((_, index) => String(index + 1)), say("toyHeads")));
     }
-    this.place(tables);
+    this.arrange(tables);
   }
 
   /** Show tables, the grids first; these stay in the page, since one may have the focus. */
-  private place(tables: HTMLElement[]): void {
+  private arrange(tables: HTMLElement[]): void {
     const grids = this.grids.map(({ element }) => element);
     for (const element of [...this.results.children]) if (!grids.includes(element as HTMLElement)) element.remove();
     this.results.prepend(...grids.filter((element) => element.parentElement !== this.results));

@@ -264,9 +264,9 @@ export class Transformer {
   private across(index: number, by: number): number {
     const all = this.rows.flatMap(({ row }, line) => row.boxes.map((box) => ({ line, middle: box.x + box.width / 2 })));
     const here = all[index] as { line: number; middle: number };
-    const others = all.map((box, place) => ({ ...box, place })).filter(({ line }) => line === here.line + by);
+    const others = all.map((box, index) => ({ ...box, index })).filter(({ line }) => line === here.line + by);
     others.sort((first, second) => Math.abs(first.middle - here.middle) - Math.abs(second.middle - here.middle));
-    return others[0]?.place ?? -1;
+    return others[0]?.index ?? -1;
   }
 }
 
