@@ -102,7 +102,7 @@ export class InsideTab {
     if (signal.aborted) return true;
     loadStyles();
     const lab = new Lab();
-    Object.assign(lab.state, { text: line.source, beam: settings.beam, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
+    Object.assign(lab.state, { text: line.source, view: "attention", beam: settings.beam, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
     this.showNote("");
     this.view.replaceChildren(lab);
     lab.show(model, { examples: [], source: this.app.nameOf(settings.source), target: this.app.nameOf(settings.target) });
