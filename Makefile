@@ -16,6 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadf
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN_INSTALLED := $(VENV)/run.installed
 DEV_INSTALLED := $(VENV)/dev.installed
+DOCS_INSTALLED := $(VENV)/docs.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
@@ -24,7 +25,7 @@ CXX_FILES = $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 release-check release-files clean
+.PHONY: web help demo test tests slow processors faults fuzz soak lint format docs course serve-docs bench page page-python sdist wheel wheel-aarch64 release-check release-files clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -38,6 +39,7 @@ help:
 	@echo "make lint    ruff, clang-format, mypy and the import contracts"
 	@echo "make bench   the benchmarks that need no files; BENCHMARKS='engine step' for some of them"
 	@echo "make page    build the server's page from page/; needs node and npm"
+	@echo "make page-python  fetch the Python that runs in the pages of the course, which make docs copies"
 	@echo "make web     build the npm package's engine and JavaScript from native/ and web/; needs node, npm and emscripten"
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
@@ -64,6 +66,11 @@ $(RUN_INSTALLED): $(BUILT_FROM) | $(BIN)/python
 $(DEV_INSTALLED): $(RUN_INSTALLED)
 	$(PIP) install --no-compile "$(TORCH)"
 	$(PIP) install --no-compile "uwaga[dev]"
+	@touch $@
+
+# What builds the documentation, which needs no torch; all of it is in the extra dev.
+$(DOCS_INSTALLED): $(RUN_INSTALLED)
+	$(PIP) install --no-compile "uwaga[docs]"
 	@touch $@
 
 demo: $(RUN_INSTALLED)
@@ -131,14 +138,14 @@ format: $(DEV_INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_FILES)
 
-docs: $(DEV_INSTALLED)
+docs: $(or $(wildcard $(DEV_INSTALLED)),$(DOCS_INSTALLED))
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The documentation with the course and its laboratory as one file: `python -m http.server` in it is enough to read it.
 course: docs
-	$(BIN)/python -c 'import shutil; print(shutil.make_archive("dist/uwaga-course", "zip", "site"))'
+	$(BIN)/python release/course.py site dist
 
-serve-docs: $(DEV_INSTALLED)
+serve-docs: $(or $(wildcard $(DEV_INSTALLED)),$(DOCS_INSTALLED))
 	$(BIN)/mkdocs serve
 
 # Those that need no files or options.
@@ -152,6 +159,10 @@ page: page/node_modules
 	npm --prefix page run --silent check
 	npm --prefix page run --silent test
 	npm --prefix page run --silent build
+
+# Pyodide is in page/package.json, and NumPy for it comes from its host or PyPI; `make docs` copies both to lab/python.
+page-python: page/node_modules $(DEV_INSTALLED)
+	$(BIN)/python page/get_numpy.py
 
 # The npm package: the engine as WebAssembly, with Debian's emscripten and node-acorn, and its JavaScript.
 web: page/node_modules

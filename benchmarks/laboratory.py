@@ -61,9 +61,12 @@ MEASURED = """async ([times, short, long]) => {
   await lab.change({ text: long });
   const tokens = lab.last.tokens.length;
   await lab.change({ beam: 1, text: short });
+  lab.open("numbers"); // the drawing, with an open box
   const silent = (at) => ({ kind: "cross", layer: 1 + (at % 2), head: 1 + (at % 4), weights: "silent" });
   results.edit = await timed((at) => lab.change({ edits: [silent(at)] }));
   await lab.change({ edits: [] });
+  lab.open("attention");
+  await lab.change({});
   const root = lab.querySelector(".uwaga-attention").lastElementChild.shadowRoot;
   const radio = (value) => [...root.querySelectorAll("input")].find((one) => one.value === value);
   radio("model").click();

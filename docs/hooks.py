@@ -2,29 +2,33 @@
 
 ``$…$`` is an inline equation, and a fence ``math`` a displayed one. A fence ``exercise`` contains the number
 of an exercise of :mod:`uwaga_course`, such as ``3.1``; a fence ``source`` the file and the name of a function
-whose code is shown, such as ``src/uwaga/models/layers/attention.py::attend``. A fence ``glossary`` contains
-the name of a file of terms.
+whose code is shown, such as ``src/uwaga/models/layers/attention.py::attend``. A fence ``predict`` contains
+the options of a question, a line each, the right ones after ``+`` and the others after ``-``; the fold after
+it opens when the reader has chosen one. A fence ``glossary`` contains the name of a file of terms.
 """
 
 from __future__ import annotations
 
 import ast
+import gzip
 import html
 import json
 import re
 import shutil
 import tempfile
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import markdown
-from languages import COURSE, DOCS, NAMES, course_folder, language_of
-from latex2mathml.converter import convert
+from equations import displayed, mathml
+from languages import COURSE, DOCS, NAMES, language_of
 from markdown.extensions import Extension
 from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
+from page_python import copy_python, megabytes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -32,8 +36,8 @@ from pygments.lexers import PythonLexer
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.results.views import view_module
-from uwaga_course.exercises import Exercise, find_exercise
-from uwaga_course.translations import read_texts, translate
+from uwaga_course.exercises import CodeExercise, Exercise, all_exercises, find_exercise
+from uwaga_course.translations import exercise_in
 
 ROOT = DOCS.parent
 FAILED_FENCES: list[str] = []
@@ -45,6 +49,7 @@ WORDS = {
         "hint": "Hint",
         "solution": "Solution",
         "program": "Write it to a file and run {command}.",
+        "program here": "Or write it to a file and run {command}.",
     },
     "es": {
         "exercise": "Ejercicio {number}",
@@ -52,6 +57,7 @@ WORDS = {
         "hint": "Pista",
         "solution": "Solución",
         "program": "Escríbelo en un archivo y ejecuta {command}.",
+        "program here": "O escríbelo en un archivo y ejecuta {command}.",
     },
     "pl": {
         "exercise": "Ćwiczenie {number}",
@@ -59,6 +65,7 @@ WORDS = {
         "hint": "Wskazówka",
         "solution": "Rozwiązanie",
         "program": "Zapisz to w pliku i uruchom {command}.",
+        "program here": "Albo zapisz go w pliku i uruchom {command}.",
     },
     "zh": {
         "exercise": "习题 {number}",
@@ -66,24 +73,13 @@ WORDS = {
         "hint": "提示",
         "solution": "解答",
         "program": "把它写进一个文件，然后运行 {command}。",
+        "program here": "也可以把它写进一个文件，然后运行 {command}。",
     },
 }
 """Phrases of an exercise, by language."""
-_page = {"language": "en"}
-"""The language of the page that is being rendered."""
+_page: dict[str, Any] = {"language": "en", "chapter": "", "predictions": 0}
+"""The page that is being rendered: its language, the number of its chapter, and its predictions so far."""
 ENGINE = ("index.js", "shared.js", "worker.js", "uwaga.wasm")
-
-
-def mathml(source: str, display: str) -> str:
-    """Return a LaTeX equation as MathML, with its source as alternative text.
-
-    Raises:
-        ValueError: a command is unknown.
-    """
-    markup = convert(source, display=display)
-    if unknown := re.search(r"\\[a-zA-Z]+", markup):
-        raise ValueError(f"{unknown[0]} in the equation {source!r} is unknown")
-    return markup.replace("<math ", f'<math alttext="{html.escape(source, quote=True)}" ', 1)
 
 
 class _Inline(InlineProcessor):
@@ -111,29 +107,44 @@ def _fence(make: Callable[[str], str]) -> Callable[..., str]:
     return wrapper
 
 
-def _block(source: str) -> str:
-    return f'<div class="equation" tabindex="0">{mathml(source, "block")}</div>'
-
-
 def _exercise(source: str) -> str:
     """Return an exercise: its question, a form that a script checks, and its folded hint and solution."""
-    english = exercise = find_exercise(source.strip())
     language = _page["language"]
-    if language != "en":
-        chapter = exercise.number.partition(".")[0]
-        path = DOCS / course_folder(language) / "exercises" / f"{chapter:0>2}.yaml"
-        exercise = translate(english, read_texts(path))
+    english, exercise = find_exercise(source.strip()), exercise_in(language, source.strip())
     phrases = {key: text.replace("{number}", exercise.number) for key, text in WORDS[language].items()}
     displayed = {"question", "hint", "solution"}  # by the page itself
-    values = exercise.model_dump(mode="json", exclude_none=True, exclude=displayed)
+    unused = {"program", "wrong"} if exercise.kind == "code" else set()
+    values = exercise.model_dump(mode="json", exclude_none=True, exclude=displayed | unused)
     data = html.escape(json.dumps(values, ensure_ascii=False), quote=True)
+    size = _python_size(exercise) if isinstance(exercise, CodeExercise) else None
+    python = "" if size is None else f' data-python="{size}"'
     return (
-        f'<section class="exercise" id="exercise-{exercise.number}" data-exercise="{data}">'
+        f'<section class="exercise" id="exercise-{exercise.number}" data-exercise="{data}"{python}>'
         f"<h3>{phrases['exercise']}</h3>{_text(exercise.question)}{_form(exercise, english, phrases)}"
-        f"{_remarks(values)}"
+        f'{_remarks(values)}<div class="exercise-help">'
         f"<details><summary>{phrases['hint']}</summary>{_text(exercise.hint)}</details>"
-        f"<details><summary>{phrases['solution']}</summary>{_text(exercise.solution)}</details></section>"
+        f"<details><summary>{phrases['solution']}</summary>{_text(exercise.solution)}</details></div></section>"
     )
+
+
+def _python_size(exercise: CodeExercise) -> int | None:
+    """Return the megabytes of Python that the page loads for an exercise, None if it cannot run there."""
+    return None if exercise.needs_uwaga else megabytes("numpy" in exercise.start + exercise.tests)
+
+
+def _predict(source: str) -> str:
+    """Return the options of a prediction as a list, which a script turns into a form."""
+    _page["predictions"] += 1
+    name = f"{_page['chapter']}.{_page['predictions']}"
+    options = re.findall(r"^([-+]) +(.+)$", source, re.MULTILINE)
+    if not 2 <= len(options) <= 4 or len(options) != len(source.strip().splitlines()):
+        raise ValueError("a prediction has two to four options, each in a line that begins with - or +")
+    if not any(mark == "+" for mark, _ in options):
+        raise ValueError("no option of the prediction is marked with +")
+    items = "".join(
+        f"<li{' data-right' if mark == '+' else ''}>{_line(option)}</li>" for mark, option in options
+    )
+    return f'<ul class="predict" data-predict="{name}">{items}</ul>'
 
 
 def _text(source: str) -> str:
@@ -153,11 +164,12 @@ def _plain(source: str) -> str:
 def _remarks(values: dict[str, Any]) -> str:
     """Return templates of the remarks with emphasis, code or equations, each with its source."""
     entries = [*values.get("wrong", ()), *values.get("options", ())]
-    remarks = {entry["remark"] for entry in entries if "remark" in entry} | {values.get("otherwise", "")}
+    remarks = {entry["remark"] for entry in entries if "remark" in entry}
+    remarks |= {values.get("otherwise", ""), values.get("because", "")}
     return "".join(
         f'<template data-search-exclude data-remark="{html.escape(remark, quote=True)}">{line}</template>'
         for remark in sorted(remarks)
-        if values["kind"] != "code" and (line := _line(remark)) != html.escape(remark, quote=False).strip()
+        if (line := _line(remark)) != html.escape(remark, quote=False).strip()
     )
 
 
@@ -193,8 +205,10 @@ def _form(exercise: Exercise, english: Exercise, phrases: dict[str, str]) -> str
         return f"<table><tr><td></td>{head}</tr>{body}</table>"
     assert exercise.kind == "code"
     command = f"<code>uwaga learn check {exercise.number} FILE.py</code>"
-    instruction = phrases["program"].replace("{command}", command)
-    return f"<pre><code>{html.escape(exercise.start)}</code></pre><p>{instruction}</p>"
+    here = _python_size(exercise) is not None
+    instruction = phrases["program here" if here else "program"].replace("{command}", command)
+    start = f'<pre tabindex="0"><code>{html.escape(exercise.start)}</code></pre>'
+    return f'{start}<p class="exercise-command">{instruction}</p>'
 
 
 def _cell(label: str) -> str:
@@ -250,8 +264,9 @@ def on_config(config: Any) -> Any:
     fences += [
         {"name": name, "class": name, "format": _fence(make)}
         for name, make in {
-            "math": _block,
+            "math": displayed,
             "exercise": _exercise,
+            "predict": _predict,
             "source": _source,
             "glossary": _glossary,
         }.items()
@@ -260,14 +275,70 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Set the language of a page's fences."""
-    _page["language"] = language_of(page.file.src_uri)
+    """Set the language and chapter of a page's fences."""
+    chapter = re.match(r"\d*", Path(page.file.src_uri).name)
+    _page.update(
+        language=language_of(page.file.src_uri), chapter=chapter[0] if chapter else "", predictions=0
+    )
     return markdown
 
 
-def on_page_content(content: str, **_: Any) -> str:
-    """Replace empty header cells of tables by data cells."""
-    return re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    """Replace empty header cells of tables, leave exercises out of the search, and add their counts.
+
+    The anchors of the glossary and of exercises are added to those to which a link may lead.
+    """
+    page.present_anchor_ids.update(re.findall(r'\sid="([^"]+)"', content))
+    content = content.replace('<section class="exercise"', '<section data-search-exclude class="exercise"')
+    content = re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
+    if not page.file.src_uri.startswith(f"{COURSE}/"):
+        return content
+    counts = Counter(number.partition(".")[0] for number in all_exercises())
+    data = html.escape(json.dumps(counts, separators=(",", ":")), quote=True)
+    return f'{content}<div hidden data-exercise-counts="{data}"></div>'
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Remove indentation, and markup of code that has no colour: a sixth of a page."""
+    parts = re.split(
+        r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", output, flags=re.DOTALL
+    )
+    parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
+    output = "".join(parts)
+    output = re.sub(r'<span class="[nopw]">([^<]*)</span>', r"\1", output)
+    output = re.sub(r'<span title="[^"]+">([^<]*)</span>', r"\1", output)
+    return re.sub(r'<a class="autorefs autorefs-internal" title="[^"]*"', "<a", output)
+
+
+def write_models(source: Path, target: Path) -> None:
+    """Write the models that are compared, with their weights compressed and one tokeniser for all."""
+    shutil.copytree(
+        source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.spm", "*.safetensors")
+    )
+    shutil.copyfile(next(source.glob("*/source.spm")), target / "source.spm")
+    models = json.loads((source / "models.json").read_text(encoding="utf-8"))
+    for model in models:
+        weights = (source / model["name"] / "engine.safetensors").read_bytes()
+        compressed = target / model["name"] / "engine.safetensors.gz"
+        compressed.write_bytes(gzip.compress(weights, mtime=0))
+        model["bytes"] = sum(path.stat().st_size for path in compressed.parent.iterdir())
+    (target / "models.json").write_text(json.dumps(models, ensure_ascii=False), encoding="utf-8")
+
+
+def smaller_figure(svg: str) -> str:
+    """Return a figure of the course without unused rules and repeated attributes."""
+    start, style, content = re.split(r"(?<=<style>)|(?=</style>)", svg, maxsplit=2)
+    used = {name for names in re.findall(r'class="([^"]*)"', content) for name in names.split()}
+    style = re.sub(r"\.([\w-]+) \{[^}]*\}\s*", lambda rule: rule[0] if rule[1] in used else "", style)
+    if content.count(' rx="3"') == content.count("<rect"):
+        style, content = f"{style.rstrip()}\nrect {{ rx: 3px; }}\n", content.replace(' rx="3"', "")
+    grid = r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="([\d.]+)" class="grid"/>\n?'
+    if cells := re.findall(grid, content):  # one outline for all cells
+        path = "".join(f"M{x} {y}h{width}v{height}h-{width}z" for x, y, width, height in cells)
+        content = re.sub(grid, f'<path class="grid" d="{path}"/>\n', content, count=1)
+        content = re.sub(grid, "", content)
+    content = re.sub(r'(?<=opacity=")0?(\.\d*?)0*(?=")', r"\1", content)
+    return f"{start}{style}{content}"
 
 
 def on_post_build(config: Any) -> None:
@@ -282,14 +353,13 @@ def on_post_build(config: Any) -> None:
     (lab / "uwaga").mkdir(parents=True, exist_ok=True)
     for name in ENGINE:
         shutil.copyfile(ROOT / "web" / "lib" / name, lab / "uwaga" / name)
+    copy_python(lab / "python")
     (lab / "attention.js").write_text(view_module(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         quantise(BUNDLED, Path(folder) / "model")
         shutil.copytree(Path(folder) / "model", lab / "model", dirs_exist_ok=True)
-    models = ROOT / "docs/learn/models"
-    shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
-    shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all
-    assets = Path(config["site_dir"]) / "assets"  # remove unused files of the theme
-    for path in assets.rglob("*.map"):
+    write_models(ROOT / "docs/learn/models", lab / "models")
+    for path in (Path(config["site_dir"]) / "figures" / COURSE).glob("*.svg"):
+        path.write_text(smaller_figure(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in (Path(config["site_dir"]) / "assets").rglob("*.map"):  # unused files of the theme
         path.unlink()
-    shutil.rmtree(assets / "javascripts/lunr", ignore_errors=True)  # searches in languages besides English

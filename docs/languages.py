@@ -1,17 +1,21 @@
 """Hooks of mkdocs: the course in several languages, English in ``docs/learn``, Spanish in ``docs/learn/es``.
 
 The navigation of the course is generated from its files. A page is shown in its language, with the chapters
-of that language in the navigation. The labels of figures are translated by the language's ``figures.yaml``.
+of that language in the navigation, and searches in an index of its language. The labels of figures are
+translated by the language's ``figures.yaml``.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from material.plugins.search.plugin import SearchIndex
 from mkdocs.structure.files import File
 from mkdocs.structure.nav import Link, Section
 
@@ -25,7 +29,47 @@ NAMES = {"en": "English", "es": "Español", "pl": "Polski", "zh": "中文"}
 """Languages of the course by the theme's codes; English has no folder of its own."""
 GLOSSARY = {"es": "Glosario", "pl": "Słowniczek", "zh": "术语表"}
 """Names of the glossary, which is one page for all languages."""
+TITLES = {
+    "es": {
+        "Home": "Inicio",
+        "Learn": "Aprender",
+        "Use": "Usar",
+        "Reference": "Referencia",
+        "Inside": "Por dentro",
+        "Light colours": "Colores claros",
+        "Dark colours": "Colores oscuros",
+    },
+    "pl": {
+        "Home": "Strona główna",
+        "Learn": "Nauka",
+        "Use": "Użycie",
+        "Reference": "Dokumentacja API",
+        "Inside": "Od środka",
+        "Light colours": "Jasne kolory",
+        "Dark colours": "Ciemne kolory",
+    },
+    "zh": {
+        "Home": "首页",
+        "Learn": "学习",
+        "Use": "使用",
+        "Reference": "参考",
+        "Inside": "内部",
+        "Light colours": "浅色",
+        "Dark colours": "深色",
+    },
+}
+"""Titles of the site's sections and names of its switches, shown on the pages of the course."""
+SEPARATORS = {
+    "es": r"[\s\-.,;:!?()\[\]«»„”“…¿¡]+",
+    "pl": r"[\s\-.,;:!?()\[\]«»„”“…]+",
+    "zh": r"[\s\u200b\u3000\-、。，．？！；：（）“”]+",
+}
+"""What is between words, by the languages whose pages have an index of their own."""
+LUNR = "assets/javascripts/lunr"
+"""Folder of the scripts that the theme's search loads for a language."""
 _navigation: dict[str, list[Any]] = {}  # the course's part of the navigation by language
+_titles: list[tuple[Any, str]] = []  # the sections of the site with their English titles
+_indexes: dict[str, SearchIndex] = {}  # what is searched on the pages of a language
 
 
 class Labels(StrictModel):
@@ -117,7 +161,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_nav(nav: Any, **_: Any) -> Any:
     """Split the course by language, so that the previous and next links stay in a language."""
-    course = next(item for item in nav.items if item.title == "Learn")
+    _titles[:] = [(item, item.title) for item in nav.items]
+    course = _course()
     chapters = {
         code: item.children
         for item in course.children
@@ -139,11 +184,13 @@ def on_nav(nav: Any, **_: Any) -> Any:
     return nav
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Link to the English version of untranslated chapters, and exclude translations from the search.
+def _course() -> Any:
+    """Return the section of the course."""
+    return next(item for item, title in _titles if title == "Learn")
 
-    The search index is a single file, which every reader who searches has to download.
-    """
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Link to the English version of untranslated chapters; exclude translations from the English search."""
     language = language_of(page.file.src_uri)
     if language == "en":
         return markdown
@@ -157,10 +204,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
-    """Show a page in its language, with links to its other languages."""
+    """Show a page in its language, with links to its other languages, and add it to its language's search."""
     language = language_of(page.file.src_uri)
     config.theme["language"] = language
-    next(item for item in nav.items if item.title == "Learn").children = _navigation[language]
+    titles = TITLES.get(language, {})
+    for item, title in _titles:
+        item.title = titles.get(title, title)
+    for palette, name in zip(config.theme["palette"], ("Dark colours", "Light colours"), strict=True):
+        palette["toggle"]["name"] = titles.get(name, name)
+    _course().children = _navigation[language]
+    _add_to_search(page, language)
+    context["search_index"] = "search_index.json" if language == "en" else f"search_index.{language}.json"
     name = PurePosixPath(page.file.src_uri).name
     pages = {code: f"{course_folder(code)}/{name}" for code in NAMES}
     if page.file.src_uri in pages.values():
@@ -171,6 +225,61 @@ def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
             (code, NAMES[code], urls[uri]) for code, uri in pages.items() if code != language and uri in urls
         ]
     return context
+
+
+def _add_to_search(page: Any, language: str) -> None:
+    """Add a page to the index of its language, and the glossary to all."""
+    is_glossary = page.file.src_uri == f"{COURSE}/glossary.md"
+    for code in SEPARATORS if is_glossary else {language} & set(SEPARATORS):
+        index = _indexes.setdefault(code, SearchIndex())
+        previous = page.meta.pop("search", None)
+        index.add_entry_from_context(page)
+        if previous is not None:
+            page.meta["search"] = previous
+
+
+def segmented(text: str, terms: list[str]) -> str:
+    """Return a Chinese text with invisible spaces around terms and all other characters, for the search."""
+    words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
+    return re.sub(rf"({words}|[\u4e00-\u9fff])", "\u200b\\1\u200b", text).replace("\u200b\u200b", "\u200b")
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Write the index of each language, and the scripts that it needs."""
+    site, theme = Path(config["site_dir"]), Path(config.theme.dirs[-2])
+    head, *rows = (DOCS / COURSE / "glossary.tsv").read_text(encoding="utf-8").splitlines()
+    column = head.split("\t").index("zh")
+    terms = [row.split("\t")[column] for row in rows]
+    fields = {"title": {"boost": 1e3}, "text": {"boost": 1.0}, "tags": {"boost": 1e6}}
+    shutil.rmtree(site / LUNR, ignore_errors=True)
+    (site / LUNR / "min").mkdir(parents=True)
+    for name in ("stemmer.support", "zh"):
+        shutil.copyfile(theme / LUNR / f"min/lunr.{name}.min.js", site / LUNR / f"min/lunr.{name}.min.js")
+    for name in ("es", "pl"):
+        shutil.copyfile(DOCS / "look/inflected.js", site / LUNR / f"min/lunr.{name}.min.js")
+    for language, index in _indexes.items():
+        if language == "zh":
+            for entry in index.entries:
+                entry.update({key: segmented(entry[key], terms) for key in ("title", "text")})
+        settings = {
+            "lang": [language],
+            "separator": SEPARATORS[language],
+            "pipeline": ["stemmer"],
+            "fields": fields,
+        }
+        data = {"config": settings, "docs": index.entries}
+        _write_index(site / f"search/search_index.{language}.json", data)
+    _indexes.clear()
+    english = site / "search/search_index.json"
+    _write_index(english, json.loads(english.read_text(encoding="utf-8")))
+
+
+def _write_index(path: Path, data: dict[str, Any]) -> None:
+    """Write an index without the markup of its texts, of which a result shows two lines."""
+    for entry in data["docs"]:
+        text = re.sub(r"</?(?:code|p|pre|ul|ol|li|h\d)>", " ", entry["text"])
+        entry["text"] = re.sub(r"\s+", " ", text).strip()
+    path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 def on_post_page(output: str, config: Any, **_: Any) -> str:

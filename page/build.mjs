@@ -48,6 +48,9 @@ async function buildLab(outdir) {
   const parts = { splitting: true, chunkNames: "[name]" };
   await build({ ...shared, ...parts, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: languages, outdir, target, minify: true, legalComments: "none" });
+  // The worker contains src/uwaga_course/program.py, which judges programs here and in `uwaga learn`.
+  const worker = { python_worker: "src/lab/python_worker.ts" };
+  await build({ ...shared, entryPoints: worker, loader: { ".py": "text" }, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: ["src/lab/lab.css"], outdir, target, minify: true });
   await copyFile(join(here, "src/icon.svg"), join(outdir, "icon.svg"));
 }

@@ -212,7 +212,9 @@ def check(packages: Path, about: Path, tag: str | None) -> None:
         project = f"--pyproject={ROOT / 'pyproject.toml'}"
         output = ["--output-reproducible", f"--output-file={bill}"]
         run(python, "-m", "cyclonedx_py", "environment", project, *output, installed)
-    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in [*files, bill]]
+    courses = sorted(about.parent.glob("uwaga-course-*.zip"))  # that which `make course` has made, if it has
+    published = [*files, bill, *courses]
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in published]
     (about / "SHA256SUMS").write_text("".join(sums))
     recipe = (ROOT / "release/recipe.yaml.in").read_text(encoding="utf-8")
     recipe = recipe.replace("@VERSION@", VERSION).replace("@SHA256@", sums[0].split()[0])

@@ -12,6 +12,8 @@ import uwaga
 from uwaga.results.views import attention_view
 
 SENTENCE = "I thought it would be a good concert, but it wasn't."
+UNSURE = "A bewildered plumber juggles seventeen lobsters."
+"""A sentence with a word of which the bundled model is unsure, for the picture."""
 FOLDER = Path(__file__).parent
 
 
@@ -25,10 +27,13 @@ def take_picture(html: str, picture: Path) -> None:
             executable_path=shutil.which("chromium-headless-shell") or shutil.which("chromium"),
             args=["--no-sandbox"],
         )
-        page = browser.new_page(viewport={"width": 760, "height": 800})
-        page.set_content(f'<meta charset="utf-8"><body style="background:white">{html}')
+        page = browser.new_page(viewport={"width": 760, "height": 1000})
+        page.set_content(f'<meta charset="utf-8"><body style="background:#fff; font-family:system-ui">{html}')
         page.wait_for_selector("[data-milliseconds]")
-        page.screenshot(path=picture, clip=page.locator("html").bounding_box())
+        page.wait_for_timeout(500)
+        box = page.locator(".uwaga-translation").bounding_box()
+        clip = {key: box[key] + margin for key, margin in zip(box, (-8, -8, 16, 16), strict=True)}
+        page.screenshot(path=picture, clip=clip)
         browser.close()
     Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
 
@@ -38,7 +43,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", action="store_true")
     arguments = parser.parse_args()
-    translation = uwaga.load().translate(SENTENCE, attention="all")
+    translator = uwaga.load()
+    translation = translator.translate(SENTENCE, attention="all")
     assert translation.attentions is not None
     view = attention_view(
         translation.attentions, translation.source_tokens, translation.tokens, name="example"
@@ -47,7 +53,8 @@ def main() -> None:
     path.write_text(view + "\n", encoding="utf-8")
     print(f"wrote {path}: {translation.text}")  # noqa: T201
     if arguments.picture:
-        take_picture(translation._repr_html_(), FOLDER / "notebook.png")
+        unsure = translator.translate(UNSURE, attention="all")
+        take_picture(unsure._repr_html_(), FOLDER / "notebook.png")
 
 
 if __name__ == "__main__":

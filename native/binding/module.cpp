@@ -145,7 +145,7 @@ NB_MODULE(_core, m) {
         .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false,
              "renormalise"_a = false, "banned"_a = nb::none(), "forced"_a = nb::none(),
              "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
-             "wanted"_a = nb::none(), "fed"_a = nb::none());
+             "wanted"_a = nb::none(), "fed"_a = nb::none(), "logits"_a = false);
 
     nb::class_<PyShortlist>(m, "Shortlist");
     bind_checkpoints(m);

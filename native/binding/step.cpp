@@ -190,7 +190,8 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
                      bool attention, bool renormalise, std::optional<Shaped<int64_t, 2>> banned,
                      std::optional<Shaped<int64_t, 1>> forced, std::optional<Shaped<double, 1>> uniform,
                      double temperature, int64_t top_k, double top_p,
-                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed) {
+                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed,
+                     bool logits) {
     const State& state = self.state;
     const Network& model = *state.network;
     const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
@@ -203,6 +204,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     if (!model.has_source()) feed_last_prompt_tokens(state, checked.data(), fed ? first.data() : nullptr);
     Request request = checked_request(rows, vocabulary, count, full_vocabulary, renormalise, banned, forced,
                                       uniform, temperature, top_k, top_p);
+    request.logits = logits;
     if (requested) add_requested(request, *requested, rows, vocabulary);
     Answer answer;
     answer.k = full_vocabulary ? vocabulary : request.uniform ? 1 : std::min(count, vocabulary);

@@ -39,6 +39,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
                      bool attention, bool renormalise, std::optional<Shaped<int64_t, 2>> banned,
                      std::optional<Shaped<int64_t, 1>> forced, std::optional<Shaped<double, 1>> uniform,
                      double temperature, int64_t top_k, double top_p,
-                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed);
+                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed,
+                     bool logits);
 
 }  // namespace uwaga

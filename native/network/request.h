@@ -9,6 +9,7 @@ namespace uwaga {
 struct Request {
     int64_t count = 1;
     bool full_vocabulary = false, renormalise = false;
+    bool logits = false;  // those of the full vocabulary, not normalised
     std::vector<int32_t> banned;        // ascending within a row
     std::vector<int32_t> banned_first;  // (rows + 1,): offsets into banned
     const int64_t* forced = nullptr;    // (rows,) or null

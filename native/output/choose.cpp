@@ -151,6 +151,7 @@ class Chooser {
 
     void finish_full(int64_t row) {
         float* logits = answer_.log_probs + (first_ + row) * vocabulary_;
+        if (request_.logits) return;
         const double total = log_sum_exp(logits, vocabulary_);
         for (int64_t i = 0; i < vocabulary_; ++i) logits[i] = static_cast<float>(logits[i] - total);
     }

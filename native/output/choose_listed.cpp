@@ -154,7 +154,7 @@ class ListedChooser {
                                          : -1;
         if (forced_token >= 0) return put_forced(row, list, logits, static_cast<int32_t>(forced_token));
         const double total = log_sum_exp(logits, count);
-        if (request_.full_vocabulary) return put_full(row, list, logits, total);
+        if (request_.full_vocabulary) return put_full(row, list, logits, request_.logits ? 0 : total);
         if (std::isnan(total)) return answer_.put_all(first_ + row, total);
         const bool banned_any = ban(row, list, logits);
         const double normaliser = request_.renormalise && banned_any ? log_sum_exp(logits, count) : total;

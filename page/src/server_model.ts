@@ -46,7 +46,7 @@ export class ServerModel implements LabModel {
   static async open(api: Api, settings: RequestSettings, toError: (error: unknown) => Error, text: string, options: TranslationOptions): Promise<ServerModel> {
     const instance = new ServerModel(api, settings, toError);
     const { model } = await instance.answer(text, options);
-    instance.info = model;
+    instance.info = model.name === "bundled" ? { ...model, norm: "pre" } : model;
     instance.end = model.end;
     instance.python = model.name === "bundled" ? "uwaga.load()" : `uwaga.load(${JSON.stringify(model.name)})`;
     return instance;

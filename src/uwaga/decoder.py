@@ -90,6 +90,8 @@ class Choice:
             does so).
         all_tokens: return the complete vocabulary in the order of ids, with the model's log-probabilities
             (for ensembles and entropy); of the other fields only ``attention`` and ``extra_tokens`` apply.
+        logits: with ``all_tokens``, return the logits in place of their log-probabilities; an ensemble, which
+            has none, returns log-probabilities.
         extra_tokens: (rows, extra) further tokens to return after the best, without duplicates in a row, -1
             for none: the step then has (rows, k + extra) candidates. Their log-probabilities are -inf for
             banned tokens, for -1 and in forced rows. A token outside a shortlist gets the log-probability
@@ -104,6 +106,7 @@ class Choice:
     attention: bool = False
     renormalise: bool = False
     all_tokens: bool = False
+    logits: bool = False
     extra_tokens: Ids | None = None
 
 

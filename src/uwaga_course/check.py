@@ -1,7 +1,8 @@
-"""Check answers to exercises, like page/src/exercise.ts in the browser."""
+"""Check answers to exercises, like page/src/lab/exercise.ts in the browser."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from uwaga.child_processes import python_command
 from uwaga.errors import SettingsError
+from uwaga_course import program as program_module
 from uwaga_course.exercises import (
     ChoiceExercise,
     CodeExercise,
@@ -18,52 +20,60 @@ from uwaga_course.exercises import (
     OrderExercise,
     TableExercise,
 )
+from uwaga_course.messages import say
+from uwaga_course.numbers import UnclearNumberError, read_number
+from uwaga_course.program import MARK
 
 TIME_LIMIT_SECONDS = 60
 """Time limit for the tests of a program."""
+LONGEST_OUTPUT = 4000
+"""Characters of a program's output that are shown, the last ones."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on an answer: whether it is right, and the remark."""
+    """The verdict on an answer.
+
+    ``remark`` is on a wrong answer, or says why a right one is right. ``output`` is what a program printed.
+    """
 
     right: bool
     remark: str
+    output: str = ""
 
 
-RIGHT = Verdict(True, "Right.")
-
-
-def check(exercise: Exercise, answer: Sequence[str]) -> Verdict:
+def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Verdict:
     """Return the verdict on an answer.
 
     Args:
-        exercise: the exercise.
+        exercise: the exercise, in any language.
         answer: command line arguments: a number; the numbers of a table, row by row; the number of an
             option, from 1; the numbers of the items that :func:`shuffled` lists, from 1, in the right
-            order; or the name of a Python file.
+            order; or the name of a Python file. :mod:`uwaga_course.numbers` says how numbers are written.
+        language: the language of the verdict on a program that cannot be run, and of errors.
     """
     if isinstance(exercise, NumberExercise):
-        return _check_number(exercise, _numbers(answer, 1, "a number")[0])
+        return _check_number(exercise, _number(" ".join(answer), language))
     if isinstance(exercise, TableExercise):
-        width = len(exercise.columns)
-        cells = _numbers(answer, len(exercise.rows) * width, "the numbers of the table, row by row")
-        return _check_table(exercise, [cells[start : start + width] for start in range(0, len(cells), width)])
+        width, count = len(exercise.columns), len(exercise.rows) * len(exercise.columns)
+        if len(answer) != count:
+            raise SettingsError(say("numbers", language, count=count, given=len(answer)))
+        cells = [_number(word, language) for word in answer]
+        return _check_table(exercise, [cells[start : start + width] for start in range(0, count, width)])
     if isinstance(exercise, ChoiceExercise):
-        option = exercise.options[_item_indexes(answer, 1, len(exercise.options))[0]]
-        return RIGHT if option.remark is None else Verdict(False, option.remark)
+        option = exercise.options[_item_indexes(answer, 1, len(exercise.options), language)[0]]
+        return _right(exercise) if option.remark is None else Verdict(False, option.remark)
     if isinstance(exercise, OrderExercise):
         items = shuffled(exercise)
-        return _check_order(
-            exercise, [items[index] for index in _item_indexes(answer, len(items), len(items))]
-        )
+        indexes = _item_indexes(answer, len(items), len(items), language)
+        return _check_order(exercise, [items[index] for index in indexes])
     if len(answer) != 1:
-        raise SettingsError("give the name of one file of Python")
+        raise SettingsError(say("file", language))
     try:
         program = Path(answer[0]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{answer[0]}: cannot be read: {error}") from None
-    return check_program(exercise, program)
+        raise SettingsError(say("unreadable", language, file=answer[0], error=error)) from None
+    return check_program(exercise, program, language)
 
 
 def shuffled(exercise: OrderExercise) -> list[str]:
@@ -71,29 +81,45 @@ def shuffled(exercise: OrderExercise) -> list[str]:
     return sorted(exercise.items)
 
 
-def check_program(exercise: CodeExercise, program: str) -> Verdict:
+def check_program(exercise: CodeExercise, program: str, language: str = "en") -> Verdict:
     """Run a program, followed by the tests of an exercise, in a child process."""
-    code = f"{program}\n\n{exercise.tests}\n"
+    task = json.dumps({"program": program, "tests": exercise.tests})
     try:
         process = subprocess.run(  # noqa: S603 (the reader's own program, with the reader's own Python)
-            python_command("-c", code),
+            python_command(program_module.__file__),
+            input=task.encode(),
             capture_output=True,
-            text=True,
             timeout=TIME_LIMIT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Verdict(False, f"It runs for more than {TIME_LIMIT_SECONDS} seconds.")
-    if process.returncode == 0:
-        return RIGHT
-    lines = process.stderr.strip().splitlines()
-    last = lines[-1] if lines else f"It ends with status {process.returncode}."
-    return Verdict(False, last.removeprefix("AssertionError: "))
+        return Verdict(False, say("long", language, seconds=TIME_LIMIT_SECONDS))
+    printed, marked, verdict = process.stdout.decode(errors="replace").rpartition(f"\n{MARK}")
+    if not marked:
+        return Verdict(False, say("ended", language, status=process.returncode), verdict[-LONGEST_OUTPUT:])
+    return describe(exercise, json.loads(verdict), printed[-LONGEST_OUTPUT:], language)
+
+
+def describe(exercise: CodeExercise, judged: dict[str, str | int], output: str, language: str) -> Verdict:
+    """Return the verdict of :func:`uwaga_course.program.judge` in a language."""
+    kind, text, line = judged["kind"], str(judged["text"]), judged["line"]
+    if kind == "right":
+        return Verdict(True, exercise.because or "", output)
+    if kind == "remark":
+        return Verdict(False, exercise.messages.get(text, text), output)
+    if kind == "ended":
+        return Verdict(False, say("ended", language, status=text), output)
+    key = "line" if line else "in tests"
+    return Verdict(False, say(key, language, line=line, error=text), output)
+
+
+def _right(exercise: Exercise) -> Verdict:
+    return Verdict(True, exercise.because or "")
 
 
 def _check_number(exercise: NumberExercise, answer: float) -> Verdict:
     if abs(answer - exercise.answer) <= exercise.tolerance:
-        return RIGHT
+        return _right(exercise)
     for mistake in exercise.wrong:
         if abs(answer - mistake.answer) <= exercise.tolerance:
             return Verdict(False, mistake.remark)
@@ -106,7 +132,7 @@ def _check_table(exercise: TableExercise, answer: list[list[float]]) -> Verdict:
         return all(abs(cell - expected_cell) <= exercise.tolerance for cell, expected_cell in pairs)
 
     if equal(exercise.answer):
-        return RIGHT
+        return _right(exercise)
     for mistake in exercise.wrong:
         if equal(mistake.answer):
             return Verdict(False, mistake.remark)
@@ -115,27 +141,27 @@ def _check_table(exercise: TableExercise, answer: list[list[float]]) -> Verdict:
 
 def _check_order(exercise: OrderExercise, answer: list[str]) -> Verdict:
     if answer == exercise.items:
-        return RIGHT
+        return _right(exercise)
     for mistake in exercise.wrong:
         if answer == mistake.answer:
             return Verdict(False, mistake.remark)
     return Verdict(False, exercise.otherwise)
 
 
-def _numbers(answer: Sequence[str], count: int, description: str) -> list[float]:
+def _number(word: str, language: str) -> float:
+    if not word.strip():
+        raise SettingsError(say("number", language))
     try:
-        numbers = [float(word.replace(",", ".")) for word in answer]
-    except ValueError as error:
-        raise SettingsError(f"give {description}: {error}") from None
-    if len(numbers) != count:
-        raise SettingsError(f"give {description}: {count} of them, not {len(numbers)}")
-    return numbers
+        return read_number(word)
+    except UnclearNumberError as error:
+        if error.readings:
+            first, second = error.readings
+            raise SettingsError(say("two numbers", language, text=word, first=first, second=second)) from None
+        raise SettingsError(say("not a number", language, text=word)) from None
 
 
-def _item_indexes(answer: Sequence[str], count: int, limit: int) -> list[int]:
-    error = SettingsError(
-        f"give {'the number of an option' if count == 1 else 'all items once'}, 1 to {limit}"
-    )
+def _item_indexes(answer: Sequence[str], count: int, limit: int, language: str) -> list[int]:
+    error = SettingsError(say("option" if count == 1 else "order", language, limit=limit))
     if len(answer) != count or not all(word.isdecimal() and 1 <= int(word) <= limit for word in answer):
         raise error
     indexes = [int(word) - 1 for word in answer]

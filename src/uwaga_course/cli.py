@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,108 +18,198 @@ learn = typer.Typer(
     cls=VerbGroup,
     no_args_is_help=True,
     help="Show and check the exercises of the course on attention.\n\n"
-    "The course is the first part of the documentation; its pages have the same exercises.\n\n"
+    "The course is the first part of the documentation; its pages have the same exercises. They are shown in "
+    "the language of the locale: English, Spanish, Polish or Chinese.\n\n"
     "**Examples**\n\n    uwaga learn list\n\n    uwaga learn show 3.1\n\n    uwaga learn check 3.1 0.438\n\n"
-    "    uwaga learn hint 3.1\n\n    uwaga learn solution 3.1",
+    "    uwaga learn hint 3.1\n\n    uwaga learn solution 3.1 --language es",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
-QUESTION_WIDTH = 90
-"""Width of a question in the list."""
+QUESTION_WIDTH = 70
+"""Width of a question in the list of a chapter."""
 
 Number = Annotated[str, typer.Argument(help="Chapter and exercise, such as 3.1.", metavar="NUMBER")]
+Numbers = Annotated[
+    str, typer.Argument(help="Chapter and exercise, such as 3.1, or a chapter, such as 3.", metavar="NUMBER")
+]
 Answer = Annotated[
     list[str],
     typer.Argument(
-        help="A number; the numbers of a table, row by row; the number of an option; the numbers of the "
-        "items in their right order; or a file of Python.",
+        help="A number, such as -2.5, 2/7 or 50%; the numbers of a table, row by row; the number of an "
+        "option; the numbers of the items in their right order; or a file of Python.",
         metavar="ANSWER...",
     ),
 ]
+Language = Annotated[
+    str | None, typer.Option(help="en, es, pl or zh; by default the language of the locale.", metavar="CODE")
+]
 
 
-def list_all() -> None:
-    """List the exercises with the start of each question."""
+class _Check(Verb):
+    """A verb whose arguments may be negative numbers."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments: a word with a hyphen and a digit, or a point, is not an option."""
+        ctx.ignore_unknown_options = True
+        known = {
+            name
+            for parameter in self.get_params(ctx)
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        }
+        for word in args[: args.index("--")] if "--" in args else args:
+            name = word.partition("=")[0]
+            if (
+                name.startswith("-")
+                and name not in known
+                and not name[1:2].isdigit()
+                and name[1:2] not in ".,"
+            ):
+                ctx.fail(f"No such option: {name}")
+        return super().parse_args(ctx, args)
+
+
+def list_all(language: Language = None) -> None:
+    """List the exercises of each chapter, those solved with a tick."""
     from uwaga_course import all_exercises
+    from uwaga_course.messages import choose_language, say
+    from uwaga_course.progress import solved_exercises
 
-    for exercise in all_exercises().values():
-        typer.echo(f"{exercise.number:5} {shorten(exercise.question, QUESTION_WIDTH, placeholder=' …')}")
+    spoken, solved = choose_language(language), solved_exercises()
+    chapters: dict[str, list[str]] = {}
+    for number in all_exercises():
+        chapters.setdefault(number.partition(".")[0], []).append(number)
+    names = {chapter: say("chapter", spoken, number=chapter) for chapter in chapters}
+    width = max(map(len, names.values())) + 2
+    most = max(map(len, chapters.values()))
+    for chapter, numbers in chapters.items():
+        ticks = "".join(f"{number + (' ✓' if number in solved else ''):8}" for number in numbers)
+        done = say("solved", spoken, solved=len(solved & set(numbers)), count=len(numbers))
+        typer.echo(f"{names[chapter]:{width}}{ticks:{8 * most}}{done}")
+    typer.echo(
+        "\n" + say("solved", spoken, solved=len(solved & set(all_exercises())), count=len(all_exercises()))
+    )
 
 
-def show(number: Number) -> None:
-    """Show an exercise.
+def show(number: Numbers, language: Language = None) -> None:
+    """Show an exercise, or list those of a chapter.
 
     **Examples**
 
         uwaga learn show 3.1
+
+        uwaga learn show 3
     """
-    from uwaga_course import find_exercise
+    from uwaga_course import all_exercises
+    from uwaga_course.messages import choose_language
+    from uwaga_course.terminal import plain_markdown, styled
+    from uwaga_course.translations import exercise_in
 
-    exercise = find_exercise(number)
-    typer.echo(exercise.question.rstrip() + "\n" + _answer_choices(exercise))
+    spoken = choose_language(language)
+    chapter = [name for name in all_exercises() if name.partition(".")[0] == number.rstrip(".")]
+    if chapter:
+        _show_chapter([exercise_in(spoken, name) for name in chapter], spoken)
+        return
+    exercise = exercise_in(spoken, number)
+    typer.echo(styled(plain_markdown(exercise.question) + "\n" + _answer_choices(exercise, spoken)))
 
 
-def hint(number: Number) -> None:
+def hint(number: Number, language: Language = None) -> None:
     """Show the hint of an exercise.
 
     **Examples**
 
         uwaga learn hint 3.1
     """
-    from uwaga_course import find_exercise
-
-    typer.echo(find_exercise(number).hint.rstrip())
+    typer.echo(_text(number, "hint", language))
 
 
-def solution(number: Number) -> None:
+def solution(number: Number, language: Language = None) -> None:
     """Show the solution of an exercise.
 
     **Examples**
 
         uwaga learn solution 3.1
     """
-    from uwaga_course import find_exercise
-
-    typer.echo(find_exercise(number).solution.rstrip())
+    typer.echo(_text(number, "solution", language))
 
 
-def check(number: Number, answer: Answer) -> None:
+def check(number: Number, answer: Answer, language: Language = None) -> None:
     """Check an answer; exit with status 1 if it is wrong.
 
-    Code is run in a separate process of this Python.
+    Numbers are written as -2.5, 0,5, 2/7, 50%, 1048576 or 1 048 576. Code is run in a separate process.
 
     **Examples**
 
         uwaga learn check 3.1 0.438
 
-        uwaga learn check 6.4 answer.py
+        uwaga learn check 7.5 answer.py
     """
     from uwaga_course import check as check_answer
-    from uwaga_course import find_exercise
+    from uwaga_course.messages import choose_language, say
+    from uwaga_course.progress import mark_solved
+    from uwaga_course.terminal import plain_text, styled
+    from uwaga_course.translations import exercise_in
 
-    verdict = check_answer(find_exercise(number), answer)
-    typer.echo(verdict.remark)
+    spoken = choose_language(language)
+    exercise = exercise_in(spoken, number)
+    verdict = check_answer(exercise, answer, spoken)
+    if verdict.output.strip():
+        typer.echo(say("printed", spoken) + "\n" + verdict.output.rstrip() + "\n")
+    # The remark on a program is plain text, with exceptions of Python.
+    remark = (
+        verdict.remark
+        if exercise.kind == "code" and not verdict.right
+        else styled(plain_text(verdict.remark))
+    )
     if not verdict.right:
+        typer.echo(remark)
         raise typer.Exit(1)
+    typer.echo(" ".join(filter(None, [say("right", spoken), remark])))
+    mark_solved(number)
 
 
-def _answer_choices(exercise: Exercise) -> str:
+def _text(number: str, name: str, language: str | None) -> str:
+    from uwaga_course.messages import choose_language
+    from uwaga_course.terminal import plain_markdown, styled
+    from uwaga_course.translations import exercise_in
+
+    return styled(plain_markdown(str(getattr(exercise_in(choose_language(language), number), name))))
+
+
+def _show_chapter(exercises: Sequence[Exercise], language: str) -> None:
+    """List exercises with their kind and the start of their question."""
+    from uwaga_course.messages import say
+    from uwaga_course.progress import solved_exercises
+    from uwaga_course.terminal import plain_text, shortened, styled
+
+    solved = solved_exercises()
+    for exercise in exercises:
+        kind = say(f"{exercise.kind} of", language)
+        question = shortened(plain_text(" ".join(exercise.question.split())), QUESTION_WIDTH)
+        tick = "✓" if exercise.number in solved else " "
+        typer.echo(styled(f"{exercise.number:5}{tick} {question} [{kind}]"))
+
+
+def _answer_choices(exercise: Exercise, language: str) -> str:
     """Return the options, items, cells or code that an answer refers to."""
     from uwaga_course.check import shuffled
+    from uwaga_course.messages import say
+    from uwaga_course.terminal import plain_text
 
     if exercise.kind == "choice":
-        return "".join(
-            f"\n{number}. {option.text}" for number, option in enumerate(exercise.options, start=1)
-        )
-    if exercise.kind == "order":
-        return "".join(f"\n{number}. {item}" for number, item in enumerate(shuffled(exercise), start=1))
-    if exercise.kind == "table":
-        return f"\nrows: {', '.join(exercise.rows)}\ncolumns: {', '.join(exercise.columns)}"
-    return f"\n{exercise.start.rstrip()}" if exercise.kind == "code" else ""
+        options = [plain_text(option.text) for option in exercise.options]
+    elif exercise.kind == "order":
+        options = [plain_text(item) for item in shuffled(exercise)]
+    elif exercise.kind == "table":
+        rows, columns = (", ".join(map(plain_text, names)) for names in (exercise.rows, exercise.columns))
+        return f"\n{say('rows', language, names=rows)}\n{say('columns', language, names=columns)}"
+    else:
+        return f"\n{exercise.start.rstrip()}" if exercise.kind == "code" else ""
+    return "".join(f"\n{number}. {text}" for number, text in enumerate(options, start=1))
 
 
 learn.command("list", cls=Verb)(list_all)
 learn.command("show", cls=Verb)(show)
-learn.command("check", cls=Verb)(check)
+learn.command("check", cls=_Check)(check)
 learn.command("hint", cls=Verb)(hint)
 learn.command("solution", cls=Verb)(solution)

@@ -5,7 +5,9 @@ A file is a mapping of ``exercises``, a list. Texts are Markdown with equations 
 
 from __future__ import annotations
 
+import ast
 import difflib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +17,7 @@ from pydantic import Field
 from uwaga.errors import SettingsError
 from uwaga.settings.parsing import StrictModel, parse
 from uwaga.settings.yaml_text import read_yaml
+from uwaga_course.messages import say
 
 FOLDER = Path(__file__).parent / "en"
 Remark = Annotated[str, Field(min_length=1)]
@@ -23,13 +26,15 @@ Remark = Annotated[str, Field(min_length=1)]
 class _Base(StrictModel):
     """The fields of every exercise.
 
-    ``number`` is the number of the chapter and of the exercise in it, such as ``3.1``.
+    ``number`` is the number of the chapter and of the exercise in it, such as ``3.1``. ``because`` says in a
+    sentence why the right answer is right.
     """
 
     number: Annotated[str, Field(pattern=r"^\d+\.\d+$")]
     question: str
     hint: str
     solution: str
+    because: Remark | None = None
 
 
 class WrongNumber(StrictModel):
@@ -108,7 +113,8 @@ class WrongCode(StrictModel):
 class CodeExercise(_Base):
     """A function to write: ``start`` is the code to complete, and ``tests`` are statements with assertions.
 
-    The first failing assertion's message is the remark. ``program`` is a solution that passes.
+    The first failing assertion's message is the remark. ``program`` is a solution that passes. ``messages``
+    has these remarks in another language.
     """
 
     kind: Literal["code"]
@@ -116,6 +122,22 @@ class CodeExercise(_Base):
     program: str
     tests: str
     wrong: list[WrongCode]
+    messages: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def remarks(self) -> list[str]:
+        """The messages of the tests' assertions, without duplicates."""
+        assertions = [node for node in ast.walk(ast.parse(self.tests)) if isinstance(node, ast.Assert)]
+        assertions.sort(key=lambda node: node.lineno)
+        messages = [node.msg.value for node in assertions if isinstance(node.msg, ast.Constant)]
+        return list(dict.fromkeys(message for message in messages if isinstance(message, str)))
+
+    @property
+    def needs_uwaga(self) -> bool:
+        """True if the program or its tests import uwaga, which the Python of the page does not have."""
+        return (
+            re.search(r"^\s*(import|from) uwaga\b", f"{self.tests}\n{self.program}", re.MULTILINE) is not None
+        )
 
 
 Exercise = NumberExercise | TableExercise | ChoiceExercise | OrderExercise | CodeExercise
@@ -137,11 +159,11 @@ def all_exercises() -> dict[str, Exercise]:
     return exercises
 
 
-def find_exercise(number: str) -> Exercise:
-    """Return the exercise with a number, such as ``3.1``."""
+def find_exercise(number: str, language: str = "en") -> Exercise:
+    """Return the exercise with a number, such as ``3.1``; errors are reported in a language."""
     exercises = all_exercises()
     if number in exercises:
         return exercises[number]
     close = difflib.get_close_matches(number[:20], exercises, n=1, cutoff=0.3)
-    hint = f"did you mean {close[0]}? " if close else ""
-    raise SettingsError(f"there is no exercise {number[:20]!r}; {hint}`uwaga learn list` shows all")
+    hint = say("close", language, number=close[0]) if close else ""
+    raise SettingsError(say("no exercise", language, number=number[:20], close=hint))

@@ -1,6 +1,6 @@
 """Exercises in other languages: the English exercises with translated texts.
 
-A file, such as ``docs/learn/es/exercises/03.yaml``, maps the number of an exercise to its texts. Numbers,
+A file, such as ``es/03.yaml``, maps the number of an exercise to its texts. Numbers,
 tolerances and code are those of the English exercise.
 """
 
@@ -14,13 +14,14 @@ from typing import Any
 from uwaga.errors import SettingsError
 from uwaga.settings.parsing import StrictModel, parse
 from uwaga.settings.yaml_text import read_yaml
-from uwaga_course.exercises import Exercise, Remark
+from uwaga_course.exercises import FOLDER, CodeExercise, Exercise, Remark, find_exercise
 
 
 class Texts(StrictModel):
     """The texts of an exercise in a language, in the order of the English exercise.
 
-    ``remarks`` are those on wrong answers or, in a choice, those of the wrong options.
+    ``remarks`` are those on wrong answers or, in a choice, those of the wrong options. ``messages`` are the
+    others of a program's tests.
     """
 
     question: Remark
@@ -29,9 +30,11 @@ class Texts(StrictModel):
     rows: list[Remark] | None = None
     columns: list[Remark] | None = None
     remarks: list[Remark]
+    messages: list[Remark] | None = None
     otherwise: Remark | None = None
     hint: Remark
     solution: Remark
+    because: Remark | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
         raise SettingsError(f"{location} is missing")
     values = exercise.model_dump(exclude_none=True)
     english = _english_texts(values)
+    if exercise.kind == "code" and (others := other_messages(exercise)):
+        english["messages"] = others
     translated = texts.model_dump(exclude_none=True)
     if english.keys() != translated.keys():
         missing = "".join(f"; {key} is missing" for key in english.keys() - translated.keys())
@@ -70,11 +75,31 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
             raise SettingsError(
                 f"{location}: {key} has {len(translated[key])} entries, {len(text)} in English"
             )
-    return type(exercise).model_validate(_with_texts(values, translated))
+    translation = _with_texts(values, translated)
+    if exercise.kind == "code":
+        remarks = [*english["remarks"], *english.get("messages", ())]
+        spoken = [*translated["remarks"], *translated.get("messages", ())]
+        translation["messages"] = dict(zip(remarks, spoken, strict=True))
+    return type(exercise).model_validate(translation)
+
+
+def other_messages(exercise: CodeExercise) -> list[str]:
+    """Return the messages of an exercise's tests that none of its wrong programs gets."""
+    remarks = {mistake.remark for mistake in exercise.wrong}
+    return [message for message in exercise.remarks if message not in remarks]
+
+
+def exercise_in(language: str, number: str) -> Exercise:
+    """Return an exercise in a language of the course."""
+    exercise = find_exercise(number, language)
+    if language == "en":
+        return exercise
+    chapter = int(exercise.number.partition(".")[0])
+    return translate(exercise, read_texts(FOLDER.parent / language / f"{chapter:02}.yaml"))
 
 
 def _english_texts(values: dict[str, Any]) -> dict[str, str | list[str]]:
-    names = ("question", "items", "rows", "columns", "otherwise", "hint", "solution")
+    names = ("question", "items", "rows", "columns", "otherwise", "hint", "solution", "because")
     texts: dict[str, Any] = {name: values[name] for name in names if name in values}
     with_remarks = values.get("wrong", values.get("options", ()))
     texts["remarks"] = [entry["remark"] for entry in with_remarks if "remark" in entry]
@@ -85,7 +110,9 @@ def _english_texts(values: dict[str, Any]) -> dict[str, str | list[str]]:
 
 def _with_texts(values: dict[str, Any], translated: dict[str, Any]) -> dict[str, Any]:
     remarks = iter(translated["remarks"])
-    translation = values | {key: text for key, text in translated.items() if key in values}
+    translation = values | {
+        key: text for key, text in translated.items() if key in values and key != "messages"
+    }
     if "options" in values:
         translation["options"] = [
             option | {"text": text} | ({"remark": next(remarks)} if "remark" in option else {})

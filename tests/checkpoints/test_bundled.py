@@ -96,3 +96,18 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
     assert total <= 12_000_000
     card = (folder() / "card.md").read_text(encoding="utf-8")
     assert "CC BY 2.0" in card and "tatoeba.org" in card and "manythings.org" in card
+
+
+def test_M1_weights_show_what_was_looked_at_and_not_what_was_used(translator: Translator) -> None:
+    """The row of *den* gives *letter* less than 0.05, but another noun there changes the article."""
+    text, target = "The man reads the letter.", "Der Mann liest den Brief."
+    found = translator.translate(text, attention=True)
+    assert found.text == target
+    assert found.attention is not None
+    article = found.attention[3]  # The man read s the letter . </s>
+    assert article[4] > 0.9 and article[5] < 0.05
+    [before], [after] = (
+        translator.score([(source, target)]) for source in (text, "The man reads the newspaper.")
+    )
+    assert before.token_scores[3] - after.token_scores[3] > 2  # nats of "den"
+    assert translator.translate("The man reads the newspaper.").text == "Der Mann liest die Zeitung."

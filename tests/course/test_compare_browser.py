@@ -28,7 +28,7 @@ SHOWN_NUMBERS = """async (changes) => {
   const lab = document.querySelector("uwaga-lab");
   await lab.change(changes);
   const cells = (row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.title));
-  const tables = [...lab.querySelectorAll(".lab-matrices figure")]
+  const tables = [...lab.querySelectorAll(".lab-models figure")]
     .map((figure) => [...figure.querySelectorAll("tbody tr")].map(cells));
   const rows = [...lab.querySelectorAll(".lab-effect tbody tr")].map(({ cells: [name, text, own, other] }) =>
     [name.textContent, text.textContent, Number(own.title), Number(other.title)]);

@@ -10,22 +10,33 @@ import pytest
 from uwaga.errors import SettingsError
 from uwaga_course.check import check
 from uwaga_course.exercises import FOLDER, Exercise, all_exercises
-from uwaga_course.translations import read_texts, translate
+from uwaga_course.messages import LANGUAGES as SPOKEN
+from uwaga_course.messages import MESSAGES
+from uwaga_course.translations import other_messages, read_texts, translate
 
 ROOT = Path(__file__).resolve().parents[2]
 LEARN = ROOT / "docs/learn"
 FIGURES = ROOT / "docs/figures/learn"
 LANGUAGES = sorted({path.parent.name for path in LEARN.glob("*/*.md")})
-ENGLISH_ONLY = {"compared.md", "glossary.md"}
-"""The comparison with other courses, most of which are in English, and the glossary of all languages."""
+ENGLISH_ONLY = {"glossary.md"}
+"""The glossary, which is one page for all languages."""
 PAGES = [page for language in LANGUAGES for page in sorted((LEARN / language).glob("*.md"))]
-CHAPTERS = [path for language in LANGUAGES for path in sorted((LEARN / language).glob("exercises/*.yaml"))]
+CHAPTERS = [path for language in LANGUAGES for path in sorted((FOLDER.parent / language).glob("*.yaml"))]
 FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])")
 
 
 def name(path):
-    return str(path.relative_to(LEARN))
+    return f"{path.parent.name}/{path.name}"
+
+
+def fences(text):
+    """Return the fences of a page; those of ``predict`` without the texts of their options."""
+    blocks = [match[0] for match in FENCE.finditer(text)]
+    options = re.compile(r"^( *[-+]) .*$", re.MULTILINE)
+    return [
+        options.sub(r"\1", fence) if fence.lstrip("`~ ").startswith("predict") else fence for fence in blocks
+    ]
 
 
 @pytest.fixture
@@ -55,7 +66,7 @@ def anchors(text):
 def test_page_has_structure_of_english_page(page):
     text = page.read_text(encoding="utf-8")
     english = (LEARN / page.name).read_text(encoding="utf-8")
-    assert [match[0] for match in FENCE.finditer(text)] == [match[0] for match in FENCE.finditer(english)]
+    assert fences(text) == fences(english)
     assert re.findall(r"</?uwaga-[^>]*>", text) == re.findall(r"</?uwaga-[^>]*>", english)
     text, english = FENCE.sub("", text), FENCE.sub("", english)
     levels = r"^#+(?= )"
@@ -136,6 +147,9 @@ def check_same_verdicts(english: Exercise, translated_exercise: Exercise) -> Non
             english.program,
             english.tests,
         )
+        assert translated_exercise.messages.keys() == {mistake.remark for mistake in english.wrong} | set(
+            other_messages(english)
+        )
         return
     for answer in answers:
         assert check(translated_exercise, answer).right == check(english, answer).right
@@ -195,6 +209,7 @@ def test_texts_that_do_not_match_english_are_rejected(tmp_path, changes, complai
         "otherwise": "o",
         "hint": "h",
         "solution": "s",
+        "because": "b",
     }
     path = tmp_path / "03.yaml"
     texts = {key: text for key, text in (texts | changes).items() if text is not None}
@@ -216,12 +231,28 @@ def test_languages_have_all_pages_exercises_and_figures():
         for language in LANGUAGES
         for part in (
             *(page.name for page in LEARN.glob("*.md") if page.name not in ENGLISH_ONLY),
-            *(f"exercises/{path.name}" for path in FOLDER.glob("*.yaml")),
             "figures.yaml",
         )
         if not (LEARN / language / part).exists()
     ]
+    chapters = {path.name for path in FOLDER.glob("*.yaml")}
+    missing += [
+        f"{language}: {chapters ^ translated}"
+        for language in LANGUAGES
+        if (translated := {path.name for path in (FOLDER.parent / language).glob("*.yaml")}) != chapters
+    ]
     assert not missing
+
+
+def test_messages_of_learn_have_the_same_values_in_all_languages():
+    assert ["en", *LANGUAGES] == list(SPOKEN) == list(MESSAGES)
+    placeholder = re.compile(r"\{(\w+)")
+    for language in LANGUAGES:
+        assert MESSAGES[language].keys() == MESSAGES["en"].keys()
+        for key, text in MESSAGES["en"].items():
+            assert sorted(placeholder.findall(MESSAGES[language][key])) == sorted(
+                placeholder.findall(text)
+            ), key
 
 
 def test_glossary_is_complete():

@@ -10,7 +10,7 @@ from browser import serve_folder
 from test_laboratory_browser import AXE, PAGE, browser, open_page, write_laboratory  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.slow
-EXERCISE_NUMBERS = ("1.1", "3.1", "3.3", "3.4")
+EXERCISE_NUMBERS = ("1.1", "3.1", "3.3", "3.4", "2.5")
 TOYS = (
     '{"score": "dot", "scores": ["dot", "scaled"], "temperature": true, '
     '"queries": [[1, 0]], "keys": [[1, 0], [0, 1]]}',
@@ -19,6 +19,7 @@ TOYS = (
     '{"positions": {"count": 4, "width": 4}}',
     '{"softmax": {"names": ["a", "b"], "scores": [1, 2]}}',
     '{"width": [1, 128]}',
+    '{"clock": [8, 32]}',
 )
 FOCUSED_ELEMENT = """() => {
   let one = document.activeElement;
@@ -119,10 +120,10 @@ def test_text_field_has_focus_after_laboratory_starts(page):
 
 
 @pytest.mark.parametrize(
-    "view", ["Attention", "Step by step", "Every number", "Change", "Choose words", "Compare"]
+    "view", ["Attention", "Step by step", "The Transformer", "Change", "Choose words", "Compare"]
 )
 def test_tab_key_reaches_all_controls(page, view):
-    tab_to(page, "^button Attention$")
+    tab_to(page, "^button The Transformer$")
     arrow_to(page, view)
     stops = tab_through(page)
     assert len(stops) == page.evaluate(COUNT_FOCUSABLE), [stop["name"] for stop in stops]
@@ -131,35 +132,41 @@ def test_tab_key_reaches_all_controls(page, view):
 
 def test_views_are_operated_by_keyboard(page):
     keys = page.keyboard
-    tab_to(page, "^button Attention$")
+    tab_to(page, "^button The Transformer$")
     keys.press("End")
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Compare"
     keys.press("Home")
     arrow_to(page, "Step by step")
-    tab_to(page, "^button reads Ein$|^button reads Hund$|^button reads")
-    keys.press("Tab")
+    tab_to(page, "^button One step further$")
     keys.press("Enter")
     page.wait_for_selector(".lab-steps li:nth-child(2) [aria-expanded=true]")
-    tab_to(page, "^button Step by step$", "Shift+Tab")
-    arrow_to(page, "Every number")
-    tab_to(page, "^select array")
-    keys.press("Home")
-    page.wait_for_selector(".lab-numbers caption:text('encoder.embedding')")
-    tab_to(page, "^button Every number$", "Shift+Tab")
-    arrow_to(page, "Change")
-    tab_to(page, "^select change$")
-    keys.press("End")
-    tab_to(page, "^button Add$")
+    tab_to(page, "^button reads ")
     keys.press("Enter")
-    page.wait_for_selector(".lab-mask input")
-    tab_to(page, "^button Remove: ")
-    tab_to(page, "may look at")
+    page.wait_for_selector(".lab-steps li:nth-child(1) [aria-expanded=true]")
+    tab_to(page, "^button Step by step$", "Shift+Tab")
+    arrow_to(page, "The Transformer")
+    tab_to(page, "^button Encoder: embedding$")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-numbers caption:text('encoder.embedding')")
+    tab_to(page, "^button The Transformer$", "Shift+Tab")
+    arrow_to(page, "Change")
+    tab_to(page, "^button silence$")
+    keys.press("Enter")
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 1")
+    tab_to(page, "^td .*: ")
+    keys.press("ArrowDown")
     keys.press("Space")
     page.wait_for_function("JSON.stringify(document.querySelector('uwaga-lab').state).includes('false')")
-    tab_to(page, "^button Remove: ", "Shift+Tab")
+    page.wait_for_function("/, masked$/.test(document.activeElement.ariaLabel)")
+    tab_to(page, "^button Remove: ")
     keys.press("Enter")
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
-    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Add"
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button silence"
+    tab_to(page, "^button A 0$")
+    for key in ("Space", "ArrowRight", "Enter"):
+        keys.press(key)
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits[0]?.places[1] === 0")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"].endswith(" 0")
     tab_to(page, "^button Change$", "Shift+Tab")
     arrow_to(page, "Choose words")
     tab_to(page, "^input temperature")
@@ -178,8 +185,57 @@ def test_views_are_operated_by_keyboard(page):
     page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
 
 
+def test_drawing_is_operated_by_keyboard(page):
+    keys = page.keyboard
+    tab_to(page, "^button Encoder: embedding$")
+    for key, name in (
+        ("ArrowRight", "Encoder: positions"),
+        ("ArrowRight", "Encoder, block 1: self-attention"),
+        ("End", "Decoder: softmax"),
+        ("Home", "Encoder: embedding"),
+        ("ArrowRight", "Encoder: positions"),
+        ("ArrowRight", "Encoder, block 1: self-attention"),
+    ):
+        keys.press(key)
+        assert page.evaluate(FOCUSED_ELEMENT)["name"] == f"button {name}"
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-numbers caption:text('encoder.1.weights, head 1')")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Encoder, block 1: self-attention"
+    tab_to(page, "^button values V")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-numbers caption:text('encoder.1.value, head 1')")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"].startswith("button values V")
+    tab_to(page, "^button head 3$")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-numbers caption:text('encoder.1.value, head 3')")
+    tab_to(page, "^button silence$")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-box.edited")
+    tab_to(page, "^button undo$")
+    keys.press("Enter")
+    page.wait_for_function("!document.querySelector('.lab-box.edited')")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button silence"
+    tab_to(page, "^button weights", "Shift+Tab")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-panel .lab-grid")
+    tab_to(page, "^td ")
+    keys.press("ArrowDown")
+    keys.press("Space")
+    page.wait_for_selector(".lab-box.edited")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"].endswith("masked")
+    keys.press("Space")
+    page.wait_for_function("!document.querySelector('.lab-box.edited')")
+    keys.press("Escape")
+    page.wait_for_function("document.querySelector('.lab-panel').hidden")
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Encoder, block 1: self-attention"
+    keys.press("ArrowDown")
+    assert "self-attention" not in page.evaluate(FOCUSED_ELEMENT)["name"].partition(":")[0]
+
+
 def test_attention_view_is_operated_by_keyboard(page):
     keys = page.keyboard
+    tab_to(page, "^button The Transformer$")
+    arrow_to(page, "Attention")
     tab_to(page, "^input ?.*(cross|encoder)")
     keys.press("ArrowRight")
     page.wait_for_function(
@@ -204,14 +260,19 @@ def test_calculators_are_operated_by_keyboard(page):
     tab_to(page, "^input temperature")
     keys.press("ArrowRight")
     assert toys.nth(0).inner_text() != before
+    changed = toys.nth(0).inner_text()
+    tab_to(page, "^circle ")
+    keys.press("ArrowUp")
+    assert toys.nth(0).inner_text() != changed
     tab_to(page, "^button Start over$")
     keys.press("Enter")
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Start over"
     assert toys.nth(0).inner_text() == before
-    tab_to(page, "may look at")
-    before = toys.nth(1).inner_text()
+    tab_to(page, "^td q1, k1: ")
+    keys.press("ArrowDown")
     keys.press("Space")
-    assert toys.nth(1).inner_text() != before
+    assert toys.nth(1).inner_text().count("−∞") == 2  # k2 is masked for q1, and now k1 for q2
+    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "td q2, k1: −∞, masked"
     for index, name in (
         (2, "inputs, x, step 1"),
         (3, "^input positions"),
@@ -222,6 +283,10 @@ def test_calculators_are_operated_by_keyboard(page):
         before = toys.nth(index).inner_text()
         keys.press("ArrowUp")
         assert toys.nth(index).inner_text() != before, name
+    tab_to(page, "^button Start the clock$")
+    keys.press("Enter")
+    toys.nth(6).get_by_text("in one.").wait_for()
+    assert "ms" in toys.nth(6).locator("tbody tr").last.inner_text()
 
 
 def test_exercises_are_answered_by_keyboard(page):
@@ -245,7 +310,7 @@ def test_exercises_are_answered_by_keyboard(page):
             for _ in range(section.locator("input").count()):
                 keys.press("Tab")
                 keys.type("1")
-        tab_to(page, "^button (Check|Mark as done)$")
+        tab_to(page, r"^button (Check$|Mark as done$|Run\b)")
         keys.press("Enter")
         if section.locator(".lab-remark").count():
             assert section.locator(".lab-remark").inner_text()

@@ -42,10 +42,13 @@ def test_attention_rows_form_in_the_order_of_the_chapter(film):
         return largest_by_update(film, "transformer", "mean", name)
 
     kaufen = largest("kaufen")
-    assert since_update(kaufen, "buy") == find_exercise("13.3").answer == 450
+    assert since_update(kaufen, "buy") == find_exercise("14.3").answer == 450
     assert (kaufen[0], kaufen[400]) == ("buy", ".")
     assert since_update(largest("möchte"), "want") == 150
     assert since_update(largest("Auto"), "car") == 350
+    ein = largest("ein")
+    assert {word for update, word in ein.items() if 200 <= update <= 800} == {"a"} and ein[850] == "car"
+    assert since_update(ein, "car") > 2300 and ein[2300] == "a"
     frames = film.matrices(film.run("transformer"), "mean", 0)
     assert frames[50].max() < 0.25 and frames[100][0].argmax() == 0 and frames[100][0].max() > 0.8
     rows = ("Ich", "möchte", "ein", "Auto", "kaufen", ".", "</s>")
@@ -68,6 +71,20 @@ def test_table_and_losses_of_chapter_equal_those_of_frames(film):
     assert round(baseline["alone"], 1) == 5.9 and round(baseline["after"], 1) == 4.6
     loss = dict(zip(film.run("transformer")["updates"], film.run("transformer")["loss"], strict=True))
     assert [round(loss[update], 1) for update in (0, 50, 150, 1000, 4000)] == [8.6, 6.1, 4.9, 2.4, 1.7]
+
+
+def test_table_of_updates_equals_frames(film):
+    source, target = film.sentence(0)
+    transformer = film.run("transformer")
+    row = target.index("ein")
+    cells = dict(re.findall(r"^\| (update|loss|\*ein\* on \*\w+\*) \| (.*) \|$", TEXT, re.MULTILINE))
+    updates = [int(cell.replace(",", "")) for cell in cells["update"].split(" | ")]
+    losses = dict(zip(transformer["updates"], transformer["loss"], strict=True))
+    assert cells["loss"] == " | ".join(f"{losses[update]:.1f}" for update in updates)
+    frames = film.matrices(transformer, "mean", 0)
+    for word in ("a", "car"):
+        weights = [frames[update][row, source.index(word)] for update in updates]
+        assert cells[f"*ein* on *{word}*"] == " | ".join(f"{weight:.2f}" for weight in weights)
 
 
 def test_models_are_small_and_share_tokeniser():

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from uwaga.child_processes import SAFE_PATH, python_command, safe_import_path
 from uwaga.cli.main import app
 from uwaga.tokenizers.chat_template import ChatTemplate
-from uwaga_course.check import RIGHT, check_program
+from uwaga_course.check import check_program
 from uwaga_course.exercises import CodeExercise
 from uwaga_server import serve
 from uwaga_server.settings import ServerSettings
@@ -86,7 +86,7 @@ def test_chat_template_process_imports_nothing_from_current_folder():
 def test_answer_check_process_imports_nothing_from_current_folder():
     program = "import json, random\n\ndef double(number):\n    return json.loads('2') * number"
     exercise = CodeExercise.model_construct(kind="code", tests="assert double(2) == 4")
-    assert check_program(exercise, program) == RIGHT
+    assert check_program(exercise, program).right
 
 
 def test_sweep_runs_import_nothing_from_current_folder(hostile_folder):

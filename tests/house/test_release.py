@@ -215,3 +215,23 @@ def test_build_needs_empty_folder(tmp_path):
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 1
     assert process.stderr.startswith(f"error: {tmp_path}/packages is not empty")
+
+
+def test_course_archive_is_reproducible_and_says_how_to_serve_it(tmp_path, jobs):
+    spec = importlib.util.spec_from_file_location("release_course", ROOT / "release/course.py")
+    course = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(course)
+    site = tmp_path / "site"
+    (site / "learn").mkdir(parents=True)
+    with pytest.raises(SystemExit, match="make docs"):
+        course.write_course(site, tmp_path / "uwaga-course-1.zip")
+    (site / "learn/index.html").write_text("<h1>The course</h1>")
+    archives = [tmp_path / name / "uwaga-course-1.zip" for name in ("a", "b")]
+    for archive in archives:
+        course.write_course(site, archive)
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with zipfile.ZipFile(archives[0]) as file:
+        assert file.namelist() == ["uwaga-course-1/README.txt", "uwaga-course-1/learn/index.html"]
+        assert b"python3 -m http.server" in file.read("uwaga-course-1/README.txt")
+    assert "make course" in commands(jobs["check"])
+    assert "dist/uwaga-course-*.zip" in commands(jobs["github"])

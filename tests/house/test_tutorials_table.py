@@ -1,4 +1,7 @@
-"""docs/mechanisms/tutorials.md: every mechanism, example and claim has a page, code and a test."""
+"""docs/mechanisms/tutorials.md: every mechanism, example and claim has a page, code and a test.
+
+``tests/course/test_tutorials_index.py`` checks the tables above, which go through the tutorials.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/mechanisms/tutorials.md"
 ROWS = [
     [cell.strip() for cell in line.strip("| ").split(" | ")]
-    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    for line in PAGE.read_text(encoding="utf-8").partition("## Mechanisms, examples, claims")[2].splitlines()
     if line.startswith("| ") and not line.startswith("| what")
 ]
 LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#([^)]+))?\)")

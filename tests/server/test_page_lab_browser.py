@@ -92,7 +92,7 @@ def test_views_show_steps_hypotheses_and_samples(page, translator):
     lab.get_by_role("button", name="Draw a translation").click()
     expect(lab).to_contain_text(re.compile("seed 1: ."))
     lab.get_by_role("tab", name="Change").click()
-    lab.get_by_role("button", name="Add").first.click()
+    lab.get_by_role("button", name="silence", exact=True).click()
     expect(lab.locator(".lab-effect")).to_contain_text("with them")
     lab.get_by_role("tab", name="Attention").click()
     expect(lab.locator(".uwaga-attention output")).to_contain_text("layer 2")
@@ -120,7 +120,7 @@ def test_pictures_are_saved_as_svg_and_png(page):
         assert content.startswith(magic)
         expect(lab.locator(".lab-keep pre")).to_contain_text("Auto looks most at car (")
     width, height = (int.from_bytes(content[offset : offset + 4], "big") for offset in (16, 20))
-    assert (width, height) == (2 * (120 + 28 * 8), 2 * (110 + 28 * 7))
+    assert (width, height) == (2 * (180 + 28 * 8), 2 * (110 + 28 * 7))
 
 
 @pytest.mark.parametrize("target", [pytest.param("pl", marks=pytest.mark.slow), "es"])
@@ -140,7 +140,8 @@ def test_unsupported_models_show_their_attention(browser, server, target):
 
 
 @pytest.mark.parametrize(
-    ("locale", "name"), [pytest.param("de-DE", "Jede Zahl", marks=pytest.mark.slow), ("zh-CN", "所有数值")]
+    ("locale", "name"),
+    [pytest.param("de-DE", "Schritt für Schritt", marks=pytest.mark.slow), ("zh-CN", "逐步")],
 )
 def test_language_follows_the_page(browser, server, locale, name):
     with open_server_page(browser, server, START, locale=locale) as page:
@@ -148,6 +149,6 @@ def test_language_follows_the_page(browser, server, locale, name):
         translate_text(page, SENTENCE)
         lab = open_lab(page)
         expect(lab.get_by_role("tab").nth(2)).to_have_text(re.compile(name))
-        page.get_by_role("button", name=re.compile("Einstellungen|设置")).click()
+        page.get_by_role("button", name=re.compile("Einstellungen|^设置$")).click()
         page.locator("#page-language").select_option("pl")
-        expect(lab.get_by_role("tab").nth(2)).to_have_text("Wszystkie liczby")
+        expect(lab.get_by_role("tab").nth(2)).to_have_text("Krok po kroku")

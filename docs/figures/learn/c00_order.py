@@ -6,25 +6,25 @@ import uwaga
 from uwaga.engine.interventions import Heads
 from uwaga.inspection.interventions import intervene
 
-CELL = 42
+CELL, LEFT, NEXT = 46, 92, 300
 
 
 def draw() -> Drawing:
-    """Draw the model's own weights on the left, the forced ones on the right."""
+    """Draw the model's own weights above, the forced ones below."""
     translator = uwaga.load()
     forced = intervene(translator, Heads("cross", weights="diagonal"))
     title = "Attention for I cannot swim today: the model's own, and forced to go from left to right"
-    figure = Drawing(720, 310, title, model=True)
-    for x, name, model in ((88, "its own", translator), (452, "forced in order", forced)):
+    figure = Drawing(400, 2 * NEXT, title, model=True)
+    for top, name, model in ((22, "its own", translator), (22 + NEXT, "forced in order", forced)):
         translation = model.translate("I cannot swim today.", attention=True)
         assert translation.attention is not None
         source, target = (
             [*(piece.removeprefix("▁") for piece in tokens), "</s>"]
             for tokens in (translation.source_tokens, translation.tokens)
         )
-        figure.text(x, 22, name, "small soft")
-        figure.text(x, 44, translation.text, "bold")
-        figure.table(x, 84, translation.attention.tolist(), target, source, cell=CELL)
+        figure.text(LEFT, top, name, "small soft")
+        figure.text(LEFT, top + 22, translation.text, "bold")
+        figure.table(LEFT, top + 62, translation.attention.tolist(), target, source, cell=CELL)
     return figure
 
 

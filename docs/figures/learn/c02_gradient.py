@@ -8,7 +8,7 @@ from uwaga.models.layers.recurrent import Gru, Lstm
 
 WIDTH, FARTHEST, DRAWS = 64, 32, 20
 TICKS = (1, 4, 8, 16, 24, 32)
-LEFT, RIGHT, TOP, BOTTOM = 90, 560, 34, 270
+LEFT, RIGHT, TOP, BOTTOM = 84, 330, 34, 270
 LOWEST = -7
 
 
@@ -47,7 +47,7 @@ def point(distance: int, value: float) -> tuple[float, float]:
 def draw() -> Drawing:
     """Draw three lines over the distance; the vertical axis is logarithmic."""
     figure = Drawing(
-        680,
+        400,
         330,
         "The gradient fades with the distance: fast without gates or in a GRU, more slowly in an LSTM",
     )

@@ -6,14 +6,14 @@ from pathlib import Path
 from drawing import Drawing
 
 MEASURED = Path(__file__).parents[1] / "lengths-joined.json"
-LEFT, RIGHT, TOP, BOTTOM, HIGHEST = 60, 520, 40, 260, 50
+LEFT, RIGHT, TOP, BOTTOM, HIGHEST = 34, 394, 40, 260, 50
 
 
 def draw() -> Drawing:
     """Draw a line for each of two models over groups of sentences of similar length."""
     buckets = json.loads(MEASURED.read_text(encoding="utf-8"))["buckets"]
     figure = Drawing(
-        680,
+        400,
         330,
         "BLEU falls with the source length, and farther for Cho's model of one vector than for Bahdanau's",
     )
@@ -41,7 +41,9 @@ def draw() -> Drawing:
                 x + (10 if offset else -8), y - 9 if offset else y + 19, f"{bleu:.1f}", "middle small"
             )
         figure.line(*points, look=line)
-        figure.text(RIGHT - 22, points[-1][1] + 4, name, f"small {colour}")
+        figure.text(
+            points[2][0] + (32 if offset else -120), points[2][1] + (-20 if offset else 46), name, colour
+        )
     return figure
 
 

@@ -71,10 +71,10 @@ def draw() -> Drawing:
     figure.line((162, 569), (286, 569), (286, 504), look="target-line", arrow=True)
     figure.text(302, 556, "6 repeat with", "small soft")
     figure.text(302, 572, "the new word", "small soft")
-    for x, name, look in ((2, "query", "query"), (60, "key", "key"), (108, "value", "value")):
+    for x, name, look in ((2, "query", "query"), (82, "key", "key"), (146, "value", "value")):
         figure.rectangle(x, 606, 10, 10, look, 0.8)
         figure.text(x + 14, 615, name, "small")
-    for x, name in ((170, "source"), (238, "target")):
+    for x, name in ((212, "source"), (292, "target")):
         figure.rectangle(x, 606, 10, 10, name, 0.8)
         figure.text(x + 14, 615, name, "small")
     return figure

@@ -8,7 +8,7 @@ from drawing import Drawing
 KEYS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
 POSITIONS = (1.0, 0.0, 2.0)
 """Of ``W s``, with the rows (1, -1), (0, 1) and (2, 1) of W: the scores of the three positions."""
-CELLS, SIDE, FARTHEST, LARGEST = 12, 192, 2.0, 4.0
+CELLS, SIDE, FARTHEST, LARGEST = 12, 168, 2.0, 4.0
 # the query is (1, 0), and the first two rows of W turn it into (1, -1)
 SCORES: tuple[tuple[str, str, Callable[[float, float], float] | None], ...] = (
     ("dot", "sᵀ h", lambda x, _: x),
@@ -36,13 +36,13 @@ def plane(figure: Drawing, left: float, top: float, score: Callable[[float, floa
 def draw() -> Drawing:
     """Draw five planes and the query as an arrow from the origin of each."""
     figure = Drawing(
-        700,
-        530,
+        400,
+        724,
         "Five scores of the query (1, 0) over the plane of keys: stripes, paler stripes, tilted stripes, a "
         "curved surface, and a plane without colour",
     )
     for column, (name, formula, score) in enumerate(SCORES):
-        left, top = 30 + column % 3 * 224, 56 + column // 3 * 268
+        left, top = 14 + column % 2 * 204, 56 + column // 2 * 234
         figure.text(left, top - 28, name, "bold")
         figure.text(left, top - 10, formula, "small soft")
         plane(figure, left, top, score)
@@ -57,14 +57,14 @@ def draw() -> Drawing:
             figure.text(x, y + 5, "●", "middle small")
             label = f"h{'₁₂₃'[index]}: {value:.2f}".replace("-", "−")
             figure.text(x + right, y + down, label, f"{look} small")
-    left, top = 30 + 2 * 224, 56 + 268
+    left, top = 14 + 204, 56 + 2 * 234
     for column, (name, look, alpha) in enumerate(
         (("score 4", "accent", 0.85), ("score 2", "accent", 0.425), ("score −2", "second", 0.425))
     ):
         figure.rectangle(left, top + 34 * column, 24, 24, look, alpha)
         figure.text(left + 34, top + 34 * column + 17, name, "small")
-    figure.text(left, top + 132, "Each plane shows keys with", "small soft")
-    figure.text(left, top + 150, "coordinates from −2 to 2.", "small soft")
+    figure.text(left, top + 132, "Planes of keys with", "small soft")
+    figure.text(left, top + 150, "coordinates −2 to 2", "small soft")
     return figure
 
 

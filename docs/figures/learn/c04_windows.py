@@ -5,7 +5,7 @@ from drawing import Drawing
 
 SCORES = np.array([0.2, 1.0, 0.1, 1.6, 1.2, 0.3, 0.1, 1.8])
 REACH, STEP, SHARE = 2, 3, 0.45
-WIDE, TALL, LEFT = 58, 70, 150
+WIDE, TALL, LEFT = 42, 70, 8
 
 
 def weights() -> list[tuple[str, str, float | None, np.ndarray]]:
@@ -30,19 +30,19 @@ def weights() -> list[tuple[str, str, float | None, np.ndarray]]:
 def draw() -> Drawing:
     """Draw a row of bars for each kind, with the window as a frame and its centre as a line."""
     figure = Drawing(
-        700,
-        430,
+        400,
+        500,
         "Weights of eight positions: global attention uses all, a window leaves five or four, a Gaussian "
         "lowers those far from its centre",
     )
-    figure.text(LEFT - 20, 26, "score", "end soft")
+    figure.text(LEFT, 18, "scores", "small soft")
     for position, score in enumerate(SCORES):
-        figure.text(LEFT + (position + 0.5) * WIDE, 26, f"{score:.1f}", "middle soft")
-    figure.text(LEFT + len(SCORES) * WIDE + 14, 26, "sum", "soft")
+        figure.text(LEFT + (position + 0.5) * WIDE, 40, f"{score:.1f}", "middle soft")
+    figure.text(LEFT + len(SCORES) * WIDE + 10, 40, "sum", "soft")
     for row, (name, note, centre, row_weights) in enumerate(weights()):
-        bottom = 144 + 120 * row
-        figure.text(LEFT - 20, bottom - 40, name, "end bold")
-        figure.text(LEFT - 20, bottom - 20, note, "end small soft")
+        bottom = 180 + 140 * row
+        figure.text(LEFT, bottom - TALL - 32, name, "bold")
+        figure.text(LEFT + 64, bottom - TALL - 32, note, "small soft")
         nonzero = np.flatnonzero(row_weights)
         left, right = LEFT + nonzero[0] * WIDE, LEFT + (nonzero[-1] + 1) * WIDE
         figure.rectangle(left, bottom - TALL - 24, right - left, TALL + 24)
@@ -54,12 +54,12 @@ def draw() -> Drawing:
             x = LEFT + position * WIDE
             if value > 0:
                 tall = TALL * value / 0.5
-                figure.rectangle(x + 12, bottom - tall, WIDE - 24, tall, "accent", 0.6)
+                figure.rectangle(x + 8, bottom - tall, WIDE - 16, tall, "accent", 0.6)
             figure.text(x + WIDE / 2, bottom - TALL * value / 0.5 - 6, f"{value:.2f}", "middle small")
-        figure.text(LEFT + len(SCORES) * WIDE + 14, bottom - 6, f"{row_weights.sum():.2f}")
+        figure.text(LEFT + len(SCORES) * WIDE + 10, bottom - 6, f"{row_weights.sum():.2f}")
     for position in range(len(SCORES)):
-        figure.text(LEFT + (position + 0.5) * WIDE, 420, str(position), "middle small soft")
-    figure.text(LEFT - 20, 420, "position", "end small soft")
+        figure.text(LEFT + (position + 0.5) * WIDE, 494, str(position), "middle small soft")
+    figure.text(LEFT + len(SCORES) * WIDE + 2, 494, "position", "small soft")
     return figure
 
 

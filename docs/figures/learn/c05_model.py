@@ -8,7 +8,7 @@ from uwaga.inspection import look_inside
 from uwaga.inspection.interventions import intervene
 
 TEXT = "I want to buy a car."
-LAYER, HEAD, CELL = 1, 4, 44
+LAYER, HEAD, LEFT, CELL = 1, 4, 72, 38
 
 
 def draw() -> Drawing:
@@ -24,7 +24,7 @@ def draw() -> Drawing:
     target = [piece.replace("▁", "") for piece in insights[0].predicted]
     tall = 30 * len(target)
     figure = Drawing(
-        130 + CELL * len(source),
+        LEFT + 12 + CELL * len(source),
         2 * tall + 150,
         "Weights of one head of the bundled model: spread with the division, almost all on one piece without",
         model=True,
@@ -33,9 +33,9 @@ def draw() -> Drawing:
         zip(insights, ("divided by √64 = 8", "not divided"), strict=True)
     ):
         top = 58 + index * (tall + 76)
-        figure.text(110, top - 32, name, "bold")
+        figure.text(LEFT, top - 32, name, "bold")
         weights = insight.arrays[f"cross.{LAYER}.weights"][HEAD - 1]
-        figure.table(110, top, weights.tolist(), target, source, cell=CELL)
+        figure.table(LEFT, top, weights.tolist(), target, source, cell=CELL)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Which article the bundled model writes for three nouns that the decoder may not look at."""
+"""Which article the bundled model writes if its decoder may look at the vector of *the* alone."""
 
 import numpy as np
 from drawing import Drawing
@@ -11,9 +11,9 @@ NOUNS, ARTICLES = ("letter", "book", "newspaper"), ("den", "das", "die")
 
 
 def probabilities(encoder_mask: np.ndarray, noun: str) -> list[float]:
-    """Return those of the three articles, with the noun and what follows it hidden from the decoder."""
-    cross = np.ones((7, 8), dtype=bool)  # (target, source), with the end symbols
-    cross[:, 5:] = False
+    """Return those of the three articles, with all vectors but that of the second *the* hidden."""
+    cross = np.zeros((7, 8), dtype=bool)  # (target, source), with the end symbols
+    cross[:, 4] = True
     model = intervene(uwaga.load(), Heads("encoder", mask=encoder_mask), Heads("cross", mask=cross))
     source = f"The man reads the {noun}."
     pairs = [(source, f"Der Mann liest {article} Brief.") for article in ARTICLES]

@@ -15,17 +15,17 @@ def draw() -> Drawing:
     translator = uwaga.load()
     same = intervene(translator, Positions("source", (0,) * 8))
     figure = Drawing(
-        790,
-        310,
+        390,
+        640,
         "Head 2 of the encoder's first layer: A, es, a and the full stop give the next piece more than 0.8 "
         "of the weight; with position 0 for every piece, at most 0.38",
         model=True,
     )
-    for left, name, model in ((0, "own positions", translator), (400, "position 0 for every piece", same)):
+    for top, name, model in ((0, "own positions", translator), (322, "position 0 for every piece", same)):
         insight = look_inside(model, TEXT, names=["encoder.1.weights"])
         pieces = [piece.replace("▁", "") for piece in insight.source]
-        figure.text(left + 56, 24, name, "bold")
-        figure.table(left + 56, 62, insight.arrays["encoder.1.weights"][1].tolist(), pieces, pieces, cell=41)
+        figure.text(52, top + 24, name, "bold")
+        figure.table(52, top + 62, insight.arrays["encoder.1.weights"][1].tolist(), pieces, pieces, cell=41)
     return figure
 
 

@@ -6,23 +6,23 @@ from drawing import Drawing
 
 
 def draw() -> Drawing:
-    """Draw the weights and contexts of both orders side by side."""
+    """Draw the weights and contexts of both orders one above the other."""
     figure = Drawing(
-        740,
-        180,
+        370,
+        366,
         "Weights and contexts of dogs chase cats and of cats chase dogs: rows and columns move with their "
         "words, the numbers stay",
     )
-    for left, order in ((0, [0, 1, 2]), (380, [2, 1, 0])):
+    for top, order in ((0, [0, 1, 2]), (184, [2, 1, 0])):
         x, words = X[order], [WORDS[index] for index in order]
         scores = (x @ WQ) @ (x @ WK).T / np.sqrt(2)
         weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         contexts = weights @ (x @ WV)
-        figure.text(left + 56, 24, " ".join(words), "bold")
-        figure.table(left + 56, 70, weights.tolist(), words, words, cell=56, digits=3)
-        figure.text(left + 294, 62, "context", "middle small soft")
+        figure.text(56, top + 24, " ".join(words), "bold")
+        figure.table(56, top + 70, weights.tolist(), words, words, cell=56, digits=3)
+        figure.text(294, top + 62, "context", "middle small soft")
         for row, context in enumerate(contexts):
-            figure.text(left + 294, 90 + 30 * row, f"({context[0]:.3f}, {context[1]:.3f})", "middle small")
+            figure.text(294, top + 90 + 30 * row, f"({context[0]:.3f}, {context[1]:.3f})", "middle small")
     return figure
 
 

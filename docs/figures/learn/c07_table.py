@@ -11,38 +11,38 @@ WV = np.array([[1.0, 1.0], [0.0, 2.0]])
 
 
 def draw() -> Drawing:
-    """Draw the tables from left to right, with arrows from each table to the next."""
+    """Draw the tables from top to bottom, with arrows from each table to the next."""
     queries, keys, values = X @ WQ, X @ WK, X @ WV
     scores = queries @ keys.T / np.sqrt(2)
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     contexts = weights @ values
     figure = Drawing(
-        750,
-        440,
+        390,
+        620,
         "Self-attention of three words: queries, keys and values from X, a table of nine scores, the weights "
         "of each row, and the contexts",
     )
-    figure.text(92, 164, "words: X", "middle")
-    figure.table(56, 190, X.tolist(), WORDS, ["", ""], cell=36, digits=0, shade=False)
-    for y, name, rows in (
-        (50, "queries: X · Wq", queries),
-        (190, "keys: X · Wk", keys),
-        (330, "values: X · Wv", values),
+    figure.text(206, 20, "words X", "middle bold")
+    figure.table(170, 40, X.tolist(), WORDS, ["", ""], cell=36, digits=0, shade=False)
+    for x, name, rows, look in (
+        (60, "Q = X · Wq", queries, "query"),
+        (185, "K = X · Wk", keys, "key"),
+        (310, "V = X · Wv", values, "value"),
     ):
-        figure.text(246, y - 12, name, "middle")
-        figure.table(210, y, rows.tolist(), WORDS, ["", ""], cell=36, digits=0, shade=False)
-        figure.line((134, 235), (158, y + 45), arrow=True)
-    figure.text(437, 94, "scores: Q · Kᵀ / √2", "middle")
-    figure.table(368, 120, scores.tolist(), WORDS, WORDS, shade=True, largest=float(scores.max()))
-    figure.line((286, 95), (322, 145), arrow=True)
-    figure.line((286, 235), (322, 185), arrow=True)
-    figure.text(659, 94, "weights: softmax of rows", "middle")
-    figure.table(590, 120, weights.tolist(), WORDS, WORDS, digits=3)
-    figure.line((510, 165), (540, 165), arrow=True)
-    figure.text(659, 318, "contexts: weights · V", "middle")
-    figure.table(599, 330, contexts.tolist(), WORDS, ["", ""], cell=60, digits=3, shade=False)
-    figure.line((659, 216), (659, 300), arrow=True)
-    figure.line((286, 375), (546, 375), arrow=True)
+        figure.line((206, 136), (x + 36, 158), arrow=True)
+        figure.text(x + 36, 178, name, f"middle bold {look}")
+        figure.table(x, 194, rows.tolist(), WORDS, ["", ""], cell=36, digits=0, shade=False)
+    figure.line((96, 290), (112, 318), look="query-line", arrow=True)
+    figure.line((221, 290), (150, 318), look="key-line", arrow=True)
+    figure.text(126, 338, "scores Q · Kᵀ / √2", "middle bold")
+    figure.table(60, 370, scores.tolist(), WORDS, WORDS, cell=44, largest=float(scores.max()))
+    figure.line((198, 333), (240, 333), arrow=True)
+    figure.text(312, 338, "weights: softmax", "middle bold")
+    figure.table(246, 370, weights.tolist(), WORDS, WORDS, cell=44, digits=3)
+    figure.line((312, 466), (260, 490), arrow=True)
+    figure.parts.append('<path d="M384 290V565H290" class="value-line" marker-end="url(#arrow)"/>')
+    figure.text(220, 510, "contexts: weights · V", "middle bold")
+    figure.table(160, 520, contexts.tolist(), WORDS, ["", ""], cell=60, digits=3, shade=False)
     return figure
 
 

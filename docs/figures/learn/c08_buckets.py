@@ -11,11 +11,11 @@ FARTHEST = 60
 def draw() -> Drawing:
     """Draw the bucket over the distance, earlier keys on the left."""
     figure = Drawing(
-        720,
+        400,
         330,
         "Buckets of distances, 32 of them: one for each near distance, wider ones for far distances",
     )
-    left, bottom, step, rise = 60, 270, 5, 7
+    left, bottom, step, rise = 32, 270, 3, 7
     buckets = relative_bucket(torch.arange(-FARTHEST, FARTHEST + 1), 32, 128, bidirectional=True).tolist()
     for bucket in (0, 8, 16, 24, 31):
         y = bottom - rise * bucket
@@ -31,8 +31,8 @@ def draw() -> Drawing:
         left + step * (FARTHEST + 0.5), bottom + 46, "distance j − i: key minus query", "middle small soft"
     )
     figure.text(left, 24, "bucket", "small soft")
-    figure.text(left + 150, 130, "the word itself and earlier keys: buckets 0 to 15", "middle small accent")
-    figure.text(left + 460, 180, "later keys: buckets 17 to 31", "middle small second")
+    figure.text(left + 90, 130, "itself and earlier: 0 to 15", "middle small accent")
+    figure.text(left + 275, 180, "later: 17 to 31", "middle small second")
     return figure
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from drawing import Drawing
 
-COUNT, WIDTH, CELL = 20, 16, 30
+COUNT, WIDTH, CELL = 20, 16, 22
 
 
 def sinusoids(count: int, width: int) -> np.ndarray:
@@ -15,29 +15,26 @@ def sinusoids(count: int, width: int) -> np.ndarray:
 def draw() -> Drawing:
     """Draw a row for each position and a column for each number."""
     figure = Drawing(
-        720,
+        400,
         450,
         "Sinusoids of width 16: left columns change sign every few positions, right ones hardly change",
     )
-    left, top, height = 60, 50, 18
+    left, top, height = 40, 50, 17
     for pair in range(WIDTH // 2):
-        figure.text(left + (2 * pair + 1) * CELL, 20, f"pair {pair}", "middle small")
-        for index, name in enumerate(("sin", "cos")):
-            figure.text(left + (2 * pair + index + 0.5) * CELL, 42, name, "middle small soft")
+        figure.text(left + (2 * pair + 1) * CELL, 40, str(pair), "middle small")
     for row, line in enumerate(sinusoids(COUNT, WIDTH)):
         y = top + row * height
-        figure.text(left - 10, y + 14, str(row), "end small")
+        figure.text(left - 10, y + 13, str(row), "end small")
         for index, value in enumerate(line):
             figure.rectangle(
                 left + index * CELL, y, CELL, height, "accent" if value > 0 else "second", 0.85 * abs(value)
             )
-    figure.text(30, 432, "position i: one row each", "small soft")
-    for x, look, name in ((570, "accent", "positive"), (570, "second", "negative")):
-        y = 70 if look == "accent" else 100
-        figure.rectangle(x, y, 18, 18, look, 0.85)
-        figure.text(x + 26, y + 14, name, "small")
-    figure.text(570, 140, "strong: near 1 or −1", "small soft")
-    figure.text(570, 160, "faint: near 0", "small soft")
+    figure.text(left, 18, "pair: sine and cosine", "small soft")
+    figure.text(4, 412, "position i: one row each", "small soft")
+    for x, look, name in ((190, "accent", "positive"), (290, "second", "negative")):
+        figure.rectangle(x, 400, 16, 16, look, 0.85)
+        figure.text(x + 22, 412, name, "small")
+    figure.text(190, 438, "strong: near 1 or −1, faint: near 0", "small soft")
     return figure
 
 

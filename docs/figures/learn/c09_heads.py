@@ -17,36 +17,29 @@ def attend(columns: slice) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw() -> Drawing:
-    """Draw a row for each head: its query, its weights as bars, its context; and the concatenation."""
+    """Draw a block for each head: its query, its weights as bars, its context; and the concatenation."""
     figure = Drawing(
-        760,
-        285,
+        390,
+        404,
         "Two heads give dog and cat their own weights; one head of full width gives both the same weight",
     )
-    for x, name in ((146, "query"), (369, "weights"), (640, "context")):
-        figure.text(x, 24, name, "middle soft")
     parts = (("head 1", slice(0, 2)), ("head 2", slice(2, 4)), ("one head", slice(0, 4)))
-    for (name, columns), top in zip(parts, (42, 108, 220), strict=True):
+    for (name, columns), top in zip(parts, (10, 126, 288), strict=True):
         weights, context = attend(columns)
-        look = "second" if name == "head 2" else "accent"
-        figure.text(8, top + 23, name, "small bold")
         query = ", ".join(f"{x:g}" for x in Q[columns])
-        figure.rectangle(90, top, 112, 36)
-        figure.text(146, top + 23, f"({query})", "middle")
-        figure.line((208, top + 18), (248, top + 18), arrow=True)
+        figure.text(10, top + 14, name, "bold")
+        figure.text(96, top + 14, f"query ({query})", "query")
         for index, (word, weight) in enumerate(zip(WORDS, weights, strict=True)):
-            x = 254 + 80 * index
-            figure.rectangle(x, top, 70, 36, "grid")
-            figure.rectangle(x, top, 70 * weight, 36, look, 0.5)
-            figure.text(x + 35, top + 23, f"{weight:.3f}", "middle")
-            figure.text(x + 35, top + 50, word, "middle small soft")
-        figure.line((490, top + 18), (530, top + 18), arrow=True)
+            x = 10 + 126 * index
+            figure.rectangle(x, top + 26, 116, 30, "grid")
+            figure.rectangle(x, top + 26, 116 * weight, 30, "accent", 0.5)
+            figure.text(x + 58, top + 46, f"{weight:.3f}", "middle")
+            figure.text(x + 58, top + 72, word, "middle small key")
         label = ", ".join(f"{x:.3f}" for x in context)
-        figure.rectangle(536, top, 214, 36)
-        figure.text(643, top + 23, f"({label})", "middle")
+        figure.text(10, top + 96, f"context ({label})")
     joined = ", ".join(f"{x:.3f}" for _, part in parts[:2] for x in attend(part)[1])
-    figure.text(750, 182, f"side by side: ({joined})", "end bold")
-    figure.line((8, 202), (750, 202), look="grid")
+    figure.text(10, 256, f"side by side ({joined})", "bold")
+    figure.line((10, 272), (380, 272), look="grid")
     return figure
 
 

@@ -37,9 +37,9 @@ def draw() -> Drawing:
     title = (
         "Loss in nats for each target token without one head of the bundled model, or without a layer's four"
     )
-    figure = Drawing(600, 300, title, model=True)
-    columns = ["head 1", "head 2", "head 3", "head 4", "sum of four", "all four"]
-    figure.table(100, 44, rows, names, columns, cell=80)
+    figure = Drawing(390, 300, title, model=True)
+    columns = ["head 1", "2", "3", "4", "sum", "all"]
+    figure.table(84, 44, rows, names, columns, cell=50)
     return figure
 
 

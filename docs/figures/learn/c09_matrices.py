@@ -5,7 +5,7 @@ from drawing import Drawing
 
 import uwaga
 
-CELL = 8
+CELL = 5
 LEVELS = 10
 
 
@@ -28,19 +28,17 @@ def draw() -> Drawing:
     attentions = uwaga.load().translate("A dog chases a cat.", attention="all").attentions
     assert attentions is not None
     title = "The 32 attention matrices of the bundled model for the sentence A dog chases a cat"
-    figure = Drawing(720, 430, title, model=True)
-    for kind, left, top in (("encoder", 20, 56), ("decoder", 380, 56), ("cross", 380, 262)):
+    figure = Drawing(400, 300, title, model=True)
+    for kind, left, top in (("encoder", 4, 52), ("decoder", 204, 52), ("cross", 204, 196)):
         matrices: np.ndarray = getattr(attentions, kind)  # (layers, heads, queries, keys)
-        figure.text(
-            left, top - 32, "cross-attention" if kind == "cross" else f"{kind}, self-attention", "bold"
-        )
+        figure.text(left, top - 32, "cross-attention" if kind == "cross" else kind, "bold")
         for layer, heads in enumerate(matrices):
-            y = top + 88 * layer
-            figure.text(left + 8, y + 36, f"{layer + 1}", "end small soft")
+            y = top + 54 * layer
+            figure.text(left + 8, y + 24, f"{layer + 1}", "end small soft")
             for head, table in enumerate(heads):
-                x = left + 18 + 78 * head
+                x = left + 16 + 45 * head
                 if layer == 0:
-                    figure.text(x + 32, y - 10, f"head {head + 1}", "middle small soft")
+                    figure.text(x + 20, y - 8, str(head + 1), "middle small soft")
                 matrix(figure, x, y, table)
     return figure
 

@@ -27,13 +27,13 @@ def vector(x: np.ndarray) -> str:
 def draw() -> Drawing:
     """Draw pre-norm on the left and post-norm on the right."""
     figure = Drawing(
-        700,
+        620,
         290,
         "One sublayer twice: with the norm before the feed-forward layer, and with it after the addition",
     )
     kinds: tuple[tuple[float, Norm, str], ...] = (
-        (60, "pre", "pre-norm: the stream keeps x"),
-        (440, "post", "post-norm: the stream is normalised"),
+        (40, "pre", "pre-norm: the stream keeps x"),
+        (350, "post", "post-norm: the stream is normalised"),
     )
     for left, norm, title in kinds:
         stacks, ground = Stacks(figure, norm), 232
@@ -46,7 +46,7 @@ def draw() -> Drawing:
         total = X + branch
         right_edge = left + 76
         if norm == "pre":
-            figure.text(left + 160, ground - 28, vector(inner), "small")
+            figure.text(left + 134, ground - 28, vector(inner), "small")
             figure.text(right_edge, ground - UNIT + 4, vector(branch), "small accent")
             figure.text(left + 14, ground - UNIT - 14, vector(total), "bold")
         else:

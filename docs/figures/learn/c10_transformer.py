@@ -26,11 +26,14 @@ ARRAYS = {
 }
 """The names of the boxes, and the array of :mod:`uwaga.engine.insight` that has a box's result."""
 
+READ_FROM_STREAM = {"self-attention": ("query", "key", "value"), "cross-attention": ("query",)}
+"""What an attention computes from the stream at its side."""
+
 UNIT = 108
 """The height of a sublayer."""
-REACH = 120
+REACH = 92
 """The distance from the stream to the middle of the boxes beside it."""
-WIDE, HIGH = 146, 32
+WIDE, HIGH = 124, 32
 
 
 class Stacks:
@@ -78,7 +81,11 @@ class Stacks:
         centre = y - 72 if self.norm == "pre" else y - 50
         if self.norm == "pre":
             figure.line((x, foot), (column_x, foot), (column_x, y - 20), arrow=True)
-            figure.line((column_x, y - 44), (column_x, centre + HIGH / 2), arrow=True)
+            parts = READ_FROM_STREAM.get(label, ("",))
+            for index, part in enumerate(parts):
+                across = column_x + 16 * (index - (len(parts) - 1) / 2)
+                look = f"{part}-line" if part else "line"
+                figure.line((across, y - 44), (across, centre + HIGH / 2), look=look, arrow=True)
         else:
             top = y - UNIT + 34
             figure.line((x, foot), (column_x, foot), (column_x, centre + HIGH / 2), arrow=True)
@@ -101,7 +108,7 @@ def transformer(
     missing: Collection[str] = (),
     top: float = 16,
 ) -> None:
-    """Draw both stacks, 700 wide and 716 high; names of boxes are those of ``ARRAYS``.
+    """Draw both stacks, 500 wide and 716 high; names of boxes are those of ``ARRAYS``.
 
     Args:
         figure: to draw on.
@@ -112,7 +119,7 @@ def transformer(
         top: of the drawing.
     """
     stacks = Stacks(figure, norm, lit, missing)
-    left, right, ground = 76, 624, top + 560
+    left, right, ground = 50, 450, top + 560
     ends = {}
     for x, side, source, layer_count in ((left, 1, True, layers[0]), (right, -1, False, layers[1])):
         word = "source" if source else "target"
@@ -120,14 +127,16 @@ def transformer(
         roof, column_x, reading = ground - count * UNIT, x + side * REACH, "" if source else " end"
         ends[source] = roof - 20 if source else top + 48
         figure.parts.append(f'<g opacity="{0.25 if f"{word} embedding" in missing else 1}">')
-        pane = x - 46 if source else x - REACH - WIDE / 2 - 16
-        figure.rectangle(pane, roof - 4, REACH + WIDE / 2 + 62, ground - roof + 4, "grid")
-        figure.line((x, ground + 110), (x, ends[source]), arrow=True)
-        figure.line((column_x - side * 76, ground + 42), (x + side * 10, ground + 42), arrow=True)
-        figure.text(column_x, roof - 14, f"{first} block {layer_count}", "middle")
+        pane = x - 32 if source else x - REACH - WIDE / 2 - 14
+        figure.rectangle(pane, roof - 4, REACH + WIDE / 2 + 46, ground - roof + 4, "grid")
+        look = "source-line" if source else "target-line"
+        figure.line((x, ground + 110), (x, ends[source]), look=look, arrow=True)
+        figure.line((column_x - side * WIDE / 2, ground + 42), (x + side * 10, ground + 42), arrow=True)
+        figure.text(column_x + (14 if source else 0), roof - 14, f"{first} block {layer_count}", "middle")
         figure.text(x + side * 12, ground + 19, "residual stream", "soft small" + reading)
         figure.text(x + side * 42, ground + 93, "embedding, times √d", "soft small" + reading)
-        figure.text(x, ground + 126, "source pieces" if source else "target so far", "middle")
+        text = "source pieces" if source else "target so far"
+        figure.text(x - side * 32, ground + 126, text, f"bold {word}{reading}")
         figure.parts.append("</g>")
         stacks.box(x, ground + 88, "E", f"{word} embedding", 64, 28)
         stacks.plus(x, ground + 42, f"{word} positions")
@@ -141,25 +150,27 @@ def transformer(
         stacks.box(right, top + 186, "norm", "decoder norm", 64, 28)
     foot = ends[True] - (28 if norm == "pre" else 0)
     cross = ground - UNIT - (72 if norm == "pre" else 50)
-    gap = 350
+    gap, edge = 250, right - REACH - WIDE / 2
     figure.parts.append(f'<g opacity="{0.25 if "cross-attention" in missing else 1}">')
     figure.line(
         (left, foot),
         (left, ends[True] - 52),
         (gap, ends[True] - 52),
         (gap, cross),
-        (right - REACH - WIDE / 2, cross),
-        look="accent-line",
-        arrow=True,
+        (edge - 20, cross),
+        look="source-line",
     )
-    figure.text(left + 10, ends[True] - 60, "memory: keys and values for every decoder block", "small")
+    for part, y in (("key", cross - 6), ("value", cross + 6)):
+        figure.line((edge - 20, cross), (edge - 14, y), (edge, y), look=f"{part}-line", arrow=norm == "pre")
+    figure.text(left + 8, ends[True] - 76, "memory: keys and values", "small source")
+    figure.text(left + 8, ends[True] - 60, "for every decoder block", "small source")
     figure.parts.append("</g>")
     for y, label, name, wide in (
         (top + 138, "Eᵀ", "output", 64),
         (top + 90, "softmax", "softmax", 96),
     ):
         stacks.box(right, y, label, name, wide, 28)
-    figure.text(right - 56, top + 143, "logits from the same table", "soft small end")
+    figure.text(right - 40, top + 143, "logits from the same table", "soft small end")
     figure.parts.append(f'<g opacity="{0.25 if "softmax" in missing else 1}">')
     figure.text(right, top + 36, "next piece", "middle")
     figure.parts.append("</g>")
@@ -168,11 +179,14 @@ def transformer(
 def draw() -> Drawing:
     """Draw the bundled model: four encoder and two decoder blocks, norms before the sublayers."""
     figure = Drawing(
-        700,
+        500,
         716,
         "The Transformer: an encoder and a decoder stack, each a stream to which sublayers add",
     )
     transformer(figure)
+    for y, part in ((22, "query"), (40, "key"), (58, "value")):
+        figure.line((12, y - 4), (34, y - 4), look=f"{part}-line")
+        figure.text(42, y, part, f"small {part}")
     return figure
 
 

@@ -27,11 +27,11 @@ def draw() -> Drawing:
         figure.rectangle(18, y, 80, 32)
         figure.text(58, y + 21, INPUTS[step], "middle")
         figure.line((98, y + 16), (136, y + 16), arrow=True)
-        for x, names, numbers in ((138, SOURCE, row), (402, WORDS, chance)):
+        for x, names, numbers, side in ((138, SOURCE, row, "source"), (402, WORDS, chance, "target")):
             for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
                 figure.text(x + 64 * index + 32, y - 8, name, "middle small")
                 figure.rectangle(x + 64 * index, y, 64, 32, "grid")
-                figure.rectangle(x + 64 * index, y, 64, 32, "accent", 0.7 * number)
+                figure.rectangle(x + 64 * index, y, 64, 32, side, 0.7 * number)
                 figure.text(x + 64 * index + 32, y + 21, f"{number:.3f}", "middle small")
         figure.line((330, y + 16), (400, y + 16), arrow=True)
         figure.text(364, y + 8, "times V", "middle small soft")
@@ -41,7 +41,7 @@ def draw() -> Drawing:
         figure.text(664, y + 21, WORDS[int(chance.argmax())], "middle bold")
         if step < 2:
             figure.line(
-                (664, y + 32), (664, y + 54), (40, y + 54), (40, y + 94), look="accent-line", arrow=True
+                (664, y + 32), (664, y + 54), (40, y + 54), (40, y + 94), look="target-line", arrow=True
             )
     figure.text(
         361, 316, "Each token written is fed at the next step; the keys and values stay.", "middle small"

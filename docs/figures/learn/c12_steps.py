@@ -1,32 +1,38 @@
-"""A whole translation of the bundled model in three greedy steps: the best candidates of each."""
+"""A whole translation of the bundled model: what each step reads, where it looks, and what it writes."""
 
-import numpy as np
 from drawing import Drawing
 
 import uwaga
-from uwaga.decoder import Choice
+from uwaga.inspection import look_inside
+
+TEXT = "I want to buy a car."
+CELL, LEFT, TOP = 38, 76, 66
 
 
 def draw() -> Drawing:
-    """Draw the four best candidates of each step as bars."""
+    """Draw a row for each step, with the weights (step, source) of the last block's cross-attention."""
     translator = uwaga.load()
-    model = translator.decoder
-    source = translator.source.add_special_tokens(translator.source.encode("Thank you."))
-    state, token = model.start(model.encode([source]), beams=1), np.array([model.symbols.start])
-    title = "The four best candidates at each of the three greedy steps that translate the sentence Thank you"
-    figure = Drawing(720, 200, title, model=True)
-    for number in range(3):
-        x, input_piece = 10 + 240 * number, translator.target.pieces(token.tolist())[0].replace("▁", "")
-        figure.text(x, 22, f"step {number + 1}, fed: {input_piece}", "bold")
-        step = model.step(token, state, Choice(count=4))
-        names = [name.replace("▁", "") for name in translator.target.pieces(step.tokens[0].tolist())]
-        for index, (name, log_prob) in enumerate(zip(names, step.log_probs[0], strict=True)):
-            y, chance = 42 + 38 * index, float(np.exp(log_prob))
-            figure.text(x + 46, y + 20, name, "end small")
-            figure.rectangle(x + 54, y, 120, 28, "grid")
-            figure.rectangle(x + 54, y, max(1, 120 * chance), 28, "accent", 0.6 if index == 0 else 0.3)
-            figure.text(x + 182, y + 20, f"{chance:.3f}", "small")
-        token, state = step.tokens[:, 0], step.state
+    insight = look_inside(translator, TEXT, names=["cross.2.weights"])
+    weights = insight.arrays["cross.2.weights"].mean(axis=0)  # of the heads
+    source, reads = ([piece.replace("▁", "") for piece in side] for side in (insight.source, insight.fed))
+    writes = [*reads[1:], "</s>"]
+    right = LEFT + CELL * len(source)
+    title = "Seven steps of a translation: each reads a piece, looks at the source, and writes the next piece"
+    figure = Drawing(right + 90, TOP + 30 * len(reads) + 12, title, model=True)
+    figure.text(LEFT - 10, 22, "read", "end soft")
+    figure.text((LEFT + right) / 2, 22, "looks at", "middle soft")
+    figure.text(right + 14, 22, "writes", "soft")
+    for column, piece in enumerate(source):
+        figure.text(LEFT + (column + 0.5) * CELL, TOP - 10, piece, "middle small source")
+    for row, line in enumerate(weights):
+        y = TOP + 30 * row
+        figure.text(LEFT - 10, y + 20, reads[row], "end target" if row else "end soft")
+        for column, weight in enumerate(line):
+            figure.rectangle(LEFT + column * CELL, y, CELL, 30, "grid")
+            figure.rectangle(LEFT + column * CELL, y, CELL, 30, "source", 0.8 * float(weight))
+            if weight >= 0.1:
+                figure.text(LEFT + (column + 0.5) * CELL, y + 20, f"{weight:.1f}", "middle small")
+        figure.text(right + 14, y + 20, writes[row], "bold target")
     return figure
 
 

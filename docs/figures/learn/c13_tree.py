@@ -55,7 +55,7 @@ def draw() -> Drawing:
         if survives:
             figure.rectangle(560, y - 18, 120, 36, colour, 0.3)
         figure.text(620, y + 5, f"</s>  {total:.2f}", "middle bold" if survives else "middle")
-    figure.text(10, 360, "blue: greedy search", "small accent")
+    figure.text(10, 360, "green: greedy search", "small accent")
     figure.text(160, 360, "orange: the most probable sentence", "small second")
     figure.text(410, 360, "coloured boxes: kept by a beam of 2", "small soft")
     return figure

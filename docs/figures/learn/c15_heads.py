@@ -17,8 +17,17 @@ MEASURED = {
 First the alignment error rate on the hundred pairs of benchmarks/alignments, at the better of two steps, by
 ``uwaga align --choose --gold``; then the loss without the head, ``head_importance`` of all 1,000 pairs.
 """
-LEFT, RIGHT, TOP, BOTTOM = 70, 640, 40, 250
-LABEL_OFFSETS = {"1.2": (8, 5, ""), "2.3": (-8, 14, "end"), "2.2": (8, 12, ""), "2.4": (8, -4, "")}
+LEFT, RIGHT, TOP, BOTTOM = 44, 376, 44, 250
+LABEL_OFFSETS = {
+    "1.2": (9, 5, ""),
+    "1.1": (-4, -10, ""),
+    "1.3": (-8, -10, ""),
+    "1.4": (-2, -10, ""),
+    "2.1": (-9, 5, "end"),
+    "2.2": (-9, 2, "end"),
+    "2.3": (-9, 14, "end"),
+    "2.4": (9, 2, ""),
+}
 
 
 def point(error: float, loss: float) -> tuple[float, float]:
@@ -29,23 +38,23 @@ def point(error: float, loss: float) -> tuple[float, float]:
 def draw() -> Drawing:
     """Draw a point for each head: its error to the right, what is lost without it upwards."""
     title = "Loss without a head over its alignment error, for eight heads of cross-attention of the model"
-    figure = Drawing(680, 310, title, model=True)
+    figure = Drawing(400, 312, title, model=True)
     for tick in range(5):
         figure.line(point(0, tick / 10), point(0.7, tick / 10), look="grid")
         figure.text(LEFT - 10, point(0, tick / 10)[1] + 4, f"{tick / 10:.1f}", "end small soft")
     for tick in range(0, 8):
         figure.text(point(tick / 10, 0)[0], BOTTOM + 20, f"{tick / 10:.1f}", "middle small soft")
-    figure.text(12, 18, "loss without the head, nats per target token", "small soft")
+    figure.text(12, 20, "loss without the head, nats per target token", "small soft")
     figure.text((LEFT + RIGHT) / 2, BOTTOM + 44, "alignment error rate of the head", "middle small soft")
     for name, measured in MEASURED.items():
         x, y = point(*measured)
         look = "accent" if name.startswith("1") else "second"
         figure.rectangle(x - 4, y - 4, 8, 8, look)
         right, down, end = LABEL_OFFSETS.get(name, (8, -4, ""))
-        figure.text(x + right, y + down, name, f"small {end}".strip())
+        figure.text(x + right, y + down, name, f"bold {end}".strip())
     for index, (name, look) in enumerate((("layer 1", "accent"), ("layer 2", "second"))):
-        figure.rectangle(520, 120 + 18 * index, 8, 8, look)
-        figure.text(536, 129 + 18 * index, name, "small")
+        figure.rectangle(290, 84 + 22 * index, 10, 10, look)
+        figure.text(308, 94 + 22 * index, name)
     return figure
 
 

@@ -69,22 +69,21 @@ def agreement() -> tuple[int, int, int]:
 
 
 def draw() -> Drawing:
-    """Draw the three matrices side by side."""
+    """Draw the three matrices one below another."""
     rows, tables = matrices(uwaga.load(), Translator.load(engine="torch"), TEXT)
-    title = f"Attention, deletion and integrated gradients of the bundled model for “{TEXT}”, side by side"
-    figure = Drawing(745, 262, title, model=True)
-    cell, words = 36, words_of(TEXT)
+    title = f"Attention, deletion and integrated gradients of the bundled model for “{TEXT}”"
+    cell, words = 50, words_of(TEXT)
+    height = 30 * len(rows) + 82
+    figure = Drawing(380, height * len(tables), title, model=True)
     names = ("attention", "word deleted", "integrated gradients")
     units = ("mean of the heads of layer 2", "loss in nats", "contribution in nats")
     for index, (values, name, unit) in enumerate(zip(tables, names, units, strict=True)):
-        x = 58 + index * (cell * len(words) + 16)
-        digits = 1 if index else 2
+        y, digits = height * index, 1 if index else 2
         # a number that rounds to zero has no sign
         rounded = (np.round(values[: len(rows)].astype(float), digits) + 0.0).tolist()
-        figure.text(x, 20, name, "bold")
-        figure.text(x, 38, unit, "small soft")
-        labels = rows if index == 0 else [""] * len(rows)
-        figure.table(x, 70, rounded, labels, words, cell=cell, digits=digits, largest=(1, 10, 10)[index])
+        figure.text(66, y + 20, name, "bold")
+        figure.text(66, y + 38, unit, "small soft")
+        figure.table(66, y + 66, rounded, rows, words, cell=cell, digits=digits, largest=(1, 10, 10)[index])
     return figure
 
 

@@ -15,7 +15,7 @@ LOSSES = {
     "0.01": (1.956, 1.376, 0.739, 0.346, 0.185, 0.123, 0.051, 0.031, 0.025, 0.025),
     "0.3": (2.129, 2.054, 1.995, 1.993, 1.989, 1.987, 1.984, 1.984, 1.982, 1.981),
 }
-LEFT, RIGHT, TOP, BOTTOM = 70, 540, 40, 260
+LEFT, RIGHT, TOP, BOTTOM = 44, 290, 40, 240
 LARGEST = 2.5
 
 
@@ -27,7 +27,7 @@ def point(step: float, loss: float) -> tuple[float, float]:
 def draw() -> Drawing:
     """Draw the dev loss over the updates, one line for each peak learning rate."""
     figure = Drawing(
-        680, 320, "Dev loss over 200 updates: it falls to 0.025 with rate 0.01 and stays near 2 with rate 0.3"
+        400, 296, "Dev loss over 200 updates: it falls to 0.025 with rate 0.01 and stays near 2 with rate 0.3"
     )
     for tick in (0, 0.5, 1, 1.5, 2, 2.5):
         _, y = point(0, tick)
@@ -36,12 +36,12 @@ def draw() -> Drawing:
     for step in (0, 50, 100, 150, 200):
         x, _ = point(step, 0)
         figure.text(x, BOTTOM + 20, f"{step}", "middle small soft")
-    figure.text((LEFT + RIGHT) / 2, BOTTOM + 46, "updates", "middle soft")
-    figure.text(LEFT - 40, TOP - 16, "dev loss in nats", "small soft")
+    figure.text((LEFT + RIGHT) / 2, BOTTOM + 46, "updates", "middle small soft")
+    figure.text(10, TOP - 18, "dev loss in nats", "small soft")
     for (rate, losses), colour in zip(LOSSES.items(), ("accent", "second"), strict=True):
         points = [point(step, loss) for step, loss in zip(STEPS, losses, strict=True)]
         figure.line(*points, look=f"{colour}-line")
-        figure.text(RIGHT + 10, points[-1][1] + 4, f"peak rate {rate}", f"small {colour}")
+        figure.text(RIGHT + 10, points[-1][1] + 4, f"peak {rate}", colour)
     return figure
 
 

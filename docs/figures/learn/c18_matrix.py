@@ -22,13 +22,13 @@ WEIGHTS = [
 def draw() -> Drawing:
     """Draw the matrix (predicted, source) with its words."""
     figure = Drawing(
-        480,
-        250,
+        400,
+        226,
         "Cross-attention of the reversing model: four words lie on the diagonal from the top right",
     )
-    figure.text(280, 22, "source", "middle soft")
-    figure.text(14, 150, "predicted", "soft")
-    figure.table(150, 60, WEIGHTS, TARGET, SOURCE, cell=52)
+    figure.text(250, 20, "source", "middle source bold")
+    figure.text(16, 140, "predicted", "target bold")
+    figure.table(125, 58, WEIGHTS, TARGET, SOURCE, cell=50)
     return figure
 
 

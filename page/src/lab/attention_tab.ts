@@ -40,16 +40,16 @@ export function attentionTab(): Tab {
 }
 
 function attentionKinds(translation: Translation): Kind[] {
-  const { source, inputs, predicted } = translationAxes(translation);
+  const { source, inputs, rows } = translationAxes(translation);
   const kinds: Kind[] = [];
-  const add = (kind: string, table: Table | undefined, rows: string[], columns: string[]): void => {
+  const add = (kind: string, table: Table | undefined, queries: string[], keys: string[]): void => {
     if (!table) return;
     const [layers, heads] = table.shape as [number, number];
     const weights = Uint8Array.from(table.data, (weight) => Math.round(255 * Math.min(1, Math.max(0, weight))));
-    kinds.push({ kind, layers, heads, rows, columns, weights });
+    kinds.push({ kind, layers, heads, rows: queries, columns: keys, weights });
   };
-  add("cross", translation.attention?.cross, predicted, source);
+  add("cross", translation.attention?.cross, rows, source);
   add("encoder", translation.attention?.encoder, source, source);
-  add("decoder", translation.attention?.decoder, predicted, inputs);
+  add("decoder", translation.attention?.decoder, rows, inputs);
   return kinds;
 }

@@ -1,128 +1,224 @@
-/** Edits of heads and positions: the translations before and after, the change of log p, and a description. */
+/** Edits of heads in the matrix itself and of positions: both matrices, both translations, the change of log p. */
 
 import { make, fillSelect } from "../dom";
+import { Grid } from "./edit_grid";
+import { headGrid } from "./head_grid";
 import type { Lab, Tab } from "./lab";
+import { changedWords, editOf, type Kind, maskOf, meanWeights, positionsEdit, positionsOf, tableSize, type Target, withEdit } from "./matrix_edits";
 import { type Key, say } from "./messages";
 import { type Edit, type HeadsEdit, totalLogProb, type Translation } from "./model";
-import { translationAxes, type Axes } from "./state";
-import { maskTable, formatNumber } from "./tables";
+import { frozen, Positions, skipped } from "./positions";
+import { translationAxes } from "./state";
+import { formatNumber } from "./tables";
 
-const KINDS: Record<string, Key> = { cross: "changeCross", encoder: "changeEncoder", decoder: "changeDecoder" };
-const CHANGES: Record<string, Key> = {
-  silent: "changeSilent", uniform: "changeUniform", diagonal: "changeDiagonal", alone: "changeAlone", scale: "changeScale", mask: "changeMask",
-};
-const EXTRA_STEPS = 21; // steps besides three for each source token: the length limit of the model
+const KINDS: Record<Kind, Key> = { cross: "changeCross", encoder: "changeEncoder", decoder: "changeDecoder" };
+const CHANGES: Record<string, Key> = { silent: "changeSilent", uniform: "changeUniform", diagonal: "changeDiagonal", alone: "changeAlone" };
 const SIDES: Record<string, Key> = { source: "changeSource", target: "changeTarget" };
-const POSITION_CHANGES: Record<string, Key> = { swap: "changeSwap", first: "changeFirst", reverse: "changeReverse" };
+const VISIBLE_CHANGE = 0.005; // of a weight
 
 export function describe(edit: Edit): string {
   if ("side" in edit) return `${say(SIDES[edit.side] as Key)}: ${edit.places.join(", ")}`;
-  const { kind = "cross", layer, head, scale, weights } = edit;
-  const target = [
-    say(KINDS[kind] as Key),
+  const { kind = "cross", layer, head, scale, weights, mask } = edit;
+  const changes = [
+    ...(typeof weights === "string" ? [say(CHANGES[weights] as Key)] : weights ? [say("changeWeights")] : []),
+    ...(mask ? [say("editMaskOf", { cells: mask.flat(2).filter((isOpen) => !isOpen).length })] : []),
+    ...(scale === undefined ? [] : [scale === 1 ? say("changeScale") : say("changeScaleOf", { scale })]),
+  ];
+  return `${describeTarget({ kind, ...(layer ? { layer } : {}), ...(head ? { head } : {}) })}: ${changes.join(", ")}`;
+}
+
+function describeTarget({ kind, layer, head }: Target): string {
+  return [
+    say(KINDS[kind]),
     layer ? say("changeLayerOf", { layer }) : say("changeAllLayers"),
     head ? say("changeHeadOf", { head }) : say("changeAllHeads"),
   ].join(", ");
-  const message = typeof weights === "string" ? CHANGES[weights] : edit.mask ? CHANGES.mask : undefined;
-  return `${target}: ${message ? say(message) : scale !== undefined ? say("changeScaleOf", { scale }) : say("changeWeights")}`;
 }
 
 export function changeTab(lab: Lab): Tab {
-  const kind = createSelect("changeKind", KINDS);
-  const layer = createSelect("changeLayer", { "": "changeAllLayers" });
-  const head = createSelect("changeHead", { "": "changeAllHeads" });
-  const change = createSelect("changeWhat", CHANGES);
-  const positionChange = createSelect("changePositions", POSITION_CHANGES);
-  const side = createSelect("changeSide", SIDES);
+  const kind = make("select", { label: "changeKind" });
+  const layer = make("select", { label: "changeLayer" });
+  const head = make("select", { label: "changeHead" });
+  const side = make("select", { label: "changeSide" });
+  fillSelect(side, Object.entries(SIDES).map(([value, key]) => [value, say(key)] as const), "source");
+  const modes = make("span", { class: "lab-modes", attributes: { role: "group", "aria-label": say("editMode") } });
+  let isWeighing = false;
+  for (const [weighs, key] of [[false, "editMask"], [true, "editWeight"]] as const) {
+    const mode = make("button", { class: "lab-button", attributes: { type: "button", "aria-pressed": String(!weighs) }, on: { click: () => setMode(weighs) } }, say(key));
+    modes.append(mode);
+  }
+  function setMode(weighs: boolean): void {
+    isWeighing = weighs;
+    [...modes.children].forEach((mode, index) => mode.setAttribute("aria-pressed", String((index === 1) === weighs)));
+    grid.element.classList.toggle("lab-weighing", weighs);
+    hint.textContent = say(weighs ? "editHintWeight" : "editHintMask");
+  }
+
   const list = make("ul", { class: "lab-edits" });
-  const effect = make("div", { attributes: { role: "status" } });
-  const mask = make("div");
-  const axes = (): Axes | undefined => lab.last && translationAxes(lab.last);
+  const effect = make("div", { class: "lab-outcome", attributes: { role: "status" } });
+  const hint = make("p", { class: "lab-faint" });
+  const before = new Grid();
+  const heads = make("div", { class: "lab-bar" });
+  const positions = new Positions((places) => setPlaces(places));
+  const scored = { text: "", target: "", logProb: 0 }; // of the translation without changes
 
-  const add = (edit: Edit): void => void lab.change({ edits: [...lab.state.edits, edit] });
-  const heads = make("button", { class: "lab-button", attributes: { type: "button" } }, say("changeAdd"));
-  heads.addEventListener("click", () => {
-    const edit: HeadsEdit = { kind: kind.value as "cross" };
-    if (layer.value) edit.layer = Number(layer.value);
-    if (head.value || change.value === "alone") edit.head = Number(head.value || 1);
-    if (change.value === "scale") edit.scale = 1;
-    else if (change.value === "mask") edit.mask = openMask(kind.value);
-    else edit.weights = change.value as "silent";
-    add(edit);
-  });
-  const positions = make("button", { class: "lab-button", attributes: { type: "button" } }, say("changeAdd"));
-  positions.addEventListener("click", () => {
-    const count = (side.value === "source" ? axes()?.source : axes()?.inputs)?.length ?? 2;
-    const all = Array.from({ length: count }, (_, position) => position);
-    add({ side: side.value as "source", places: positionChange.value === "swap" ? [1, 0] : positionChange.value === "first" ? all.map(() => 0) : all.reverse() });
-  });
-  const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => void lab.change({ edits: [] }) } }, say("changeClear"));
+  let target: Target = { kind: "cross" };
+  let shown: { translation: Translation; plain: Translation } | undefined;
+  let weights: Float32Array[] = []; // that are shown, with the changes
 
-  // Large enough for a longer translation; only the first rows are shown.
-  function openMask(kindName: string): boolean[][] {
-    const source = axes()?.source.length ?? 0;
-    const steps = EXTRA_STEPS + 3 * source;
-    const [rows, columns] = [kindName === "encoder" ? source : steps, kindName === "decoder" ? steps : source];
-    return Array.from({ length: rows }, () => Array.from({ length: columns }, () => true));
+  const size = (): [number, number] => tableSize(target.kind, shown?.translation.source.tokens.length ?? 0);
+  const isVisible = (row: number, column: number): boolean => target.kind !== "decoder" || column <= row;
+  const change = (edits: Edit[]): void => void lab.change({ edits });
+  const changeHeads = (edit: (old: HeadsEdit) => HeadsEdit): void => change(withEdit(lab.state.edits, target, edit));
+
+  const grid = headGrid(lab, () => ({ target, weights, size: size(), isVisible }), () => isWeighing);
+
+  for (const select of [kind, layer, head]) {
+    select.addEventListener("change", () => {
+      const values: Target = { kind: kind.value as Kind };
+      if (layer.value) values.layer = Number(layer.value);
+      if (head.value) values.head = Number(head.value);
+      target = values;
+      drawMatrices();
+    });
   }
 
-  function maskTables(edit: HeadsEdit): HTMLElement[] {
-    const maskValues = edit.mask as boolean[][] | undefined;
-    const currentAxes = axes();
-    if (!maskValues || !currentAxes) return [];
-    const rows = edit.kind === "encoder" ? currentAxes.source : currentAxes.inputs;
-    const columns = edit.kind === "decoder" ? currentAxes.inputs : currentAxes.source;
-    return [maskTable(maskValues, rows, columns, describe(edit), () => void lab.change({}))];
+  const presets = new Map<string, HTMLButtonElement>();
+  for (const [name, key] of [...Object.entries(CHANGES), ["scale", "changeScale"] as const]) {
+    const preset = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => togglePreset(name) } }, say(key));
+    presets.set(name, preset);
+    heads.append(preset);
+  }
+  function togglePreset(name: string): void {
+    const isOn = presets.get(name)?.getAttribute("aria-pressed") === "true";
+    changeHeads((edit) => {
+      const { weights: _, scale: __, ...rest } = edit;
+      const kept = name === "scale" ? { ...rest, ...(edit.weights === undefined ? {} : { weights: edit.weights }) } : { ...rest, ...(edit.scale === undefined ? {} : { scale: edit.scale }) };
+      return isOn ? kept : name === "scale" ? { ...kept, scale: 1 } : { ...kept, weights: name as "silent" };
+    });
   }
 
+  function setPlaces(places: number[]): void {
+    const others = lab.state.edits.filter((edit) => !("side" in edit) || edit.side !== side.value);
+    const edit = positionsEdit(side.value as "source", places);
+    change(edit ? [...others, edit] : others);
+  }
+  const places = (): number[] => positionsOf(lab.state.edits, side.value as "source", tokens().length);
+  function tokens(): string[] {
+    if (!shown) return [];
+    const axes = translationAxes(shown.translation);
+    return side.value === "source" ? axes.source : axes.inputs;
+  }
+  const placeButton = (key: Key, edit: (places: number[]) => number[]): HTMLElement =>
+    make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => setPlaces(edit(places())) } }, say(key));
+  side.addEventListener("change", () => drawPositions());
+  const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => change([]) } }, say("changeClear"));
+
+  function drawMatrices(): void {
+    if (!shown) return;
+    const { translation, plain } = shown;
+    const { info } = lab.model;
+    const available = (Object.keys(KINDS) as Kind[]).filter((name) => translation.attention?.[name]);
+    if (!available.includes(target.kind) && available[0]) target = { kind: available[0] };
+    const [old, made] = [plain.attention?.[target.kind], translation.attention?.[target.kind]];
+    fillSelect(kind, available.map((name) => [name, say(KINDS[name])] as const), target.kind);
+    const [layers, count] = target.kind === "encoder" ? [info.encoder_layers, info.encoder_heads] : [info.decoder_layers, info.decoder_heads];
+    fillSelect(layer, [["", say("changeAllLayers")], ...numberedOptions(layers, (number) => say("changeLayerOf", { layer: number }))], String(target.layer ?? ""));
+    fillSelect(head, [["", say("changeAllHeads")], ...numberedOptions(count, (number) => say("changeHeadOf", { head: number }))], String(target.head ?? ""));
+    const edit = editOf(lab.state.edits, target);
+    for (const [name, preset] of presets) {
+      preset.setAttribute("aria-pressed", String(name === "scale" ? edit?.scale === 1 : edit?.weights === name));
+      preset.disabled = name === "alone" && target.head === undefined;
+    }
+    if (!made || !old) return;
+    const mask = maskOf(edit, size());
+    const isMasked = (row: number, column: number): boolean => mask[row]?.[column] === false;
+    const plainWeights = meanWeights(old, target);
+    weights = meanWeights(made, target);
+    const name = describeTarget(target);
+    before.show({ values: plainWeights, ...labels(plain, target.kind), caption: say("editBefore"), corner: corner(), isVisible });
+    grid.show({
+      values: weights, ...labels(translation, target.kind), caption: say("editAfter"), corner: corner(), isMasked, isVisible,
+      isChanged: (row, column) => Math.abs((weights[row]?.[column] ?? 0) - (plainWeights[row]?.[column] ?? 0)) > VISIBLE_CHANGE,
+    });
+    grid.name(`${name}: ${say("editAfter")}`);
+  }
+  const corner = (): string => say(target.kind === "encoder" ? "editReads" : "editReadsWrites");
+
+  function drawPositions(): void {
+    positions.show(tokens(), places());
+  }
+
+  function drawList(): void {
+    list.replaceChildren(...lab.state.edits.map((edit, index) => {
+      const remove = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say("changeRemove", { change: describe(edit) }) } }, "✕");
+      remove.addEventListener("click", () => {
+        presets.get("silent")?.focus(); // the button is removed with its edit
+        change(lab.state.edits.filter((_, i) => i !== index));
+      });
+      return make("li", {}, remove, ` ${describe(edit)}`);
+    }));
+    clear.disabled = lab.state.edits.length === 0;
+  }
+
+  setMode(false);
   return {
-    element: make("div", {},
-      make("div", { class: "lab-bar" }, kind, layer, head, change, heads),
-      make("div", { class: "lab-bar" }, side, positionChange, positions, clear),
-      list, effect, mask),
-    wants: () => ({}),
+    element: make("div", { class: "lab-change" },
+      make("div", { class: "lab-bar" }, kind, layer, head, modes),
+      heads, hint,
+      make("div", { class: "lab-pair" }, before.element, grid.element, effect),
+      list, clear,
+      make("div", { class: "lab-bar" }, make("label", {}, `${say("changePositions")} `, side), make("span", { class: "lab-faint" }, say("editHintPositions"))),
+      positions.chips,
+      make("div", { class: "lab-bar" },
+        placeButton("editFreeze", (old) => frozen(old, positions.chosen)),
+        placeButton("editSkip", (old) => skipped(old, positions.chosen)),
+        placeButton("changeSwap", (old) => [old[1] ?? 0, old[0] ?? 0, ...old.slice(2)].slice(0, old.length)),
+        placeButton("changeFirst", (old) => old.map(() => 0)),
+        placeButton("changeReverse", (old) => [...old].reverse()))),
+    wants: () => ({ attention: true }),
     async show(translation, plain) {
-      const { info } = lab.model;
-      const count = kind.value === "encoder" ? info.encoder_layers : info.decoder_layers;
-      fillSelect(layer, [["", say("changeAllLayers")], ...numberedOptions(count, (number) => say("changeLayerOf", { layer: number }))], layer.value);
-      fillSelect(head, [["", say("changeAllHeads")], ...numberedOptions(kind.value === "encoder" ? info.encoder_heads : info.decoder_heads, (number) => say("changeHeadOf", { head: number }))], head.value);
-      list.replaceChildren(...lab.state.edits.map((edit, index) => {
-        const remove = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say("changeRemove", { change: describe(edit) }) } }, "✕");
-        remove.addEventListener("click", () => {
-          heads.focus(); // the button is removed with its edit
-          void lab.change({ edits: lab.state.edits.filter((_, i) => i !== index) });
-        });
-        return make("li", {}, remove, ` ${describe(edit)}`);
-      }));
-      const masks = lab.state.edits.flatMap((edit) => ("side" in edit ? [] : maskTables(edit)));
-      if (!mask.contains(document.activeElement)) mask.replaceChildren(...masks);
+      const isFirst = !shown;
+      shown = { translation, plain };
+      const edited = lab.state.edits.filter((edit): edit is HeadsEdit => !("side" in edit)).pop();
+      if (isFirst && edited) target = { kind: edited.kind ?? "cross", ...(edited.layer ? { layer: edited.layer } : {}), ...(edited.head ? { head: edited.head } : {}) };
+      drawMatrices();
+      drawPositions();
+      drawList();
       if (lab.state.edits.length === 0) {
         effect.replaceChildren(make("p", {}, say("changeNone")));
         return;
       }
-      const forced = await lab.model.translate(lab.state.text, { forced: plain.text, edits: lab.state.edits });
-      const unchanged = await lab.model.translate(lab.state.text, { forced: plain.text });
-      effect.replaceChildren(...describeEffect(plain, translation, totalLogProb(unchanged), totalLogProb(forced), info.target_language));
+      const { text, edits } = lab.state;
+      const forced = await lab.model.translate(text, { forced: plain.text, edits });
+      if (scored.text !== text || scored.target !== plain.text) {
+        scored.logProb = totalLogProb(await lab.model.translate(text, { forced: plain.text }));
+        [scored.text, scored.target] = [text, plain.text];
+      }
+      effect.replaceChildren(...describeEffect(plain, translation, scored.logProb, totalLogProb(forced), lab.model.info.target_language));
     },
   };
+}
+
+/** Return the names of rows and columns: a row of the decoder reads a token and writes another. */
+function labels(translation: Translation, kind: Kind): { rows: string[]; columns: string[] } {
+  const { source, inputs, rows } = translationAxes(translation);
+  if (kind === "encoder") return { rows: source, columns: source };
+  return { rows, columns: kind === "cross" ? source : inputs };
 }
 
 function describeEffect(before: Translation, after: Translation, oldLogProb: number, newLogProb: number, language: string): HTMLElement[] {
   const lost = oldLogProb - newLogProb;
   const perToken = lost / Math.max(before.logProbs.length, 1);
   const change: Key = Math.abs(perToken) < 0.01 ? "changeHardly" : perToken < 0.1 ? "changeLittle" : perToken < 1 ? "changeSome" : "changeMuch";
-  const row = (name: string, text: string, number: string): HTMLElement => make("tr", {}, make("th", { attributes: { scope: "row" } }, name), make("td", { attributes: { lang: language } }, text), make("td", {}, number));
+  const marked = (text: string, other: string): Array<HTMLElement | string> => changedWords(other, text).map(({ text: word, isChanged }) => (isChanged ? make("mark", {}, word) : word));
+  const row = (name: string, words: Array<HTMLElement | string>, logProb: number): HTMLElement =>
+    make("tr", {}, make("th", { attributes: { scope: "row" } }, name), make("td", { attributes: { lang: language } }, ...words), make("td", { attributes: { title: String(logProb) } }, formatNumber(logProb)));
   return [
     make("table", { class: "lab-effect" }, make("caption", {}, say("changeTable")), make("thead", {}, make("tr", {}, make("td"), make("th", { attributes: { scope: "col" } }, say("changeTranslation")), make("th", { attributes: { scope: "col" } }, say("changeLogp")))),
-      make("tbody", {}, row(say("changeWithout"), before.text, formatNumber(oldLogProb)), row(say("changeWith"), after.text, formatNumber(newLogProb)))),
+      make("tbody", {}, row(say("changeWithout"), [before.text], oldLogProb), row(say("changeWith"), marked(after.text, before.text), newLogProb))),
     make("p", {}, `${say(before.text === after.text ? "changeSame" : "changeOther")} ${say(change, { lost: formatNumber(lost), each: formatNumber(perToken) })}`),
   ];
 }
 
-function createSelect(name: Key, values: Record<string, Key>): HTMLSelectElement {
-  const select = make("select", { label: name });
-  const entries = Object.entries(values).map(([value, key]) => [value, say(key)] as const);
-  fillSelect(select, entries, entries[0]?.[0] ?? "");
-  return select;
-}
 const numberedOptions = (count: number, name: (number: number) => string): Array<[string, string]> => Array.from({ length: count }, (_, index) => [String(index + 1), name(index + 1)]);

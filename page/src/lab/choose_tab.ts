@@ -8,12 +8,10 @@ import type { Sampling, Table, Translation } from "./model";
 import { label } from "./state";
 import { formatNumber } from "./tables";
 
-const PITCH = { x: 112, y: 24 };
-
 export function chooseTab(lab: Lab): Tab {
   let penalty = 1;
   const sampling: Sampling = { temperature: 1, topK: 0, topP: 1, seed: 1 };
-  const tree = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
+  const tree = make("div", { class: "lab-scroll lab-whole", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
   const best = make("ol", { class: "lab-best" });
   const sampled = make("p", { attributes: { role: "status" } });
   const drawButton = make("button", { class: "lab-button", attributes: { type: "button" } }, say("chooseDraw"));
@@ -50,6 +48,10 @@ interface Node {
   children: number[];
 }
 
+const [HEIGHT, GAP, LEAP] = [29, 4, 34]; // of a node, between nodes, between columns
+const LETTER = 8.2; // width of a letter
+const LONGEST = 14; // letters of a piece
+
 /** Draw the candidates that were expanded or finished, a column per step; the path of the best translation is marked. */
 function searchTree(table: Table, translation: Translation, lab: Lab): SVGSVGElement {
   const nodes: Node[] = [];
@@ -69,35 +71,69 @@ function searchTree(table: Table, translation: Translation, lab: Lab): SVGSVGEle
   };
   const roots = nodes.flatMap((node, index) => (node.parent < 0 ? [index] : []));
   follow(roots, 0);
-  const rowByNode = new Map<number, number>();
-  let rows = 0;
-  const assignRows = (index: number): void => {
-    const inner = (nodes[index]?.children ?? []).filter((child) => isShown[child]);
-    inner.forEach((child, number) => {
-      if (number > 0) rows += 1;
-      rowByNode.set(child, rows);
-      assignRows(child);
-    });
-  };
-  roots.filter((index) => isShown[index]).forEach((index, number) => {
-    if (number > 0) rows += 1;
-    rowByNode.set(index, rows);
-    assignRows(index);
-  });
-  const deepest = Math.max(0, ...nodes.map((node) => node.depth));
-  const svg = svgElement("svg", { width: String(PITCH.x * (deepest + 1) + 20), height: String(PITCH.y * (rows + 1) + 10), role: "img" });
-  svg.append(svgElement("title", {}, say("chooseTreeOf", { count: rowByNode.size, text: translation.text })));
-  for (const [index, row] of rowByNode) {
+  const rows = packRows(roots.filter((index) => isShown[index]), (index) => (nodes[index] as Node).children.filter((child) => isShown[child]));
+  const lowest = Math.min(0, ...rows.values());
+  const highest = Math.max(0, ...rows.values());
+  const piece = (node: Node): string => label(lab.model.piece(node.token)).slice(0, LONGEST);
+  const widths: number[] = []; // of the columns
+  for (const index of rows.keys()) {
     const node = nodes[index] as Node;
-    const [x, y] = [10 + PITCH.x * node.depth, 16 + PITCH.y * row];
-    const parentRow = rowByNode.get(node.parent);
+    widths[node.depth] = Math.max(widths[node.depth] ?? 44, 16 + LETTER * piece(node).length);
+  }
+  const lefts = widths.map((_, depth) => 4 + widths.slice(0, depth).reduce((sum, width) => sum + width + LEAP, 0));
+  const middle = (index: number): number => 4 + HEIGHT / 2 + (HEIGHT + GAP) * ((rows.get(index) as number) - lowest);
+  const width = 4 + (lefts[lefts.length - 1] ?? 0) + (widths[widths.length - 1] ?? 0);
+  const svg = svgElement("svg", { width, height: 8 + HEIGHT + (HEIGHT + GAP) * (highest - lowest), role: "img", class: "lab-tree" });
+  svg.append(svgElement("title", {}, say("chooseTreeOf", { count: rows.size, text: translation.text })));
+  for (const index of [...rows.keys()].sort((first, second) => Number(best.has(first)) - Number(best.has(second)))) {
+    const node = nodes[index] as Node;
+    const [x, y, size] = [lefts[node.depth] as number, middle(index), widths[node.depth] as number];
     const className = best.has(index) ? "lab-tree-best" : "lab-tree-other";
-    if (parentRow !== undefined) svg.append(svgElement("path", { d: `M${x - 22} ${16 + PITCH.y * parentRow - 4}L${x - 4} ${y - 4}`, class: className }));
-    const text = svgElement("text", { x: String(x), y: String(y), class: className }, label(lab.model.piece(node.token)).slice(0, 10));
-    text.append(svgElement("title", {}, say("chooseNode", { piece: lab.model.piece(node.token), logp: formatNumber(node.logProb), total: formatNumber(node.total) })));
-    svg.append(text);
+    if (rows.has(node.parent)) {
+      const from = middle(node.parent);
+      svg.append(svgElement("path", { d: `M${x - LEAP} ${from}C${x - LEAP / 2} ${from} ${x - LEAP / 2} ${y} ${x} ${y}`, class: className }));
+    }
+    const probability = Math.exp(node.logProb);
+    const group = svgElement("g", { class: className });
+    group.append(
+      svgElement("title", {}, say("chooseNode", { piece: lab.model.piece(node.token), logp: formatNumber(node.logProb), total: formatNumber(node.total) })),
+      svgElement("rect", { x, y: y - HEIGHT / 2, width: size, height: HEIGHT, rx: 5 }),
+      svgElement("text", { x: x + size / 2, y: y - 3, "text-anchor": "middle", class: className }, piece(node)),
+      svgElement("text", { x: x + size / 2, y: y + 12, "text-anchor": "middle", class: "lab-tree-share" }, probability < 0.005 ? "< 0.01" : probability.toFixed(2)),
+    );
+    svg.append(group);
   }
   return svg;
+}
+
+/**
+ * Return a row for each node of a forest: a parent in the middle of its children, and subtrees as close as the nodes of
+ * each depth allow, so that edges are short.
+ */
+export function packRows(roots: number[], childrenOf: (node: number) => number[]): Map<number, number> {
+  const rows = new Map<number, number>();
+  const shift = (node: number, by: number): void => {
+    rows.set(node, (rows.get(node) as number) + by);
+    for (const child of childrenOf(node)) shift(child, by);
+  };
+  /** Place subtrees below each other; return the first and last row at each depth. */
+  const place = (siblings: number[]): Array<[number, number]> => {
+    const contour: Array<[number, number]> = [];
+    for (const node of siblings) {
+      const children = childrenOf(node);
+      const below = place(children);
+      const [first, last] = [rows.get(children[0] as number) ?? 0, rows.get(children[children.length - 1] as number) ?? 0];
+      rows.set(node, (first + last) / 2);
+      const own: Array<[number, number]> = [[(first + last) / 2, (first + last) / 2], ...below];
+      const by = Math.max(...own.map(([top], depth) => (contour[depth] ? contour[depth][1] + 1 - top : -Infinity)));
+      const move = Number.isFinite(by) ? by : 0;
+      shift(node, move);
+      own.forEach(([top, bottom], depth) => (contour[depth] = [contour[depth]?.[0] ?? top + move, bottom + move]));
+    }
+    return contour;
+  };
+  place(roots);
+  return rows;
 }
 
 function slider(name: Key, min: number, max: number, step: number, value: number, set: (value: number) => void): HTMLElement {

@@ -12,13 +12,16 @@ import { numberTable, formatNumber } from "./tables";
 /** Phrases that lengthen a sentence, before its full stop. The models were trained on sentences of at most 12 words. */
 const LONGER = [" in the city", " with my friends", " because it is cheap", " and then I go home", " when the rain stops", " before the night comes"];
 
+// Pixels of a cell, the same in all pictures, which are compared; on a phone two stand side by side.
+const [CELL, SMALL_CELL, PHONE] = [18, 12, 500];
+
 export function compareTab(lab: Lab): Tab {
   const status = make("p", { class: "lab-status", attributes: { role: "status" } });
   const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void load() } });
   const names = make("div", { class: "lab-bar", attributes: { role: "group", "aria-label": say("compareModels") } });
   const heads = make("select", { attributes: { "aria-label": say("compareHeads") } });
   const table = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("compareTable") } });
-  const matrices = make("div", { class: "lab-matrices" });
+  const matrices = make("div", { class: "lab-models" });
   const after = make("div", { attributes: { hidden: "" } },
     make("div", { class: "lab-bar" },
       make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => lengthen() } }, say("compareLonger")),
@@ -83,7 +86,9 @@ export function compareTab(lab: Lab): Tab {
       const target = state.target ?? plain.text;
       const results = await Promise.all(selected.map((model) => translateAndScore(model, state, target)));
       table.replaceChildren(resultTable(results, target));
-      matrices.replaceChildren(...results.map((result) => drawResult(result, state)));
+      matrices.replaceChildren(...results.map((result) => drawResult(result, state, matrices.clientWidth < PHONE ? SMALL_CELL : CELL)));
+      const widest = Math.max(0, ...[...matrices.querySelectorAll("svg")].map((picture) => Number(picture.getAttribute("width"))));
+      matrices.style.setProperty("--model-width", `${Math.max(160, Math.ceil(widest))}px`);
     },
     python: (state) => python(state, models ?? []),
   };
@@ -131,18 +136,18 @@ export function matrixOf(cross: { shape: number[]; data: Float32Array }, heads: 
   });
 }
 
-function drawResult({ of, free, forced, error }: Result, state: LabState): HTMLElement {
+function drawResult({ of, free, forced, error }: Result, state: LabState, cell: number): HTMLElement {
   const translation = state.target === undefined ? free : forced;
   const heading = make("figcaption", {}, make("strong", {}, of.title));
   if (error || !translation) return make("figure", {}, heading, make("p", {}, error ?? ""));
   const cross = translation.attention?.cross;
   if (!cross) return make("figure", {}, heading, make("p", {}, say("compareNone", { count: translation.source.tokens.length })));
-  const { source, predicted } = translationAxes(translation);
+  const { source, rows } = translationAxes(translation);
   const values = matrixOf(cross, state.heads, of.head);
   const title = say("comparePicture", { model: of.title });
-  const scroll = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, predicted, source, title));
-  return make("figure", {}, heading, scroll, make("p", { class: "lab-faint" }, describeWeights(values, predicted, source)),
-    make("details", {}, make("summary", {}, say("pictureTable")), numberTable(values, predicted, source, title)));
+  const scroll = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, rows, source, title, cell));
+  return make("figure", {}, heading, scroll,
+    make("details", {}, make("summary", {}, say("pictureTable")), make("p", { class: "lab-faint" }, describeWeights(values, rows, source)), numberTable(values, rows, source, title)));
 }
 
 /** Return Python code that computes what is shown. */

@@ -33,6 +33,10 @@ function compareTab(lab: Lab): Tab {
   };
 }
 
+/** The laboratories of the page, which start together. */
+const labs = new Set<CourseLab>();
+let started = false;
+
 export class CourseLab extends Lab {
   connectedCallback(): void {
     if (this.dataset.started !== undefined) return;
@@ -40,8 +44,11 @@ export class CourseLab extends Lab {
     if (this.dataset.address === undefined) this.dataset.page ??= new URL("../learn/laboratory/", import.meta.url).href;
     Object.assign(this.state, JSON.parse(this.dataset.lab ?? "{}"), this.dataset.address === undefined ? {} : fromHash(location.hash));
     const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void this.start() } }, say("labStart"));
-    const still = make("div", { class: "lab-still" }, ...this.childNodes);
+    // Until the start, only the pictures of the text for readers without JavaScript.
+    const still = make("div", { class: "lab-still" }, ...this.querySelectorAll("img"));
     this.replaceChildren(still, start, this.status);
+    labs.add(this);
+    if (started) void this.start();
     if (this.dataset.address !== undefined) {
       if (fromHash(location.hash)) void this.start();
       addEventListener("hashchange", () => {
@@ -58,19 +65,23 @@ export class CourseLab extends Lab {
     return { ...super.views(), compare: compareTab };
   }
 
-  /** Load the model and show the views. */
+  /** Load the model and show the views, here and in the other laboratories of the page. */
   async start(): Promise<void> {
+    if (this.model) return;
     const start = this.querySelector<HTMLButtonElement>(".lab-start");
     const wasFocused = start !== null && start === document.activeElement;
     start?.setAttribute("aria-disabled", "true");
     try {
       const model = await load((share) => (this.status.textContent = say("labLoading", { percent: Math.round(100 * share) })));
+      if (this.model) return; // it was started twice
       this.show(model, { examples: EXAMPLES, source: say("labEnglish"), target: say("labGerman") });
+      started = true;
     } catch (error) {
       this.status.textContent = say("labFailed", { detail: error instanceof Error ? error.message : String(error) });
       start?.removeAttribute("aria-disabled");
       return;
     }
     if (wasFocused && (document.activeElement === document.body || document.activeElement === null)) this.focusText();
+    for (const lab of labs) if (!lab.model) void lab.start();
   }
 }

@@ -1,5 +1,7 @@
 /** SVG pictures: heat maps of weights, and curves. */
 
+import { shortWeight } from "./tables";
+
 export function svgElement<Name extends keyof SVGElementTagNameMap>(name: Name, attributes: Record<string, string | number>, text = ""): SVGElementTagNameMap[Name] {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
@@ -9,25 +11,31 @@ export function svgElement<Name extends keyof SVGElementTagNameMap>(name: Name, 
 
 /** Create a picture with a text alternative. */
 function picture(width: number, height: number, title: string): SVGSVGElement {
-  const svg = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-family": "system-ui, sans-serif", "font-size": 12 });
+  const svg = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-family": "system-ui, sans-serif", "font-size": 14 });
   svg.append(svgElement("title", {}, title));
   return svg;
 }
 
 const bare = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
 
-/** Draw weights (rows, columns) from 0 to 1 as squares; darker squares are larger weights. */
+const [SMALL, LARGE] = [16, 30]; // pixels of a cell that has smaller labels, and of one that has room for its weight
+
+/** Draw weights (rows, columns) from 0 to 1 as squares; darker squares are larger weights, and large squares show them. */
 export function heatMap(values: ArrayLike<number>[], rows: string[], columns: string[], title: string, size = 20): SVGSVGElement {
+  const isLarge = size >= LARGE;
+  const letter = size < SMALL ? 6.7 : 7.8; // width of a letter
   const longest = (names: string[]): number => Math.max(0, ...names.map((name) => bare(name).length));
-  const [left, top] = [14 + 7 * longest(rows), 16 + 6 * longest(columns)];
-  const svg = picture(left + size * columns.length + 4 * longest(columns) + 4, top + size * rows.length + 4, title);
-  columns.forEach((name, x) => svg.append(svgElement("text", { class: "lab-label", transform: `translate(${left + size * (x + 0.7)} ${top - 5}) rotate(-60)` }, bare(name))));
+  const [left, top] = [12 + letter * longest(rows), 14 + 0.9 * letter * longest(columns)];
+  const svg = picture(left + size * columns.length + 0.3 * letter * longest(columns) + 4, top + size * rows.length + 4, title);
+  if (size < SMALL) svg.style.fontSize = "12px";
+  columns.forEach((name, x) => svg.append(svgElement("text", { class: "lab-label", transform: `translate(${left + size * (x + 0.6)} ${top - 5}) rotate(-60)` }, bare(name))));
   values.forEach((row, y) => {
-    svg.append(svgElement("text", { class: "lab-label", x: left - 5, y: top + size * (y + 0.7), "text-anchor": "end" }, bare(rows[y] ?? "")));
+    svg.append(svgElement("text", { class: "lab-label", x: left - 5, y: top + size * (y + 0.5) + 4, "text-anchor": "end" }, bare(rows[y] ?? "")));
     Array.from(row).forEach((value, x) => {
       const cell = svgElement("rect", { class: "lab-cell", x: left + size * x, y: top + size * y, width: size, height: size, fill: "#0b5f58", stroke: "#888", "stroke-opacity": 0.5, "fill-opacity": Math.min(1, Math.max(0, value)).toFixed(3) });
       cell.append(svgElement("title", {}, `${bare(rows[y] ?? "")} → ${bare(columns[x] ?? "")}: ${value.toFixed(3)}`));
       svg.append(cell);
+      if (isLarge && value >= 0.05) svg.append(svgElement("text", { class: value > 0.5 ? "lab-on-cell" : "lab-label", x: left + size * (x + 0.5), y: top + size * (y + 0.5) + 4, "text-anchor": "middle", "font-size": 12, "pointer-events": "none" }, shortWeight(value)));
     });
   });
   return svg;
@@ -47,10 +55,10 @@ export interface Axes {
   marker?: number;
 }
 
-/** Draw curves over updates, each labelled at its end. */
+/** Draw curves over updates, each labelled above its end. */
 export function curves(lines: Curve[], { x, marks, log, max, marker }: Axes, title: string): SVGSVGElement {
-  const [width, height, left, top] = [250, 120, 34, 8];
-  const svg = picture(width + left + 134, height + top + 24, title);
+  const [width, height, left, top] = [230, 110, 34, 10];
+  const svg = picture(width + left + 20, height + top + 24, title);
   const scaled = (value: number): number => (log ? Math.log(Math.max(value, x[0])) : value);
   const toX = (value: number): number => left + (width * (scaled(value) - scaled(x[0]))) / (scaled(x[1]) - scaled(x[0]) || 1);
   const toY = (value: number): number => top + height * (1 - Math.min(value, max) / max);
@@ -64,7 +72,7 @@ export function curves(lines: Curve[], { x, marks, log, max, marker }: Axes, tit
     const last = points[points.length - 1];
     if (!last) return;
     svg.append(svgElement("path", { class: `lab-curve lab-curve-${number}`, d: `M${points.map(([update, value]) => `${toX(update).toFixed(1)} ${toY(value).toFixed(1)}`).join("L")}` }));
-    svg.append(svgElement("text", { class: `lab-label lab-curve-${number}`, x: toX(last[0]) + 4, y: Math.min(toY(last[1]), top + height - 4) + 4 }, name));
+    svg.append(svgElement("text", { class: `lab-label lab-curve-${number}`, x: toX(last[0]), y: toY(last[1]) < top + 20 ? toY(last[1]) + 18 : toY(last[1]) - 6, "text-anchor": "end" }, name));
   });
   return svg;
 }

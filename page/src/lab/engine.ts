@@ -40,7 +40,7 @@ class EngineModel implements LabModel {
     private readonly model: Uwaga,
     private readonly pieces: string[],
   ) {
-    this.info = { ...model.info, decoder_attention: true };
+    this.info = { ...model.info, decoder_attention: true, norm: "pre" };
     this.end = pieces.indexOf("</s>");
   }
 

@@ -1,10 +1,15 @@
-/** The exercises of a page: checks of answers, and progress stored in the browser. See also src/uwaga_course/check.py. */
+/** The exercises of a page: checks of answers. See also src/uwaga_course/check.py. */
 
 import { make } from "../dom";
 import { say } from "./messages";
+import { bindProgram, type ProgramExercise } from "./program";
+import { markSolved, solvedExercises } from "./progress";
+import { readNumber, UnclearNumber } from "./read_number";
 
 interface Shared {
   number: string;
+  /** Why the right answer is right. */
+  because?: string;
 }
 export type Exercise = Shared &
   (
@@ -12,13 +17,14 @@ export type Exercise = Shared &
     | { kind: "table"; rows: string[]; columns: string[]; answer: number[][]; tolerance: number; wrong: Array<{ answer: number[][]; remark: string }>; otherwise: string }
     | { kind: "choice"; options: Array<{ text: string; remark?: string }> }
     | { kind: "order"; items: string[]; wrong: Array<{ answer: string[]; remark: string }>; otherwise: string }
-    | { kind: "code" }
+    | ProgramExercise
   );
+/** The verdict on an answer, with a remark on a wrong one or the reason of a right one. */
 export interface Verdict {
   right: boolean;
   remark: string;
 }
-const correctVerdict = (): Verdict => ({ right: true, remark: say("exerciseRight") });
+const correctVerdict = (exercise: Exercise): Verdict => ({ right: true, remark: exercise.because ?? "" });
 
 const isNear = (values: number[], expected: number[], tolerance: number): boolean => values.every((value, index) => Math.abs(value - (expected[index] ?? NaN)) <= tolerance);
 
@@ -26,40 +32,20 @@ const isNear = (values: number[], expected: number[], tolerance: number): boolea
 export function check(exercise: Exercise, answer: number[] | string[]): Verdict {
   if (exercise.kind === "choice") {
     const remark = exercise.options[answer[0] as number]?.remark;
-    return remark === undefined ? correctVerdict() : { right: false, remark };
+    return remark === undefined ? correctVerdict(exercise) : { right: false, remark };
   }
   if (exercise.kind === "code") return { right: false, remark: "" };
   const equal = (expected: number | number[][] | string[]): boolean =>
     exercise.kind === "order"
       ? (expected as string[]).every((item, index) => item === answer[index])
       : isNear([expected].flat(2) as number[], answer as number[], exercise.tolerance);
-  if (equal(expectedAnswer(exercise))) return correctVerdict();
+  if (equal(expectedAnswer(exercise))) return correctVerdict(exercise);
   const mistake = (exercise.wrong as Array<{ answer: number | number[][] | string[]; remark: string }>).find((candidate) => equal(candidate.answer));
   return { right: false, remark: mistake?.remark ?? exercise.otherwise };
 }
 
 function expectedAnswer(exercise: Exclude<Exercise, { kind: "choice" | "code" }>): number | number[][] | string[] {
   return exercise.kind === "order" ? exercise.items : exercise.answer;
-}
-
-/** Parse a number with a decimal point or comma; NaN for other texts. */
-export const numberOf = (text: string): number => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".").replace("−", "-")));
-
-const STORAGE_KEY = "uwaga-learned";
-const solvedExercises = (): string[] => {
-  try {
-    const stored = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]") as unknown;
-    return Array.isArray(stored) ? stored.map(String) : [];
-  } catch {
-    return [];
-  }
-};
-function markSolved(number: string): void {
-  try {
-    localStorage.setItem(STORAGE_KEY, JSON.stringify([...new Set([...solvedExercises(), number])].sort()));
-  } catch {
-    // the browser does not store data
-  }
 }
 
 export function bindExercises(root: ParentNode): void {
@@ -71,35 +57,49 @@ function bind(section: HTMLElement, exercise: Exercise): void {
   const updateState = (): void => {
     section.classList.toggle("done", solvedExercises().includes(exercise.number));
   };
-  updateState();
-  if (exercise.kind === "code") {
-    const doneButton = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseDone"));
-    doneButton.addEventListener("click", () => {
-      markSolved(exercise.number);
-      updateState();
-    });
-    section.querySelector("details")?.before(doneButton);
-    return;
-  }
-  if (exercise.kind === "order") sortable(section);
-  const button = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseCheck"));
-  const checkAnswer = (): void => {
-    const answer = answerOf(section, exercise);
-    if (answer === null) {
-      feedback.textContent = say("exerciseFill");
-      return;
-    }
-    const verdict = check(exercise, answer);
-    feedback.replaceChildren(formattedRemark(section, verdict.remark));
+  const tell = (verdict: Verdict): void => {
+    const remark = formattedRemark(section, verdict.remark);
+    feedback.replaceChildren(...(verdict.right ? [make("strong", {}, say("exerciseRight")), " ", remark] : [remark]));
     section.classList.toggle("wrong", !verdict.right);
     if (verdict.right) markSolved(exercise.number);
     updateState();
   };
-  button.addEventListener("click", checkAnswer);
+  const bar = make("div", { class: "exercise-bar" });
+  section.querySelector(".exercise-help")?.before(bar, feedback);
+  updateState();
+  if (exercise.kind === "code" && section.dataset.python === undefined) {
+    bar.append(make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => (markSolved(exercise.number), updateState()) } }, say("exerciseDone")));
+    return;
+  }
+  if (exercise.kind === "code") {
+    const [run, again, output] = bindProgram(section, exercise, (text, right) => {
+      if (right === undefined) feedback.textContent = text;
+      else tell({ right, remark: right ? (exercise.because ?? "") : text });
+    });
+    bar.append(run!, again!);
+    feedback.after(output!);
+    return;
+  }
+  if (exercise.kind === "order") sortable(section);
+  const checkAnswer = (): void => {
+    try {
+      const answer = answerOf(section, exercise);
+      if (answer === null) feedback.textContent = say("exerciseFill");
+      else tell(check(exercise, answer));
+    } catch (error) {
+      if (!(error instanceof UnclearNumber)) throw error;
+      const [first, second] = error.readings;
+      feedback.textContent = first && second ? say("exerciseTwoNumbers", { text: error.text, first, second }) : say("exerciseNotNumber", { text: error.text });
+    }
+  };
+  const button = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: checkAnswer } }, say("exerciseCheck"));
+  if (exercise.kind === "number") {
+    section.querySelector("input")?.after(" ", button);
+    bar.remove();
+  } else bar.append(button);
   section.querySelectorAll("input").forEach((input) => input.addEventListener("keydown", (event) => {
     if (event.key === "Enter") checkAnswer();
   }));
-  section.querySelector("details")?.before(button, feedback);
 }
 
 /** Return a remark formatted by the page, with emphasis, code and equations, or its plain text. */
@@ -114,8 +114,20 @@ function answerOf(section: HTMLElement, exercise: Exercise): number[] | string[]
     const selected = section.querySelector<HTMLInputElement>("input:checked");
     return selected ? [Number(selected.value)] : null;
   }
-  const numbers = [...section.querySelectorAll("input")].map((input) => numberOf(input.value));
-  return numbers.some(Number.isNaN) ? null : numbers;
+  const inputs = [...section.querySelectorAll("input")];
+  const empty = inputs.find((input) => !input.value.trim());
+  if (empty) {
+    empty.focus();
+    return null;
+  }
+  return inputs.map((input) => {
+    try {
+      return readNumber(input.value);
+    } catch (error) {
+      input.focus();
+      throw error;
+    }
+  });
 }
 
 /** Add buttons that move the items of a list up and down. */

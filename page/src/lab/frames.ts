@@ -27,6 +27,7 @@ interface Film {
 }
 
 const TITLES: Record<string, string> = { cho: "Cho 2014", bahdanau: "Bahdanau 2014", luong: "Luong 2015", transformer: "Transformer" };
+const CELL = 34; // of the matrix
 const FRAME_INTERVAL = 350; // milliseconds between frames
 let film: Promise<Film> | undefined;
 
@@ -44,7 +45,7 @@ export class Frames extends HTMLElement {
   private readonly update = make("output");
   private readonly play = make("button", { class: "lab-button", attributes: { type: "button" } });
   private readonly status = make("p", { class: "lab-status", attributes: { role: "status" } });
-  private readonly pictures = make("div", { class: "lab-matrices" });
+  private readonly pictures = make("div", { class: "lab-film" });
   private readonly words = make("p", { class: "lab-faint" });
   private readonly matrixTable = make("details", {}, make("summary", {}, say("pictureTable")));
   private readonly updateTable = make("details", {}, make("summary", {}, say("framesTable")));
@@ -87,7 +88,7 @@ export class Frames extends HTMLElement {
     this.replaceChildren(
       make("div", { class: "lab-bar" }, labelled(say("compareModel"), this.models), labelled(say("compareHeads"), this.views), labelled(say("framesSentence"), this.sentences)),
       make("div", { class: "lab-bar" }, labelled(say("framesUpdate"), this.slider, " ", this.update), this.play),
-      this.status, this.pictures, this.words, this.matrixTable, this.updateTable,
+      this.status, this.pictures, this.matrixTable, this.updateTable,
     );
     this.choose(() => undefined);
   }
@@ -159,16 +160,16 @@ export class Frames extends HTMLElement {
     this.status.textContent = parts.join(" ");
     const last = updates[updates.length - 1] as number;
     const points = (values: number[]): Array<[number, number]> => values.slice(1).map((value, index) => [updates[index + 1] as number, value]);
-    const axes = { x: [50, last] as [number, number], marks: [50, 500, last], log: true, at: Math.max(50, update) };
+    const axes = { x: [50, last] as [number, number], marks: [50, 500, last], log: true, marker: Math.max(50, update) };
     const pictures: Element[] = [];
     const { source, target } = this.film.sentences[this.sentence] as { source: string[]; target: string[] };
     if (viewData) {
       const values = this.weights(viewData);
       const title = say("framesPicture", { model: TITLES[this.model] ?? this.model, update });
-      pictures.push(make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, target, source, title)));
+      pictures.push(make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": title } }, heatMap(values, target, source, title, CELL)));
       this.words.textContent = describeWeights(values, target, source);
-      this.matrixTable.replaceChildren(this.matrixTable.firstElementChild as Element, numberTable(values, target.map(pieceText), source.map(pieceText), title));
-    } else this.words.textContent = say("compareNone", { count: source.length });
+      this.matrixTable.replaceChildren(this.matrixTable.firstElementChild as Element, this.words, numberTable(values, target.map(pieceText), source.map(pieceText), title));
+    } else pictures.push(make("p", {}, say("compareNone", { count: source.length })));
     this.matrixTable.hidden = !viewData;
     const baseline: Array<[number, number]> = [[50, this.film.without.alone], [last, this.film.without.alone]];
     const lines = [{ name: say("framesLoss"), points: points(loss) }, { name: say("framesAlone"), points: baseline }];

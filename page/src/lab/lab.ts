@@ -6,7 +6,7 @@ import { changeTab } from "./change_tab";
 import { chooseTab } from "./choose_tab";
 import { type Key, say } from "./messages";
 import { type LabModel, totalLogProb, type Translation, type TranslationOptions } from "./model";
-import { numbersTab } from "./numbers_tab";
+import { modelTab } from "./model_tab";
 import { describePicture, type Picture, createPicture, toPng, toSvg } from "./picture";
 import { DEFAULT_STATE, type LabState, python, toHash, type View, VIEWS } from "./state";
 import { stepsTab } from "./steps_tab";
@@ -39,8 +39,8 @@ export class Lab extends HTMLElement {
   last: Translation | undefined;
   protected readonly status = make("p", { class: "lab-status", attributes: { role: "status" } });
   private readonly id_ = `lab-${++labCount}`;
-  private readonly source = make("textarea", { attributes: { rows: "2", id: `${this.id_}-source`, spellcheck: "false" } });
-  private readonly target = make("textarea", { attributes: { rows: "2", id: `${this.id_}-target`, spellcheck: "false" } });
+  private readonly source = make("textarea", { attributes: { rows: "1", id: `${this.id_}-source`, spellcheck: "false" } });
+  private readonly target = make("textarea", { attributes: { rows: "1", id: `${this.id_}-target`, spellcheck: "false" } });
   private readonly forced = make("input", { attributes: { type: "checkbox", id: `${this.id_}-forced` } });
   private readonly stage = make("div", { class: "lab-stage", attributes: { role: "tabpanel", id: `${this.id_}-stage` } });
   private readonly tabs = new Map<View, Tab>();
@@ -48,10 +48,13 @@ export class Lab extends HTMLElement {
   private running: Promise<void> | undefined;
   private needsRun = false;
   private typing: ReturnType<typeof setTimeout> | undefined;
+  private plain: { key: string; translation: Translation } | undefined;
+  private keeping: ReturnType<typeof setTimeout> | undefined;
 
   /** Show a loaded model with the state of this laboratory. */
   show(model: LabModel, context: LabContext): void {
     this.model = model;
+    this.plain = undefined;
     this.build(context);
     this.applyState();
   }
@@ -65,6 +68,12 @@ export class Lab extends HTMLElement {
     Object.assign(this.state, changes);
     if (this.state.target === undefined) delete this.state.target;
     return this.run();
+  }
+
+  /** Change what is shown of the translation, without another run. */
+  note(changes: Partial<LabState>): void {
+    Object.assign(this.state, changes);
+    this.keepAddress();
   }
 
   /** Show the state after it was changed externally. */
@@ -121,7 +130,7 @@ export class Lab extends HTMLElement {
 
   /** Return the available views. */
   protected views(): Partial<Record<View, (lab: Lab) => Tab>> {
-    return { attention: attentionTab, steps: stepsTab, numbers: numbersTab, change: changeTab, choose: chooseTab };
+    return { numbers: modelTab, attention: attentionTab, steps: stepsTab, change: changeTab, choose: chooseTab };
   }
 
   private tabList(): HTMLElement {
@@ -225,20 +234,39 @@ export class Lab extends HTMLElement {
   private async runOnce(): Promise<void> {
     const start = performance.now();
     const tab = this.tabs.get(this.state.view) as Tab;
-    if (this.dataset.address !== undefined) history.replaceState(null, "", toHash(this.state));
+    this.keepAddress();
     if (!this.state.text.trim()) {
       this.status.textContent = say("labEmpty");
       return;
     }
     const options = tab.wants(this.state);
     const translation = await this.translateWith({ ...options, edits: this.state.edits });
-    const plain = this.state.edits.length ? await this.translateWith(options) : translation;
+    const plain = this.state.edits.length ? await this.withoutEdits(options) : translation;
     this.last = translation;
     if (this.state.target === undefined) this.target.value = translation.text;
     const changes = this.state.edits.length;
-    this.status.textContent = say(changes ? "labStatusChanged" : "labStatus", { tokens: translation.tokens.length, logp: totalLogProb(translation).toFixed(2), changes });
+    this.status.textContent = say(changes ? "labStatusChanged" : "labStatus", { tokens: translation.tokens.length, logp: totalLogProb(translation).toFixed(2).replace("-", "−"), changes });
     await tab.show(translation, plain);
     this.dataset.milliseconds = (performance.now() - start).toFixed(1);
+  }
+
+  /** Translate without edits; the last of these translations is kept, since each edit needs it. */
+  private async withoutEdits(options: TranslationOptions): Promise<Translation> {
+    const { text, target, beam } = this.state;
+    const key = JSON.stringify([text, target, beam, options]);
+    if (this.plain?.key !== key) this.plain = { key, translation: await this.translateWith(options) };
+    return this.plain.translation;
+  }
+
+  /** Store the state in the address. A browser may refuse that during a drag, with many changes in a second. */
+  private keepAddress(): void {
+    if (this.dataset.address === undefined) return;
+    clearTimeout(this.keeping);
+    try {
+      history.replaceState(null, "", toHash(this.state));
+    } catch {
+      this.keeping = setTimeout(() => this.keepAddress(), 1000);
+    }
   }
 
   private address(): string {

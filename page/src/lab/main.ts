@@ -3,12 +3,17 @@
 import { bindExercises } from "./exercise";
 import { CourseLab } from "./course_lab";
 import { speak } from "./messages";
+import { bindPredictions } from "./predict";
+import { addReset, showProgress } from "./progress";
 import { Toy } from "./toy";
 
 await speak(document.documentElement.lang);
 customElements.define("uwaga-lab", CourseLab);
 customElements.define("uwaga-toy", Toy);
 bindExercises(document);
+bindPredictions(document);
+addReset(document);
+showProgress(document);
 if (document.querySelector("uwaga-frames, uwaga-train")) {
   const { Frames, Training } = await import("./more");
   customElements.define("uwaga-frames", Frames);

@@ -29,6 +29,8 @@ export interface Sampling {
 export interface LabInfo extends Pick<ModelInfo, "source_language" | "target_language" | "encoder_layers" | "encoder_heads" | "decoder_layers" | "decoder_heads"> {
   /** Whether the decoder has self-attention instead of a recurrence. */
   decoder_attention: boolean;
+  /** "pre" if the norms are known to stand before the sublayers. */
+  norm?: "pre";
 }
 
 export interface LabModel {

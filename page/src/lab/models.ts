@@ -41,11 +41,17 @@ async function loadModels(progress: (share: number) => void): Promise<LoadedMode
   let received = 0;
   return Promise.all(models.map(async (model) => {
     const files: Record<string, Uint8Array> = { "source.spm": tokeniser };
-    for (const name of ["config.json", "engine.safetensors"]) {
-      files[name] = await fetchFile(`models/${model.name}/${name}`, (bytes) => progress(Math.min(1, (received += bytes) / totalBytes)));
-    }
+    const onBytes = (bytes: number): void => progress(Math.min(1, (received += bytes) / totalBytes));
+    files["config.json"] = await fetchFile(`models/${model.name}/config.json`, onBytes);
+    files["engine.safetensors"] = await expand(await fetchFile(`models/${model.name}/engine.safetensors.gz`, onBytes));
     return { ...model, model: await package_.Uwaga.load(files) };
   }));
+}
+
+/** Expand a file that gzip has compressed. */
+async function expand(bytes: Uint8Array): Promise<Uint8Array> {
+  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
 /** Fetch a file from the folder of the script. Raises an error that names the file. */

@@ -5,11 +5,11 @@ import type { Translation } from "./model";
 import { translationAxes } from "./state";
 
 const CELL = 28;
-const MARGIN = 100;
+const MARGIN = { left: 160, top: 100 };
 const [BACKGROUND, INK, SHADE] = ["#ffffff", "#1d1b16", "#0b5f58"]; // as in look.css, since a saved picture stands alone
 const SCALE = 2; // pixels of the PNG per pixel of the SVG, in each direction
 
-/** A picture whose rows are the predicted tokens, and whose columns are the source tokens. */
+/** A picture whose rows are the steps of the decoder, and whose columns are the source tokens. */
 export interface Picture {
   values: number[][];
   rows: string[];
@@ -28,8 +28,8 @@ export function createPicture(translation: Translation): Picture | undefined {
     for (let head = 0; head < heads; ++head) sum += matrix.data[(((layers - 1) * heads + head) * steps + row) * keys + column] ?? 0;
     return sum / heads;
   }));
-  const { predicted: rows, source: columns } = translationAxes(translation);
-  return { values, rows, columns, width: MARGIN + 20 + CELL * keys, height: MARGIN + 10 + CELL * steps };
+  const { rows, source: columns } = translationAxes(translation);
+  return { values, rows, columns, width: MARGIN.left + 20 + CELL * keys, height: MARGIN.top + 10 + CELL * steps };
 }
 
 /** Return the text alternative: where each token attends most. */
@@ -44,9 +44,9 @@ export function describePicture({ values, rows, columns }: Picture): string {
 export function toSvg(picture: Picture): string {
   const { values, rows, columns, width, height } = picture;
   const escaped = (text: string): string => text.replace(/[<>&"]/g, (character) => `&#${character.charCodeAt(0)};`);
-  const cells = values.flatMap((row, y) => row.map((value, x) => `<rect x="${MARGIN + CELL * x}" y="${MARGIN + CELL * y}" width="${CELL}" height="${CELL}" fill="${SHADE}" fill-opacity="${value.toFixed(4)}"><title>${value}</title></rect>`));
-  const left = rows.map((row, y) => `<text x="${MARGIN - 6}" y="${MARGIN + 18 + CELL * y}" text-anchor="end">${escaped(row)}</text>`);
-  const top = columns.map((column, x) => `<text transform="translate(${MARGIN + 18 + CELL * x} ${MARGIN - 6}) rotate(-60)">${escaped(column)}</text>`);
+  const cells = values.flatMap((row, y) => row.map((value, x) => `<rect x="${MARGIN.left + CELL * x}" y="${MARGIN.top + CELL * y}" width="${CELL}" height="${CELL}" fill="${SHADE}" fill-opacity="${value.toFixed(4)}"><title>${value}</title></rect>`));
+  const left = rows.map((row, y) => `<text x="${MARGIN.left - 6}" y="${MARGIN.top + 18 + CELL * y}" text-anchor="end">${escaped(row)}</text>`);
+  const top = columns.map((column, x) => `<text transform="translate(${MARGIN.left + 18 + CELL * x} ${MARGIN.top - 6}) rotate(-60)">${escaped(column)}</text>`);
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" fill="${INK}" font-family="system-ui, sans-serif" font-size="13"><title>${escaped(say("labPicture"))}</title><desc>${escaped(describePicture(picture))}</desc><rect width="${width}" height="${height}" fill="${BACKGROUND}"/>${cells.join("")}${left.join("")}${top.join("")}</svg>`;
 }
 
@@ -61,17 +61,17 @@ export function toPng({ values, rows, columns, width, height }: Picture): Promis
   drawing.fillStyle = SHADE;
   values.forEach((row, y) => row.forEach((value, x) => {
     drawing.globalAlpha = Math.min(1, Math.max(0, value));
-    drawing.fillRect(MARGIN + CELL * x, MARGIN + CELL * y, CELL, CELL);
+    drawing.fillRect(MARGIN.left + CELL * x, MARGIN.top + CELL * y, CELL, CELL);
   }));
   drawing.globalAlpha = 1;
   drawing.fillStyle = INK;
   drawing.font = "13px system-ui, sans-serif";
   drawing.textAlign = "right";
-  rows.forEach((row, y) => drawing.fillText(row, MARGIN - 6, MARGIN + 18 + CELL * y));
+  rows.forEach((row, y) => drawing.fillText(row, MARGIN.left - 6, MARGIN.top + 18 + CELL * y));
   drawing.textAlign = "left";
   columns.forEach((column, x) => {
     drawing.save();
-    drawing.translate(MARGIN + 18 + CELL * x, MARGIN - 6);
+    drawing.translate(MARGIN.left + 18 + CELL * x, MARGIN.top - 6);
     drawing.rotate(-Math.PI / 3);
     drawing.fillText(column, 0, 0);
     drawing.restore();

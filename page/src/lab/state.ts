@@ -2,7 +2,7 @@
 
 import type { Edit, Table, Translation } from "./model";
 
-export const VIEWS = ["attention", "steps", "numbers", "change", "choose", "compare"] as const;
+export const VIEWS = ["numbers", "attention", "steps", "change", "choose", "compare"] as const;
 export const COMPARED = ["cho", "bahdanau", "luong", "transformer"];
 export type View = (typeof VIEWS)[number];
 
@@ -13,16 +13,19 @@ export interface LabState {
   view: View;
   beam: number;
   edits: Edit[];
-  /** The array of the view "numbers", and its head, counted from 0. */
+  /** The array that is open in the view "numbers", the drawing, or "" for none, and its head, counted from 0. */
   array: string;
   head: number;
+  /** The step of the decoder that is shown, counted from 1; 0 for all. */
+  step: number;
   /** The models of the view "compare"; empty for all. */
   models: string[];
   /** The heads of its Transformer: the mean of the last layer, or the alignment head. */
   heads: "mean" | "head";
 }
 
-export const DEFAULT_STATE: LabState = { text: "I want to buy a car.", view: "attention", beam: 1, edits: [], array: "cross.2.weights", head: 0, models: [], heads: "mean" };
+const DEFAULT_ARRAY = "cross.2.weights";
+export const DEFAULT_STATE: LabState = { text: "I want to buy a car.", view: "numbers", beam: 1, edits: [], array: DEFAULT_ARRAY, head: 0, step: 0, models: [], heads: "mean" };
 
 export const toHash = (state: LabState): string => `#lab=${encodeURIComponent(JSON.stringify(state))}`;
 
@@ -48,6 +51,7 @@ function validState(values: Record<string, unknown>): Partial<LabState> {
   if (Array.isArray(values.edits)) state.edits = values.edits.filter(isEdit).slice(0, 50);
   if (typeof values.array === "string") state.array = values.array.slice(0, 60);
   if (Number.isInteger(values.head) && (values.head as number) >= 0) state.head = values.head as number;
+  if (Number.isInteger(values.step) && (values.step as number) >= 0) state.step = values.step as number;
   if (Array.isArray(values.models)) state.models = values.models.filter((name) => COMPARED.includes(name as string)).slice(0, 4) as string[];
   if (values.heads === "mean" || values.heads === "head") state.heads = values.heads;
   return state;
@@ -71,16 +75,21 @@ function isEdit(value: unknown): value is Edit {
 
 export const label = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
 
-/** The labels of the axes: pieces that the encoder reads, that the decoder reads, and that it predicts. */
+/**
+ * The labels of the axes: pieces that the encoder reads, that the decoder reads, and that it predicts, and of its rows, such
+ * as "Ich → möchte" for the step that reads "Ich" and writes "möchte".
+ */
 export interface Axes {
   source: string[];
   inputs: string[];
   predicted: string[];
+  rows: string[];
 }
 export function translationAxes(translation: Translation): Axes {
   const pieces = translation.pieces.map(label);
   const predicted = [...pieces, ...(translation.truncated ? [] : ["</s>"])];
-  return { source: translation.source.pieces.map(label), inputs: ["<s>", ...pieces].slice(0, predicted.length), predicted };
+  const inputs = ["<s>", ...pieces].slice(0, predicted.length);
+  return { source: translation.source.pieces.map(label), inputs, predicted, rows: predicted.map((piece, step) => `${inputs[step]} → ${piece}`) };
 }
 
 /** Return the labels and values of the rows and columns of an array; dimensions are numbered. */
@@ -90,7 +99,7 @@ export function labelsOf(name: string, table: Table, axes: Axes, head: number): 
   const values = Array.from({ length: count }, (_, row) => table.data.subarray(from + row * width, from + (row + 1) * width));
   const [kind, , array] = name.split(".") as [string, string?, string?];
   const isKeyArray = array === "key" || array === "value";
-  const rows = kind === "encoder" || (kind === "cross" && isKeyArray) ? axes.source : axes.inputs;
+  const rows = kind === "encoder" || (kind === "cross" && isKeyArray) ? axes.source : axes.rows;
   const isMatrix = array === "scores" || array === "weights";
   const columns = isMatrix ? (kind === "decoder" ? axes.inputs : axes.source) : Array.from({ length: width }, (_, index) => String(index + 1));
   return { rows, columns, values };
@@ -120,6 +129,7 @@ export function python(state: LabState, loadCode: string): string {
   const isUsed = (word: string): boolean => heads.some((line) => line.includes(word));
   const names = ["Heads", "Positions"].filter((name) => isUsed(`${name}(`));
   const target = state.target === undefined ? "" : `, ${text(state.target)}`;
+  const array = state.array || DEFAULT_ARRAY;
   return [
     ...(isUsed("np.") || masks.length ? ["import numpy as np", ""] : []),
     "import uwaga",
@@ -132,9 +142,9 @@ export function python(state: LabState, loadCode: string): string {
     ...(names.length ? ["translator = intervene(", "    translator,", ...heads, ")"] : []),
     `text = ${text(state.text)}`,
     ...(target ? [] : [`print(translator.translate(text, beam=${state.beam}).text)`]),
-    `seen = look_inside(translator, text${target || `, translator.translate(text, beam=${state.beam}).text`}, names=[${text(state.array)}])`,
+    `seen = look_inside(translator, text${target || `, translator.translate(text, beam=${state.beam}).text`}, names=[${text(array)}])`,
     "print(seen.fed)",
-    `print(seen.arrays[${text(state.array)}]${state.array === "logits" || !/^\w+\.\d+\.(query|key|value|scores|weights|context)$/.test(state.array) ? "" : `[${state.head}]`})`,
+    `print(seen.arrays[${text(array)}]${!/^\w+\.\d+\.(query|key|value|scores|weights|context)$/.test(array) ? "" : `[${state.head}]`})`,
     "",
   ].join("\n");
 }

@@ -3,45 +3,54 @@
 import { make } from "../dom";
 import type { Lab, Tab } from "./lab";
 import { say } from "./messages";
+import type { Translation } from "./model";
 import { translationAxes, label } from "./state";
+import { StepBar } from "./step_bar";
 import { numberTable, formatNumber } from "./tables";
 
 const CANDIDATES = 6;
 
 export function stepsTab(lab: Lab): Tab {
   const list = make("ol", { class: "lab-steps" });
-  const detail = make("div", { attributes: { role: "status" } });
-  let selected = 0;
+  const steps = new StepBar(lab, 1, () => showDetails());
+  const detail = make("div", { class: "lab-step-detail" });
+  let shown: Translation | undefined;
+
+  /** Mark the chosen step and show its details below it. */
+  function showDetails(): void {
+    if (!shown) return;
+    const axes = translationAxes(shown);
+    steps.show(axes);
+    const { step } = steps;
+    [...list.children].forEach((item, index) => {
+      item.classList.toggle("now", index === step - 1);
+      item.querySelector("button")?.setAttribute("aria-expanded", String(index === step - 1));
+      if (index === step - 1) item.append(detail);
+    });
+    const parts: HTMLElement[] = [make("p", {}, say("stepsCached", { step, source: axes.source.length, target: step - 1 }))];
+    const cross = shown.attention?.cross;
+    if (cross) {
+      const [layers, heads, count, keys] = cross.shape as [number, number, number, number];
+      const rows = Array.from({ length: layers * heads }, (_, index) => cross.data.subarray((index * count + step - 1) * keys, (index * count + step) * keys));
+      const names = rows.map((_, index) => `${Math.floor(index / heads) + 1}.${(index % heads) + 1}`);
+      parts.push(numberTable(rows, names, axes.source, say("stepsHeads", { step })));
+    }
+    detail.replaceChildren(...parts);
+  }
+
   return {
-    element: make("div", {}, make("p", {}, say("stepsIntro")), list, detail),
+    element: make("div", {}, make("p", {}, say("stepsIntro")), steps.element, list),
     wants: () => ({ steps: CANDIDATES, attention: true }),
     show(translation) {
-      const { source, inputs, predicted } = translationAxes(translation);
-      selected = Math.min(selected, predicted.length - 1);
+      shown = translation;
+      const { inputs, predicted } = translationAxes(translation);
       const chosenToken = (step: number): number => translation.tokens[step] ?? lab.model.end;
-      const rows = predicted.map((piece, step) => {
-        const open = make("button", { class: "lab-button", attributes: { type: "button", "aria-expanded": String(step === selected) } }, say("stepsReads", { token: inputs[step] ?? "" }));
-        open.addEventListener("click", () => {
-          selected = step;
-          list.querySelectorAll("button").forEach((button, index) => button.setAttribute("aria-expanded", String(index === step)));
-          showDetails(step);
-        });
+      list.replaceChildren(...predicted.map((piece, step) => {
+        const open = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => steps.go(step + 1) } }, say("stepReadsWrites", { read: inputs[step] ?? "", written: piece }));
         const bars = (translation.steps?.[step] ?? []).map(({ token, probability }) => candidateBar(name(token, lab), probability, token === chosenToken(step)));
-        return make("li", {}, open, make("span", { class: "lab-bars" }, ...bars), make("strong", {}, ` → ${piece} (log p ${formatNumber(translation.logProbs[step] ?? NaN)})`));
-      });
-      const showDetails = (step: number): void => {
-        const cross = translation.attention?.cross;
-        const parts: HTMLElement[] = [make("p", {}, say("stepsCached", { step: step + 1, source: source.length, target: step }))];
-        if (cross) {
-          const [layers, heads, steps, keys] = cross.shape as [number, number, number, number];
-          const rows = Array.from({ length: layers * heads }, (_, index) => cross.data.subarray((index * steps + step) * keys, (index * steps + step + 1) * keys));
-          const names = rows.map((_, index) => `${Math.floor(index / heads) + 1}.${(index % heads) + 1}`);
-          parts.push(numberTable(rows, names, source, say("stepsHeads", { step: step + 1 })));
-        }
-        detail.replaceChildren(...parts);
-      };
-      list.replaceChildren(...rows);
-      showDetails(selected);
+        return make("li", {}, open, make("span", { class: "lab-faint" }, ` log p ${formatNumber(translation.logProbs[step] ?? NaN)} `), make("span", { class: "lab-bars" }, ...bars));
+      }));
+      showDetails();
     },
   };
 }

@@ -5,15 +5,21 @@ import { say } from "./messages";
 
 export const formatNumber = (value: number): string => (Number.isFinite(value) ? String(Number(value.toFixed(3))) : value === -Infinity ? "−∞" : "–").replace("-", "−");
 
+/** Return a weight from 0 to 1 with two decimals and without the zero. */
+export const shortWeight = (value: number): string => (value >= 0.995 ? "1" : value < 0.005 ? "0" : value.toFixed(2).slice(1));
+
+/** What the vectors of a table are; each has a colour. */
+export type VectorRole = "query" | "key" | "value";
+
 /** Create a table of numbers; the colour of a cell depends on its value. */
-export function numberTable(values: ArrayLike<number>[], rows: string[], columns: string[], caption: string): HTMLElement {
+export function numberTable(values: ArrayLike<number>[], rows: string[], columns: string[], caption: string, role?: VectorRole): HTMLElement {
   const largest = Math.max(1e-9, ...values.map((row) => Math.max(...Array.from(row, (value) => (Number.isFinite(value) ? Math.abs(value) : 0)))));
   const header = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
   const body = values.map((row, index) =>
     make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[index] ?? ""), ...Array.from(row, (value) => cell(value, largest))),
   );
   return make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": caption } },
-    make("table", { class: "lab-numbers" }, make("caption", {}, caption), make("thead", {}, header), make("tbody", {}, ...body)));
+    make("table", { class: `lab-numbers ${role ?? ""}` }, make("caption", {}, caption), make("thead", {}, header), make("tbody", {}, ...body)));
 }
 
 function cell(value: number, largest: number): HTMLElement {
@@ -25,7 +31,7 @@ function cell(value: number, largest: number): HTMLElement {
 }
 
 /** Create an editable table of numbers; `onChange` is called after each valid edit. */
-export function editTable(values: number[][], rows: string[], columns: string[], caption: string, onChange: () => void): HTMLElement {
+export function editTable(values: number[][], rows: string[], columns: string[], caption: string, onChange: () => void, role?: VectorRole): HTMLElement {
   const header = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
   const body = values.map((row, index) =>
     make("tr", {}, ...(rows[index] ? [make("th", { attributes: { scope: "row" } }, rows[index])] : []), ...row.map((value, column) => {
@@ -40,23 +46,6 @@ export function editTable(values: number[][], rows: string[], columns: string[],
     })),
   );
   const hasHeader = columns.some((name) => name !== "");
-  const table = make("table", { class: "lab-edit" }, make("caption", {}, caption), ...(hasHeader ? [make("thead", {}, header)] : []), make("tbody", {}, ...body));
+  const table = make("table", { class: `lab-edit ${role ?? ""}` }, make("caption", {}, caption), ...(hasHeader ? [make("thead", {}, header)] : []), make("tbody", {}, ...body));
   return make("div", { class: "lab-scroll" }, table);
-}
-
-/** Create a table of checkboxes for a mask; true is visible. Rows and columns without a name are not shown. */
-export function maskTable(mask: boolean[][], rows: string[], columns: string[], caption: string, onChange: () => void): HTMLElement {
-  const header = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
-  const body = mask.slice(0, rows.length).map((row, index) =>
-    make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[index] ?? ""), ...row.slice(0, columns.length).map((isOpen, column) => {
-      const box = make("input", { attributes: { type: "checkbox", "aria-label": `${caption}: ${say("tableOpen", { row: rows[index] ?? "", column: columns[column] ?? "" })}` } });
-      box.checked = isOpen;
-      box.addEventListener("change", () => {
-        row[column] = box.checked;
-        onChange();
-      });
-      return make("td", {}, box);
-    })),
-  );
-  return make("div", { class: "lab-scroll" }, make("table", { class: "lab-mask" }, make("caption", {}, caption), make("thead", {}, header), make("tbody", {}, ...body)));
 }

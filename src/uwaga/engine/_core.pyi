@@ -157,6 +157,7 @@ class State:
         top_p: float = 1.0,
         wanted: NDArray[np.int64] | None = None,
         fed: NDArray[np.int64] | None = None,
+        logits: bool = False,
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.float32], State, NDArray[np.float32] | None]: ...
 
 class Shortlist: ...

@@ -239,6 +239,7 @@ class NativeModel:
                 if choice.extra_tokens is None
                 else np.ascontiguousarray(choice.extra_tokens, dtype=np.int64),
                 counts,
+                choice.logits,
             )
         if candidates is None:
             candidates = vocabulary_ids(*log_probs.shape)

@@ -111,7 +111,10 @@ function attentionView(root, data, phrases) {
     const drawing = context(canvas, live, width, STEP * Math.max(rows.length, columns.length));
     canvas.style.width = "100%";
     drawing.lineWidth = state.token ? 3 : 2;
-    for (const head of state.heads) drawHead(drawing, head, width);
+    // Side by side, so that no head hides another that looks at the same token.
+    const heads = [...state.heads].sort((first, second) => first - second);
+    const apart = Math.min(3, 12 / Math.max(heads.length, 1));
+    heads.forEach((head, index) => drawHead(drawing, head, width, apart * (index - (heads.length - 1) / 2)));
     const mean = meanMatrix();
     const [red, green, blue] = accent();
     lists.forEach((list, side) => {
@@ -132,7 +135,7 @@ function attentionView(root, data, phrases) {
     return side ? mean[state.token.index * width + index] : mean[index * width + state.token.index];
   }
 
-  function drawHead(drawing, head, width) {
+  function drawHead(drawing, head, width, shift) {
     const { rows, columns } = state.kind;
     const weights = matrix(state.layer, head);
     const levels = Array.from({ length: 16 }, () => []);
@@ -150,8 +153,8 @@ function attentionView(root, data, phrases) {
       for (let from = 0; from < places.length; from += 2 * TOGETHER) {
         drawing.beginPath();
         for (let at = from; at < Math.min(places.length, from + 2 * TOGETHER); at += 2) {
-          drawing.moveTo(0, (places[at] + 0.5) * STEP);
-          drawing.lineTo(width, (places[at + 1] + 0.5) * STEP);
+          drawing.moveTo(0, (places[at] + 0.5) * STEP + shift);
+          drawing.lineTo(width, (places[at + 1] + 0.5) * STEP + shift);
         }
         drawing.stroke();
       }

@@ -30,7 +30,7 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
     table = np.array(logits, dtype=np.float64)  # (rows, vocabulary)
     total = _logsumexp(table)  # (rows, 1)
     if choice.all_tokens:
-        return vocabulary_ids(*table.shape), (table - total).astype(np.float32)
+        return vocabulary_ids(*table.shape), (table if choice.logits else table - total).astype(np.float32)
     forced = np.nonzero(choice.forced >= 0)[0] if choice.forced is not None else None
     if forced is not None and choice.forced is not None:
         forced_log_probs = (table[forced, choice.forced[forced]] - total[forced, 0]).astype(np.float32)

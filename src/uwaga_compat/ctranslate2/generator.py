@@ -15,7 +15,13 @@ from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.errors import ArgumentError, as_argument_errors
 from uwaga_compat.ctranslate2.loading import LoadedModel
-from uwaga_compat.ctranslate2.options import GenerationOptions, parse_options, search_options, step_result
+from uwaga_compat.ctranslate2.options import (
+    GenerationOptions,
+    adjusted_decoder,
+    parse_options,
+    search_options,
+    step_result,
+)
 from uwaga_compat.ctranslate2.results import (
     AsyncGenerationResult,
     AsyncResult,
@@ -118,7 +124,8 @@ class Generator(ModelWorkers):
         model = self._loaded()
         prompts = [prompt] if prompt and isinstance(prompt[0], str) else prompt
         sources, prefixes, search = _prompt_ids(model, decoding, check_tokens("prompt", prompts))
-        run, stop = decode_steps(model.decoder, sources, prefixes, search), None
+        decoder = adjusted_decoder(model.decoder, decoding, model)
+        run, stop = decode_steps(decoder, sources, prefixes, search), None
         while True:
             try:
                 token = run.send(stop)
@@ -241,7 +248,7 @@ def _continue_prompts(
     sources, prefixes, search = _prompt_ids(model, decoding, prompts)
     callback = decoding.callback
     hypotheses = decode(
-        model.decoder,
+        adjusted_decoder(model.decoder, decoding, model, seed=search.seed if callback is None else None),
         sources,
         prefixes,
         search,

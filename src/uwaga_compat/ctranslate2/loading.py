@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from uwaga.translator.loading import has_gpu, load_generator, load_model, read_m
 from uwaga.translator.score import Scorer, step_scorer
 from uwaga_compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
 
+LOGGER = logging.getLogger("uwaga")
 VMAP_FILE = "vmap.txt"
 COMPUTE_TYPES: Mapping[str, Mapping[str, Dtype]] = {
     "cpu": {
@@ -150,6 +152,7 @@ class ModelSpec:
             decoder, scorer = model.decoder, model.scorer
         else:
             decoder, *_ = load_generator(checkpoint, options)
+        LOGGER.info("loaded %s on %s with %d threads", self.name, self.device, self.threads)
         precision = (
             decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")
         )

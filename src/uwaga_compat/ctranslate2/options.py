@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY
+from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, Decoder
 from uwaga.errors import SettingsError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings.options import check_options, checked_options, option
+from uwaga_compat.ctranslate2.adjusted import (
+    AdjustedDecoder,
+    Adjustment,
+    biased_prefix,
+    repetition_penalty,
+    suppressed_sequences,
+)
 from uwaga_compat.ctranslate2.decode import Alternatives, DecodedToken
 from uwaga_compat.ctranslate2.errors import ArgumentError, as_argument_errors
 from uwaga_compat.ctranslate2.loading import LoadedModel
@@ -23,18 +30,37 @@ Callback = Callable[[GenerationStepResult], bool | None]
 UNSUPPORTED_OPTIONS = {
     "patience": (1, "uwaga's search stops at beam_size finished hypotheses"),
     "coverage_penalty": (0, "uwaga's search does not have it"),
-    "repetition_penalty": (1, "uwaga's search does not have it; no_repeat_ngram_size blocks repetitions"),
-    "prefix_bias_beta": (0, "uwaga's search does not have it; without it, a prefix is forced"),
     "return_logits_vocab": (False, "the logits of the vocabulary are not returned"),
 }
 """Options that uwaga does not support: the only accepted value, and the explanation for other values."""
 
-_seeds = random.Random()
+
+class _Seeds:
+    """The seeds of calls: the first is the one that was set, the others follow from it."""
+
+    def __init__(self) -> None:
+        self._random = random.Random()
+        self._first: int | None = None
+
+    def set(self, seed: int) -> None:
+        self._random.seed(seed)
+        self._first = seed % 2**32
+
+    def next(self) -> int:
+        seed, self._first = self._first, None
+        return self._random.getrandbits(32) if seed is None else seed
+
+
+_seeds = _Seeds()
 
 
 def set_random_seed(seed: int) -> None:
-    """Set the seed of subsequent samples, which differ from CTranslate2's samples with the same seed."""
-    _seeds.seed(seed)
+    """Set the seed of subsequent samples.
+
+    In the next call, the samples of each text are those that CTranslate2 draws with this seed for the text
+    alone. They do not depend on the other texts.
+    """
+    _seeds.set(seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +84,18 @@ class DecodingOptions:
             maximum=MAX_LENGTH_PENALTY,
         ),
     )
-    repetition_penalty: float = field(default=1, metadata=option("1 only"))
+    repetition_penalty: float = field(
+        default=1,
+        metadata=option(
+            "Multiply the log-probabilities of tokens that were produced", minimum=1e-9, maximum=1e9
+        ),
+    )
     no_repeat_ngram_size: int = field(
         default=0, metadata=option("Never repeat an n-gram of this size; 0 is off", minimum=0)
     )
     disable_unk: bool = field(default=False, metadata=option("Never produce the unknown token"))
     suppress_sequences: list[list[str]] | None = field(
-        default=None, metadata=option("Single tokens that are never produced")
+        default=None, metadata=option("Sequences of tokens that are never produced")
     )
     end_token: str | list[str] | list[int] | None = field(
         default=None, metadata=option("The model's own end token only")
@@ -140,7 +171,14 @@ class TranslationOptions(DecodingOptions):
     """The options of :meth:`uwaga_compat.ctranslate2.Translator.translate_batch`."""
 
     coverage_penalty: float = field(default=0, metadata=option("0 only"))
-    prefix_bias_beta: float = field(default=0, metadata=option("0 only"))
+    prefix_bias_beta: float = field(
+        default=0,
+        metadata=option(
+            "Share of the probability that moves to the target prefix, which is then not forced; below 1",
+            minimum=0.0,
+            maximum=1.0,
+        ),
+    )
     max_input_length: int = field(
         default=1024, metadata=option("Cut inputs after this many tokens; 0 is off", minimum=0)
     )
@@ -155,6 +193,14 @@ class TranslationOptions(DecodingOptions):
     replace_unknowns: bool = field(
         default=False, metadata=option("Replace an unknown token by the source token of highest attention")
     )
+
+    def __post_init__(self) -> None:
+        """Check every value, then their combinations."""
+        super().__post_init__()
+        if self.prefix_bias_beta == 1:
+            raise SettingsError("prefix_bias_beta=1: it must be below 1; without it, a prefix is forced")
+        if self.prefix_bias_beta and (self.return_alternatives or self.callback is not None):
+            raise SettingsError("prefix_bias_beta: not with return_alternatives or a callback")
 
     @property
     def needs_attention(self) -> bool:
@@ -200,11 +246,12 @@ def search_options(
         max_length: maximum length.
 
     Raises:
-        ArgumentError: the minimum length is greater than the maximum, a sequence of tokens cannot be
-            suppressed, or the end token is not the model's.
+        ArgumentError: the minimum length is greater than the maximum, a suppressed sequence is no list of
+            tokens, or the end token is not the model's.
     """
     defaults = model.decoding
-    banned = _suppressed_ids(options, model)
+    _check_end_token(options, model)
+    banned = [sequence[0] for sequence in _suppressed_ids(options, model) if len(sequence) == 1]
     if min_length > max_length:
         raise ArgumentError(
             f"the minimum decoding length {min_length} is greater than the maximum decoding length "
@@ -242,12 +289,11 @@ def search_options(
         temperature=options.sampling_temperature,
         top_k=options.sampling_topk,
         top_p=options.sampling_topp,
-        seed=_seeds.getrandbits(32),
+        seed=_seeds.next(),
     )
 
 
-def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[int]:
-    """Return the ids of suppressed tokens, after checking the end token."""
+def _check_end_token(options: DecodingOptions, model: LoadedModel) -> None:
     end_token = options.end_token
     if end_token is not None and ([end_token] if isinstance(end_token, str) else end_token) not in (
         [model.end],
@@ -256,13 +302,43 @@ def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[int]:
         raise ArgumentError(
             f"end_token={quoted(end_token)}: a target ends with that of the model, {model.end!r}"
         )
-    suppressed = options.suppress_sequences or []
-    for sequence in suppressed:
-        if isinstance(sequence, str) or len(sequence) != 1:
-            raise ArgumentError(
-                f"suppress_sequences: {quoted(sequence)}: only single tokens can be suppressed"
-            )
-    return [model.target.ids(sequence)[0] for sequence in suppressed]
+
+
+def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[list[int]]:
+    """Return the ids of the suppressed sequences."""
+    sequences = options.suppress_sequences or []
+    for sequence in sequences:
+        if isinstance(sequence, str):
+            raise ArgumentError(f"suppress_sequences: {quoted(sequence)}: each must be a list of tokens")
+    return [model.target.ids(sequence) for sequence in sequences if sequence]
+
+
+def adjusted_decoder(
+    decoder: Decoder,
+    options: DecodingOptions,
+    model: LoadedModel,
+    *,
+    seed: int | None = None,
+    prefix: Sequence[int] = (),
+) -> Decoder:
+    """Return a decoder with the adjustments that the options ask for; the same decoder for none.
+
+    Args:
+        decoder: the model's decoder.
+        options: the options of the call.
+        model: the model.
+        seed: of the samples; None if each hypothesis is decoded by itself, with draws of its own.
+        prefix: the prefix to favour by ``prefix_bias_beta``.
+    """
+    adjustments: list[Adjustment] = []
+    if options.repetition_penalty != 1:
+        adjustments.append(repetition_penalty(options.repetition_penalty))
+    if longer := [sequence for sequence in _suppressed_ids(options, model) if len(sequence) > 1]:
+        adjustments.append(suppressed_sequences(longer))
+    if isinstance(options, TranslationOptions) and options.prefix_bias_beta and len(prefix):
+        adjustments.append(biased_prefix(prefix, options.prefix_bias_beta))
+    seed = seed if options.samples else None
+    return decoder if seed is None and not adjustments else AdjustedDecoder(decoder, adjustments, seed)
 
 
 def step_result(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from enum import Enum
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.translator.loading import has_gpu
-from uwaga_compat.ctranslate2.errors import ArgumentError
+from uwaga_compat.ctranslate2.errors import ArgumentError, RunError
 
 LOGGER = logging.getLogger("uwaga")
 MAX_SHOWN_VALUES = 6
@@ -28,7 +29,11 @@ def get_cuda_device_count() -> int:
 
 
 def set_log_level(level: int) -> None:
-    """Set the level of uwaga's logger, as in :mod:`logging`."""
+    """Set the level of uwaga's logger, as in :mod:`logging`; its messages go to the process's stderr."""
+    if not LOGGER.handlers and sys.__stderr__ is not None:
+        handler = logging.StreamHandler(sys.__stderr__)
+        handler.setFormatter(logging.Formatter("[%(asctime)s] [%(name)s] [%(levelname)s] %(message)s"))
+        LOGGER.addHandler(handler)
     LOGGER.setLevel(level)
 
 
@@ -65,15 +70,16 @@ class StorageView:
     """An array in memory, with CTranslate2's names; numpy reads it without a copy.
 
     Args:
-        array: an array of numpy.
+        array: an array of numpy; for bfloat16, which numpy lacks, the bits of its numbers.
+        dtype: the number format; None for that of the array.
     """
 
     device = "cpu"
     device_index = 0
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: NDArray[Any], dtype: DataType | None = None) -> None:
         self._array = array
-        self.__array_interface__ = array.__array_interface__
+        self.dtype = DataType[array.dtype.name] if dtype is None else dtype
 
     @classmethod
     def from_array(cls, array: object) -> StorageView:
@@ -95,6 +101,17 @@ class StorageView:
         return cls(values)
 
     @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The interface by which numpy reads the view.
+
+        Raises:
+            RunError: the numbers are in bfloat16, which numpy lacks.
+        """
+        if self.dtype is DataType.bfloat16:
+            raise RunError("bfloat16 is not supported in the array interface; use to(DataType.float32)")
+        return dict(self._array.__array_interface__)
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Raise AttributeError: views are in the CPU's memory."""
         raise AttributeError("the view is of an array in the memory of the CPU")
@@ -104,25 +121,28 @@ class StorageView:
         """The sizes of the axes."""
         return list(self._array.shape)
 
-    @property
-    def dtype(self) -> DataType:
-        """The number format."""
-        return DataType[self._array.dtype.name]
-
     def to(self, dtype: DataType) -> StorageView:
         """Return a view of the numbers in another format."""
-        if dtype is DataType.bfloat16:
-            raise ArgumentError("dtype=DataType.bfloat16: numpy has no such format")
-        return StorageView(self._array.astype(dtype.name))
+        if dtype is not DataType.bfloat16:
+            return StorageView(self._numbers().astype(dtype.name))
+        bits = self._numbers().astype(np.float32).view(np.uint32)
+        to_even = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        return StorageView(((bits + to_even) >> np.uint32(16)).astype(np.uint16), dtype)
+
+    def _numbers(self) -> NDArray[Any]:
+        """Return the numbers in a format of numpy."""
+        if self.dtype is not DataType.bfloat16:
+            return self._array
+        return (self._array.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
     def to_device(self, device: Device) -> StorageView:
         """Return a copy of the view on a device."""
         if device is not Device.cpu:
             raise ArgumentError(f"device={device}: views are in the CPU's memory; use an array of torch")
-        return StorageView(self._array.copy())
+        return StorageView(self._array.copy(), self.dtype)
 
     def __str__(self) -> str:
-        flat = self._array.reshape(-1).tolist()
+        flat = self._numbers().reshape(-1).tolist()
         half = MAX_SHOWN_VALUES // 2
         shown: list[object] = flat if len(flat) <= MAX_SHOWN_VALUES else [*flat[:half], "...", *flat[-half:]]
         values = "".join(f" {value:g}" if isinstance(value, float) else f" {value}" for value in shown)

@@ -16,7 +16,12 @@ from uwaga.translator.score import in_batches, no_attention
 from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.loading import FramedSource, LoadedModel
-from uwaga_compat.ctranslate2.options import TranslationOptions, search_options, step_result
+from uwaga_compat.ctranslate2.options import (
+    TranslationOptions,
+    adjusted_decoder,
+    search_options,
+    step_result,
+)
 from uwaga_compat.ctranslate2.results import GenerationStepResult, ScoringResult, TranslationResult
 
 Tokens = Sequence[str]
@@ -41,24 +46,38 @@ def translate_texts(
     search, callback = _search(model, options), options.callback
     framed_sources = [model.frame_source(tokens, options.max_input_length) for tokens in sources]
     nonempty = [index for index, tokens in enumerate(sources) if tokens]
-    hypotheses = decode(
-        _decoder(model, options),
-        [framed_sources[index].ids for index in nonempty],
-        [model.target.ids(prefixes[index]) for index in nonempty],
-        search,
-        options.alternatives,
-        None
-        if callback is None
-        else lambda token: callback(
-            step_result(token, model, numbers[nonempty[token.input]], options.return_scores)
-        ),
-    )
-    ids = [
+    ids = [framed_sources[index].ids for index in nonempty]
+    prefix_ids = [model.target.ids(prefixes[index]) for index in nonempty]
+    decoder = _decoder(model, options)
+    if options.prefix_bias_beta:  # each text has a distribution of its own
+        hypotheses = [
+            decode(
+                adjusted_decoder(decoder, options, model, seed=search.seed, prefix=prefix),
+                [source],
+                [()],
+                search,
+            )[0]
+            for source, prefix in zip(ids, prefix_ids, strict=True)
+        ]
+    else:
+        hypotheses = decode(
+            adjusted_decoder(decoder, options, model, seed=search.seed if callback is None else None),
+            ids,
+            prefix_ids,
+            search,
+            options.alternatives,
+            None
+            if callback is None
+            else lambda token: callback(
+                step_result(token, model, numbers[nonempty[token.input]], options.return_scores)
+            ),
+        )
+    targets = [
         [model.result_ids(hypothesis, options.return_end_token) for hypothesis in text_hypotheses]
         for text_hypotheses in hypotheses
     ]
     attention = (
-        _attention(model, [framed_sources[index] for index in nonempty], ids, search)
+        _attention(model, [framed_sources[index] for index in nonempty], targets, search)
         if options.needs_attention
         else None
     )
@@ -69,7 +88,9 @@ def translate_texts(
             if attention is None
             else _token_attention(attention[position], framed_sources[index], len(sources[index]))
         )
-        results[index] = _result(model, options, sources[index], hypotheses[position], ids[position], weights)
+        results[index] = _result(
+            model, options, sources[index], hypotheses[position], targets[position], weights
+        )
     return results
 
 
@@ -80,7 +101,10 @@ def stream_tokens(
     search = _search(model, options)
     if source:
         ids = model.frame_source(source, options.max_input_length).ids
-        for token in decode_steps(_decoder(model, options), [ids], [model.target.ids(prefix)], search):
+        prefix_ids = model.target.ids(prefix)
+        decoder = adjusted_decoder(_decoder(model, options), options, model, prefix=prefix_ids)
+        forced = [] if options.prefix_bias_beta else prefix_ids
+        for token in decode_steps(decoder, [ids], [forced], search):
             yield step_result(token, model, 0, with_scores)
 
 

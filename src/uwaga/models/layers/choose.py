@@ -41,7 +41,8 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
     if choice.all_tokens:
-        return vocabulary_ids(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
+        full = table if choice.logits else torch.log_softmax(table, dim=1)
+        return vocabulary_ids(rows, vocabulary), full.cpu().numpy()
     size = max(rows, 1) if table.is_cuda else max(1, CHUNK // vocabulary)
     banned = _sort_by_row(choice.banned)
     parts = []

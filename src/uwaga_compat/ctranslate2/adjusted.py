@@ -1,0 +1,175 @@
+"""A decoder with adjusted distributions: repetition penalty, suppressed sequences, a biased prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.decoder import Choice, Decoder, Ids, Memory, Sampling, State, Step, shared_positions
+from uwaga.search.choose import choose
+
+Table = NDArray[np.float64]
+Adjustment = Callable[[Table, Ids], None]
+"""Changes the logits (rows, vocabulary) in place, given the tokens (rows, steps) of each row."""
+
+
+def repetition_penalty(penalty: float) -> Adjustment:
+    """Divide the positive logits of tokens that a row has by a penalty, and multiply the negative ones.
+
+    Keskar et al. 2019, §4.1, as CTranslate2 and ``transformers`` compute it.
+    """
+
+    def adjust(logits: Table, written: Ids) -> None:
+        rows = np.arange(len(written))[:, None]
+        previous = logits[rows, written]
+        logits[rows, written] = np.where(previous < 0, previous * penalty, previous / penalty)
+
+    return adjust
+
+
+def suppressed_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
+    """Suppress the last token of a sequence where a row ends with its others."""
+
+    def adjust(logits: Table, written: Ids) -> None:
+        for *beginning, last in sequences:
+            length = len(beginning)
+            if length <= written.shape[1]:
+                matches = (written[:, written.shape[1] - length :] == beginning).all(axis=1)
+                logits[matches, last] = -np.inf
+
+    return adjust
+
+
+def biased_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
+    """Move a share of the probability to the next token of a prefix, in rows that have followed it so far.
+
+    ``p'(y) = (1 - beta) p(y) + beta [y = next]``
+    """
+
+    def adjust(logits: Table, written: Ids) -> None:
+        steps = written.shape[1]
+        if steps >= len(prefix):
+            return
+        follows = (written == prefix[:steps]).all(axis=1)
+        total = np.logaddexp.reduce(logits[follows], axis=1, keepdims=True)
+        biased = logits[follows] - total + np.log1p(-beta)
+        biased[:, prefix[steps]] = np.logaddexp(biased[:, prefix[steps]], np.log(beta))
+        logits[follows] = biased
+
+    return adjust
+
+
+class Draws:
+    """Random draws as CTranslate2 makes them: those of ``std::mt19937`` and ``std::discrete_distribution``.
+
+    Args:
+        seed: 32 bits.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.RandomState(seed)  # its seeds are those of std::mt19937
+
+    def draw(self, logits: Table, sampling: Sampling) -> int:
+        """Return a token, given the logits (vocabulary,)."""
+        order = np.argsort(-logits, kind="stable")
+        ids = order[: sampling.top_k] if 0 < sampling.top_k < len(logits) else np.arange(len(logits))
+        weights = np.exp((logits[ids] - logits[order[0]]) / sampling.temperature)
+        weights /= weights.sum()
+        if sampling.top_p < 1:
+            descending = np.argsort(-weights, kind="stable")
+            preceding = np.cumsum(weights[descending]) - weights[descending]
+            weights[descending[preceding >= sampling.top_p]] = 0
+        cumulative = np.cumsum(weights / weights.sum())
+        low, high = self._generator.randint(0, 1 << 32, size=2, dtype=np.uint32).tolist()
+        index = int(np.searchsorted(cumulative, (low + (high << 32)) / 2**64))
+        return int(ids[min(index, len(ids) - 1)])
+
+
+@dataclass(frozen=True)
+class AdjustedState:
+    """The state of the decoder, and what the adjustments need.
+
+    Attributes:
+        inner: the state of the model.
+        fed: (rows, steps) the tokens that were fed to it, the start token first.
+        draws: the random draws of each sentence, in which its rows take turns.
+        beams: rows of each sentence.
+    """
+
+    inner: State
+    fed: Ids
+    draws: Sequence[Draws]
+    beams: int
+
+    def reorder(self, rows: Ids) -> AdjustedState:
+        """See :meth:`uwaga.decoder.State.reorder`."""
+        return replace(self, inner=self.inner.reorder(rows), fed=self.fed[rows])
+
+    def select(self, sentences: Ids) -> AdjustedState:
+        """See :meth:`uwaga.decoder.State.select`."""
+        rows = (np.asarray(sentences)[:, None] * self.beams + np.arange(self.beams)).ravel()
+        draws = [self.draws[sentence] for sentence in sentences] if self.draws else []
+        return AdjustedState(self.inner.select(sentences), self.fed[rows], draws, self.beams)
+
+
+class AdjustedDecoder:
+    """A decoder with the adjustments of its distributions, which the search sees as the model's own.
+
+    Args:
+        decoder: the model.
+        adjustments: applied in this order at every step.
+        seed: the seed of the draws of each sentence, as in CTranslate2; None for those of the search.
+    """
+
+    verify: None = None
+    join: None = None
+    beam_search: None = None
+
+    def __init__(self, decoder: Decoder, adjustments: Sequence[Adjustment], seed: int | None = None) -> None:
+        self._decoder, self._adjustments, self._seed = decoder, adjustments, seed
+        self.symbols, self.vocabulary = decoder.symbols, decoder.vocabulary
+        self.max_source, self.max_target = decoder.max_source, decoder.max_target
+        self.shared_positions = shared_positions(decoder)
+        self.attentions, self.recording = decoder.attentions, decoder.recording
+        self.cross_attention, self.cross_attentions = decoder.cross_attention, decoder.cross_attentions
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
+        """See :meth:`uwaga.decoder.Decoder.encode`."""
+        return self._decoder.encode(sources)
+
+    def start(self, memory: Memory, beams: int) -> AdjustedState:
+        """See :meth:`uwaga.decoder.Decoder.start`."""
+        fed = np.zeros((memory.sentences * beams, 0), dtype=np.int64)
+        draws = [] if self._seed is None else [Draws(self._seed) for _ in range(memory.sentences)]
+        return AdjustedState(self._decoder.start(memory, beams), fed, draws, beams)
+
+    def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
+        """Choose from the adjusted distribution."""
+        assert isinstance(state, AdjustedState)
+        full_choice = Choice(self.vocabulary, attention=choice.attention, all_tokens=True, logits=True)
+        step = self._decoder.step(tokens, state.inner, full_choice)
+        fed = np.concatenate([state.fed, tokens[:, None]], axis=1)
+        logits = step.log_probs.astype(np.float64)  # (rows, vocabulary)
+        for adjust in self._adjustments:
+            adjust(logits, fed[:, 1:])
+        following = replace(state, inner=step.state, fed=fed)
+        if state.draws:
+            choice = self._sampled(logits, choice, following)
+        candidates, log_probs = choose(logits, choice)
+        return Step(candidates, log_probs, following, step.attention)
+
+    def _sampled(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
+        """Return a choice of the tokens that are drawn; forced and finished rows use no random number."""
+        assert choice.sampling is not None
+        allowed = logits.copy()
+        if choice.banned is not None:
+            allowed[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
+        tokens = np.full(len(logits), -1) if choice.forced is None else choice.forced.copy()
+        finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)
+        for row in np.flatnonzero(tokens < 0).tolist():
+            draws = state.draws[row // state.beams]
+            tokens[row] = self.symbols.end if finished[row] else draws.draw(allowed[row], choice.sampling)
+        return replace(choice, sampling=None, forced=tokens)

@@ -1,0 +1,142 @@
+"""Messages of ``uwaga learn`` in the languages of the course, and the choice of the language."""
+
+from __future__ import annotations
+
+import locale
+import os
+from collections.abc import Mapping
+
+from uwaga.errors import SettingsError
+
+LANGUAGES = ("en", "es", "pl", "zh")
+MESSAGES: dict[str, dict[str, str]] = {
+    "en": {
+        "right": "Right.",
+        "line": "Line {line}: {error}",
+        "in tests": "The tests end with {error}",
+        "ended": "The program ends itself, with the status {status}.",
+        "long": "It runs for more than {seconds} seconds.",
+        "printed": "Your program prints:",
+        "number": "give a number",
+        "numbers": "give the numbers of the table, row by row: {count} of them, not {given}",
+        "not a number": "{text!r} is not a number: write -2.5, 2/7, 50% or 1048576",
+        "two numbers": "{text!r} has two meanings: write {first} or {second}",
+        "option": "give the number of an option, 1 to {limit}",
+        "order": "give all items once, 1 to {limit}",
+        "file": "give the name of one file of Python",
+        "unreadable": "{file}: cannot be read: {error}",
+        "rows": "rows: {names}",
+        "columns": "columns: {names}",
+        "chapter": "chapter {number}",
+        "solved": "{solved} of {count}",
+        "no exercise": "there is no exercise {number!r}; {close}`uwaga learn list` shows all",
+        "close": "did you mean {number}? ",
+        "number of": "number",
+        "table of": "table",
+        "choice of": "choice",
+        "order of": "order",
+        "code of": "program",
+    },
+    "es": {
+        "right": "Correcto.",
+        "line": "Línea {line}: {error}",
+        "in tests": "Las pruebas terminan con {error}",
+        "ended": "El programa termina por sí mismo, con el estado {status}.",
+        "long": "Tarda más de {seconds} segundos.",
+        "printed": "Tu programa escribe:",
+        "number": "da un número",
+        "numbers": "da los números de la tabla, fila por fila: {count}, no {given}",
+        "not a number": "{text!r} no es un número: escribe -2.5, 2/7, 50% o 1048576",
+        "two numbers": "{text!r} tiene dos lecturas: escribe {first} o {second}",
+        "option": "da el número de una opción, de 1 a {limit}",
+        "order": "da todos los elementos una vez, de 1 a {limit}",
+        "file": "da el nombre de un archivo de Python",
+        "unreadable": "{file}: no se puede leer: {error}",
+        "rows": "filas: {names}",
+        "columns": "columnas: {names}",
+        "chapter": "capítulo {number}",
+        "solved": "{solved} de {count}",
+        "no exercise": "no hay ningún ejercicio {number!r}; {close}`uwaga learn list` los muestra todos",
+        "close": "¿querías decir {number}? ",
+        "number of": "número",
+        "table of": "tabla",
+        "choice of": "elección",
+        "order of": "orden",
+        "code of": "programa",
+    },
+    "pl": {
+        "right": "Dobrze.",
+        "line": "Wiersz {line}: {error}",
+        "in tests": "Testy kończą się wyjątkiem {error}",
+        "ended": "Program sam kończy działanie, ze statusem {status}.",
+        "long": "Program działa dłużej niż {seconds} sekund.",
+        "printed": "Twój program wypisuje:",
+        "number": "podaj liczbę",
+        "numbers": "podaj liczby z tabeli, wiersz po wierszu: ma ich być {count}, a nie {given}",
+        "not a number": "{text!r} nie jest liczbą: napisz -2.5, 2/7, 50% albo 1048576",
+        "two numbers": "{text!r} można odczytać na dwa sposoby: napisz {first} albo {second}",
+        "option": "podaj numer odpowiedzi, od 1 do {limit}",
+        "order": "podaj każdą pozycję raz, od 1 do {limit}",
+        "file": "podaj nazwę jednego pliku Pythona",
+        "unreadable": "{file}: nie można odczytać: {error}",
+        "rows": "wiersze: {names}",
+        "columns": "kolumny: {names}",
+        "chapter": "rozdział {number}",
+        "solved": "{solved} z {count}",
+        "no exercise": "nie ma ćwiczenia {number!r}; {close}`uwaga learn list` pokazuje wszystkie",
+        "close": "czy chodziło o {number}? ",
+        "number of": "liczba",
+        "table of": "tabela",
+        "choice of": "wybór",
+        "order of": "kolejność",
+        "code of": "program",
+    },
+    "zh": {
+        "right": "正确。",
+        "line": "第 {line} 行：{error}",
+        "in tests": "测试因 {error} 而中止",
+        "ended": "程序自己结束了，状态为 {status}。",
+        "long": "运行超过了 {seconds} 秒。",
+        "printed": "程序的输出：",
+        "number": "请给出一个数",
+        "numbers": "请逐行给出表格里的数：应有 {count} 个，给了 {given} 个",
+        "not a number": "{text!r} 不是数：请写成 -2.5、2/7、50% 或 1048576",
+        "two numbers": "{text!r} 有两种读法：请写 {first} 或 {second}",
+        "option": "请给出一个选项的编号，1 到 {limit}",
+        "order": "请给出每一项各一次，1 到 {limit}",
+        "file": "请给出一个 Python 文件的名字",
+        "unreadable": "{file}：无法读取：{error}",
+        "rows": "行：{names}",
+        "columns": "列：{names}",
+        "chapter": "第 {number} 章",
+        "solved": "{solved}/{count}",
+        "no exercise": "没有习题 {number!r}；{close}`uwaga learn list` 列出全部习题",
+        "close": "是不是 {number}？",
+        "number of": "数",
+        "table of": "表格",
+        "choice of": "选择",
+        "order of": "排序",
+        "code of": "程序",
+    },
+}
+
+
+def say(key: str, language: str, **values: object) -> str:
+    """Return a message in a language."""
+    return MESSAGES[language][key].format(**values)
+
+
+def choose_language(code: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the language with a code, or that of the locale, English if the course does not have it.
+
+    Raises:
+        SettingsError: the course does not have the language of the code.
+    """
+    if code is not None:
+        if code in LANGUAGES:
+            return code
+        raise SettingsError(f"the course is in {', '.join(LANGUAGES)}, not in {code!r}")
+    names = [environment.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
+    name = next((name for name in names if name), None) or locale.getlocale()[0] or ""
+    spoken = name[:2].lower()
+    return spoken if spoken in LANGUAGES else "en"

@@ -1,0 +1,62 @@
+"""Run a program and the tests of its exercise: in a process of its own, and in the page.
+
+The file needs the standard library only. ``uwaga learn`` runs it as a script, which reads a program and tests
+from its input; page/src/lab/python_worker.ts loads it into a Python in WebAssembly.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from types import TracebackType
+from typing import Any
+
+PROGRAM, TESTS = "<program>", "<tests>"
+"""Names of the two files in tracebacks."""
+MARK = "uwaga-verdict "
+"""The start of the last line that the script writes."""
+
+
+def judge(program: str, tests: str) -> dict[str, Any]:
+    """Return how the tests of a program end.
+
+    ``kind`` is ``right``; ``remark``, an assertion of the tests failed, and ``text`` is its message;
+    ``ended``, the program called ``sys.exit``, and ``text`` is the status; ``error``, ``text`` is an
+    exception, and ``line`` the line of the program where it was raised, 0 if a test raised it.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        exec(compile(program, PROGRAM, "exec", dont_inherit=True), names)  # noqa: S102 (the reader's program)
+        exec(compile(tests, TESTS, "exec", dont_inherit=True), names)  # noqa: S102
+    except SystemExit as error:
+        return {"kind": "ended", "text": str(error.code), "line": 0}
+    except SyntaxError as error:
+        line = error.lineno if error.filename == PROGRAM else _line(error.__traceback__)
+        return {"kind": "error", "text": f"{type(error).__name__}: {error.msg}", "line": line or 0}
+    except BaseException as error:
+        line = _line(error.__traceback__)
+        if isinstance(error, AssertionError) and not line:
+            return {"kind": "remark", "text": str(error), "line": 0}
+        text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        return {"kind": "error", "text": text, "line": line}
+    return {"kind": "right", "text": "", "line": 0}
+
+
+def _line(trace: TracebackType | None) -> int:
+    """Return the innermost line of the program in a traceback, or 0."""
+    lines = [number for frame, number in traceback.walk_tb(trace) if frame.f_code.co_filename == PROGRAM]
+    return lines[-1] if lines else 0
+
+
+def main() -> None:
+    """Judge the program and tests of the standard input."""
+    task = json.loads(sys.stdin.buffer.read())
+    verdict = judge(task["program"], task["tests"])
+    sys.stdout.flush()
+    sys.stdout.buffer.write(f"\n{MARK}{json.dumps(verdict)}\n".encode())
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
