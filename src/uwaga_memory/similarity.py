@@ -18,7 +18,9 @@ from rapidfuzz.distance import Levenshtein
 
 from uwaga.languages.codes import base_language
 
-TOKEN = re.compile(r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]|\d+(?:[.,:]\d+)*|[^\W\d_]+|[^\w\s]|_")
+TOKEN = re.compile(
+    r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]|\d+(?:[.,:]\d+)*|[^\W\d_]+|[^\w\s]|_"
+)
 """A tag, a placeholder, a number, a word or a mark."""
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 TAG = re.compile(r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]")

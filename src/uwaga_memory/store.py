@@ -226,7 +226,9 @@ class Memory:
         if text:
             query += " WHERE instr(lower(source), lower(?)) OR instr(lower(target), lower(?))"
             arguments = (text, text)
-        for id_, source, target, origin, key, created in self._database.execute(f"{query} ORDER BY id", arguments):
+        for id_, source, target, origin, key, created in self._database.execute(
+            f"{query} ORDER BY id", arguments
+        ):
             yield id_, Pair(source, target, origin, key, created=created)
 
     def matches(
