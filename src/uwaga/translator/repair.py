@@ -25,7 +25,7 @@ PIECE = re.compile(r"[\w.]*\d[\w.]*|\w*_\w*|[a-z]+[A-Z]\w*")
 """A number, or a name as programs have them."""
 AGREEING = 3
 """Letters of words, such as articles, that may agree with the word after them."""
-MAX_COMPARED = 400
+MAX_COMPARED = 250
 """Maximum words of a text that are compared."""
 
 

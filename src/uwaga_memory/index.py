@@ -1,0 +1,246 @@
+r"""The index of a memory: which sources can be as similar to a text as a threshold asks.
+
+A source with a score of t % has at least ``c = ceil(t * n / 100)`` of the n tokens of a text, in one of the two
+readings that are compared. So of any ``n - c + k`` tokens of the text it has at least k, and the rarest make the
+shortest lists (prefix filter: Chaudhuri, Ganti and Kaushik 2006; with k > 1: Wang, Li and Feng 2012). The
+index has the *terms* of all tokens: equal tokens have equal terms.
+
+It also has the bigrams of the stems, which are rarer. An edit changes at most two of a text's bigrams, so that a
+similar text has at least ``w - 1 - 2 * (1 - t / 100) * n`` of those of its w words, for t of 50 and more (q-gram
+filter: Ukkonen 1992). What makes the shorter lists is looked up. The index is FTS5's; the number of a row has the
+number of words of the text in its high bits, so that only texts of similar length are looked at.
+
+No text that reaches the threshold is left out unless there are more than :data:`MAX_CANDIDATES`.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from uwaga_memory.similarity import MARK, Readings, Stemmer, is_word, ratio, tokens_of
+
+SCHEMA = """
+CREATE VIRTUAL TABLE texts USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii');
+CREATE TABLE frequencies (term TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+"""
+MAX_CANDIDATES = 20_000
+"""Texts that are compared term by term in a look-up."""
+BIGRAM = "1"
+"""First character of the term of a bigram."""
+BIGRAM_HASHES = 1 << 20
+"""Number of the terms of bigrams; those of other bigrams with the same term are looked at for nothing."""
+LENGTH_SHIFT = 40
+"""Bits of the number of a pair in the number of its row in the index."""
+COST_OF_CANDIDATE = 3
+"""Time of comparing a text, in times of reading its number in a list."""
+EVEN = 50.0
+"""Threshold below which insertions change more bigrams than other edits."""
+MAX_COMMON = 2
+"""Terms in common that are looked for."""
+INSERT = "INSERT INTO texts (rowid, terms) VALUES (?, ?)"
+DELETE = "INSERT INTO texts (texts, rowid, terms) VALUES ('delete', ?, ?)"
+
+
+class IndexedText(NamedTuple):
+    """The number of a pair, and the terms of its source."""
+
+    id: int
+    terms: str
+
+    @classmethod
+    def of(cls, id_: int, text: str, stemmer: Stemmer) -> IndexedText:
+        """Return the terms of a text."""
+        return cls(id_, " ".join(stemmer.terms(tokens_of(text))))
+
+    @property
+    def indexed(self) -> str:
+        """The terms and the bigrams of the stems."""
+        return " ".join([self.terms, *bigrams(list(filter(is_word, self.terms.split(" "))))])
+
+    @property
+    def row(self) -> int:
+        """The number of the row."""
+        words = self.terms.count(" ") + 1 - (" " + self.terms).count(" " + MARK) if self.terms else 0
+        return words << LENGTH_SHIFT | self.id
+
+
+class Index:
+    """The index in the database of a memory."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._changes: Counter[str] = Counter()
+
+    def add(self, texts: Sequence[IndexedText]) -> None:
+        """Add texts. :meth:`store_frequencies` completes the additions of a transaction."""
+        rows = sorted((text.row, text.indexed) for text in texts)
+        self._database.executemany(INSERT, rows)
+        for _, terms in rows:
+            self._changes.update(set(terms.split(" ")))
+
+    def remove(self, text: IndexedText) -> None:
+        """Remove a text."""
+        terms = text.indexed
+        self._database.execute(DELETE, (text.row, terms))
+        self._changes.subtract(set(terms.split(" ")))
+
+    def store_frequencies(self) -> None:
+        """Store in how many texts each term is."""
+        self._database.executemany(
+            "INSERT INTO frequencies VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            self._changes.items(),
+        )
+        self._changes.clear()
+
+    def optimise(self) -> None:
+        """Write the index in one piece, which is faster to read."""
+        self._database.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+
+    def similar(self, text: Readings, threshold: float) -> list[int]:
+        """Return the pairs whose sources may reach a threshold, without penalties, compared by terms."""
+        rows = self._candidates(text, threshold)
+        candidates: list[int] = []
+        everything, stems = " ".join(text.terms).split(), list(text.stems)
+        for row, terms in rows:
+            others = terms.split()
+            other_stems = [term for term in others if is_word(term)]
+            if ratio(stems, other_stems, threshold) or ratio(everything, others, threshold):
+                candidates.append(row)
+        return candidates
+
+    def _candidates(self, text: Readings, threshold: float) -> list[tuple[int, str]]:
+        """Return the pairs that have enough terms in common, with their terms."""
+        expression = self._expression(text, threshold)
+        if not expression:
+            return []
+        lowest, highest = lengths(text, threshold)
+        rows = self._select(expression, lowest, highest, MAX_CANDIDATES + 1)
+        if len(rows) <= MAX_CANDIDATES:
+            return rows
+        rows = []
+        for length in sorted(range(lowest, highest + 1), key=lambda length: abs(length - len(text.stems))):
+            rows += self._select(expression, length, length, MAX_CANDIDATES - len(rows))
+            if len(rows) >= MAX_CANDIDATES:
+                break
+        return rows
+
+    def _select(self, expression: str, lowest: int, highest: int, limit: int) -> list[tuple[int, str]]:
+        return self._database.execute(
+            "SELECT pairs.id, pairs.terms FROM texts CROSS JOIN pairs ON pairs.id = texts.rowid & ? "
+            "WHERE texts MATCH ? AND texts.rowid BETWEEN ? AND ? LIMIT ?",
+            (
+                (1 << LENGTH_SHIFT) - 1,
+                expression,
+                lowest << LENGTH_SHIFT,
+                (highest + 1 << LENGTH_SHIFT) - 1,
+                limit,
+            ),
+        ).fetchall()
+
+    def _expression(self, text: Readings, threshold: float) -> str:
+        """Return the query for the texts with enough of the rarest terms; empty if none can reach the threshold."""
+        words, grams = Counter(text.terms), Counter(bigrams(text.stems))
+        order, stem_order = self._rarest(words), self._rarest(Counter(text.stems))
+        gram_order = self._rarest(grams)
+        needed, needed_stems = common(len(text.terms), threshold), common(len(text.stems), threshold)
+        needed_grams = common_bigrams(text, threshold)
+        expression, lowest = "", math.inf
+        for count in range(1, MAX_COMMON + 1):
+            plans = []
+            if count == 1 or count <= min(needed, needed_stems):
+                chosen = _prefix(order, words, needed, count)
+                chosen |= _prefix(stem_order, Counter(text.stems), needed_stems, count)
+                plans.append((chosen, order, words))
+            if count <= needed_grams:
+                plans.append((_prefix(gram_order, grams, needed_grams, count), gram_order, grams))
+            for chosen, terms, counts in plans:
+                if not chosen:
+                    return ""
+                cost = sum(frequency for frequency, term in terms if term in chosen)
+                cost *= COST_OF_CANDIDATE if count == 1 else 1
+                if cost < lowest:
+                    lowest = cost
+                    expression = _at_least(count, [term for _, term in terms if term in chosen], counts)
+        return expression
+
+    def _rarest(self, counts: Counter[str]) -> list[tuple[int, str]]:
+        """Return those of some terms that the index has, in how many texts it has them, the rarest first."""
+        return sorted((frequency, term) for term in counts if (frequency := self._frequency(term)))
+
+    def _frequency(self, term: str) -> int:
+        row = self._database.execute("SELECT count FROM frequencies WHERE term = ?", (term,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+
+def common(count: int, threshold: float) -> int:
+    """Return how many of the tokens of a text another has at least, if it is as similar as a threshold."""
+    return math.ceil(count * threshold / 100 - 1e-6)
+
+
+def bigrams(stems: Sequence[str]) -> list[str]:
+    """Return the terms of the pairs of neighbouring stems."""
+    return [
+        f"{BIGRAM}{zlib.crc32(f'{first} {second}'.encode()) % BIGRAM_HASHES:x}"
+        for first, second in pairwise(stems)
+    ]
+
+
+def common_bigrams(text: Readings, threshold: float) -> int:
+    """Return how many of a text's bigrams another has at least, if it is as similar as a threshold; 0 for unknown.
+
+    If everything of the other is compared, there are at most ``(1 - t) * n`` edits of the n tokens, which change
+    two bigrams each, or ``(1 - t) / t * n`` insertions, which change one. Edits of stems are fewer.
+    """
+    if threshold < EVEN:
+        return 0
+    return max(0, len(text.stems) - 1 - math.floor(2 * (1 - threshold / 100) * len(text.terms) + 1e-6))
+
+
+def lengths(text: Readings, threshold: float) -> tuple[int, int]:
+    """Return the least and largest number of words of a text that is as similar as a threshold.
+
+    By its stems, a text has at least t % of the words, and at most their number / t %. By everything, it has
+    ``ceil(t * n)`` tokens in common, of which some are marks, and at most ``(1 - t) * n / t`` others.
+    """
+    words, tokens, share = len(text.stems), len(text.terms), threshold / 100
+    lowest = min(common(words, threshold), max(0, common(tokens, threshold) - (tokens - words)))
+    return lowest, math.floor(words + (1 - share) / share * tokens + 1e-6)
+
+
+def _prefix(order: Sequence[tuple[int, str]], counts: Counter[str], needed: int, count: int) -> set[str]:
+    """Return the rarest terms of which a similar text has at least ``count``.
+
+    Args:
+        order: the terms that the index has, rarest first.
+        counts: how often each term is in the text.
+        needed: the tokens that a similar text has.
+        count: the tokens of the result that it has.
+    """
+    terms = [term for _, term in order]
+    absent = counts.total() - sum(counts[term] for term in terms)
+    missing = counts.total() - needed + count - absent
+    chosen = set()
+    for term in terms:
+        if missing <= 0:
+            break
+        chosen.add(term)
+        missing -= counts[term]
+    return chosen
+
+
+def _at_least(count: int, terms: Sequence[str], counts: Counter[str]) -> str:
+    """Return the query for texts that have ``count`` of some tokens; a term may be several of them."""
+    alternatives = []
+    for number, term in enumerate(terms):
+        left = count - counts[term]
+        if left <= 0:
+            alternatives.append(f'"{term}"')
+        elif others := _at_least(left, terms[number + 1 :], counts):
+            alternatives.append(f'("{term}" AND ({others}))')
+    return " OR ".join(alternatives)
