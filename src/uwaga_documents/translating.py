@@ -90,7 +90,7 @@ def inline_translator(
     def translate(inlines: Sequence[Inline]) -> list[Inline]:
         translated = translator.run_inlines(inlines, request)
         if uses is not None:
-            uses += [use for result in translated for use in result.translation.memory]
+            uses.extend(use for result in translated for use in result.translation.memory)
         if doubts is not None:
             reasons = (find_doubts(result.translation) for result in translated)
             doubts.update((source, doubt) for source, doubt in zip(inlines, reasons, strict=True) if doubt)

@@ -35,7 +35,9 @@ class Stores:
     def memories(self) -> MemoryStore:
         """Translation memories."""
         if self.memory_store is None:
-            raise ApiError(501, "not_available", "this server has no translation memories: `memories` is not set")
+            raise ApiError(
+                501, "not_available", "this server has no translation memories: `memories` is not set"
+            )
         return self.memory_store
 
     @property

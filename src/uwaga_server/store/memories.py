@@ -10,16 +10,17 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
+
+from uwaga_memory.files.file import TranslationFile
+from uwaga_memory.files.tmx import read_tmx, write_tmx
 
 from uwaga.errors import DataError, UwagaError
 from uwaga.files.atomic import new_file
 from uwaga.languages.codes import base_language
-from uwaga_memory.files.file import TranslationFile
-from uwaga_memory.files.tmx import read_tmx, write_tmx
 from uwaga_memory.store import Added, Memory, Pair
 from uwaga_server.api_errors import ApiError, NotStoredError
 
@@ -39,8 +40,12 @@ MAX_JOBS = 1000
 """Jobs that are stored at a time."""
 HEAD_BYTES = 1 << 18
 """Bytes of a TMX file in which its languages are looked for."""
-SOURCE_LANGUAGE = re.compile(rb"<header\b[^>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE)
-VARIANT_LANGUAGE = re.compile(rb"<tuv\b[^>]{0,1000}?\b(?:xml:)?lang\s*=\s*[\"']([\w-]{1,40})[\"']", re.IGNORECASE)
+SOURCE_LANGUAGE = re.compile(
+    rb"<header\b[^>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE
+)
+VARIANT_LANGUAGE = re.compile(
+    rb"<tuv\b[^>]{0,1000}?\b(?:xml:)?lang\s*=\s*[\"']([\w-]{1,40})[\"']", re.IGNORECASE
+)
 JobStatus = Literal["awaiting_input", "processing", "completed", "downloaded", "failed", "expired"]
 
 
@@ -104,8 +109,8 @@ class MemoryJob:
 class MemoryStore:
     """The memories in a folder.
 
-    Files directly in the folder are for all clients; on a server with keys, clients cannot change them. What a
-    client imports is for this client alone.
+    Files directly in the folder are for all clients; on a server with keys, clients cannot change them. What
+    a client imports is for this client alone.
 
     Args:
         folder: the folder; it is created.
@@ -211,9 +216,9 @@ class MemoryStore:
             raise NotStoredError(NO_JOB)
         if token is not None and not secrets.compare_digest(token.encode(), job.token.encode()):
             raise NotStoredError(NO_JOB)
-        if time.time() > job.expires and job.status in ("awaiting_input", "completed", "downloaded"):
-            if job.operation == "export" or job.status == "awaiting_input":
-                job.status = "expired"
+        ends = ("awaiting_input",) if job.operation == "import" else ("completed", "downloaded")
+        if time.time() > job.expires and job.status in ends:
+            job.status = "expired"
         return job
 
     def run_import(self, job: MemoryJob, content: bytes) -> None:
@@ -229,9 +234,8 @@ class MemoryStore:
             languages = tmx_languages(content)
             stored = self.create(job.owner, job.name, *languages)
             file = TranslationFile(upload, languages)
-            with_name = Path(job.name).name or "import"
             memory = Memory(stored.path)
-            added = memory.add(_with_origin(read_tmx(file), with_name))
+            added = memory.add(_with_origin(read_tmx(file), upload.name, job.name))
             memory.close()
             job.skipped = file.skipped.total() + added.skipped.total()
             job.memory, job.status = stored.id, "completed"
@@ -317,15 +321,17 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
     return source.lower(), target.lower()
 
 
-def _with_origin(pairs: Iterable[Pair], name: str) -> Iterable[Pair]:
-    from dataclasses import replace
-
-    return (pair if pair.origin and not pair.origin.endswith(".tmx") else replace(pair, origin=name) for pair in pairs)
+def _with_origin(pairs: Iterable[Pair], uploaded: str, name: str) -> Iterator[Pair]:
+    """Yield pairs; those whose origin is the uploaded file get its name."""
+    for pair in pairs:
+        yield replace(pair, origin=name) if pair.origin in ("", uploaded) else pair
 
 
 def _check_own(stored: StoredMemory) -> None:
     if stored.shared:
-        raise ApiError(403, "shared", "the translation memory is for all clients: only the operator changes it")
+        raise ApiError(
+            403, "shared", "the translation memory is for all clients: only the operator changes it"
+        )
 
 
 def _files(folder: Path) -> list[Path]:
@@ -345,6 +351,3 @@ def _read_job(path: Path) -> MemoryJob | None:
         return MemoryJob(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
-
-
-__all__ = ["IO", "MemoryJob", "MemoryStore", "StoredMemory", "tmx_languages"]
