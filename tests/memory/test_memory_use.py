@@ -152,7 +152,7 @@ def test_any_object_with_matches_is_a_memory(translator):
     assert translator.translate(CAR, memory=Listed()).text == "Hallo!"
     with pytest.raises(SettingsError, match="memory must be the file"):
         translator.translate(CAR, memory=7)
-    with pytest.raises(DataError, match="nothing.uwm"):
+    with pytest.raises(DataError, match=r"nothing\.uwm"):
         translator.translate(CAR, memory="nothing.uwm")
     with pytest.raises(SettingsError, match="threshold"):
         translator.translate(CAR, memory=Listed(), threshold=0)

@@ -238,3 +238,29 @@ def test_clients_see_their_own_memories(folder, tmp_path):
         first.delete_translation_memory(memory)
         for each in (first, second):
             each.close()
+
+
+def test_own_dialect_creates_memories_and_adds_pairs(server):
+    with httpx.Client(base_url=server.url) as client:
+        created = client.post("/v1/memories", json={"name": "Mine", "source": "en", "target": "de"})
+        assert created.status_code == 201, created.text
+        memory = created.json()
+        assert memory["pairs"] == 0
+        path = f"/v1/memories/{memory['id']}"
+        body = {"text": ["Two cats run.", "A man sleeps."], "source": "en", "target": "de"}
+        with_memory = body | {"memory": memory["id"], "threshold": 80}
+        before = client.post("/v1/translate", json=with_memory).json()["translations"]
+        assert all("memory" not in translation for translation in before)
+        pair = {"source": "Two cats run.", "target": "Zwei Katzen flitzen.", "origin": "me"}
+        added = client.post(f"{path}/pairs", json={"pairs": [pair, pair]}).json()
+        assert added == {"new": 1, "known": 1, "skipped": {}}
+        after = client.post("/v1/translate", json=with_memory).json()["translations"]
+        assert [after[0]["text"], after[1]] == ["Zwei Katzen flitzen.", before[1]]
+        assert (after[0]["memory"][0]["used"], after[0]["memory"][0]["origin"]) == ("verbatim", "me")
+        assert client.get(path).json()["pairs"] == 1
+        assert memory["id"] in {each["id"] for each in client.get("/v1/memories").json()["memories"]}
+        assert client.post("/v1/translate", json=body | {"memory": "x"}).status_code == 404
+        assert client.post("/v1/translate", json=with_memory | {"threshold": 0}).status_code == 422
+        assert client.post(f"{path}/pairs", json={"pairs": []}).status_code == 422
+        assert client.delete(path).status_code == 204
+        assert client.get(path).status_code == 404
