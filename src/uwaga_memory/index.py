@@ -1,14 +1,15 @@
 r"""The index of a memory: which sources can be as similar to a text as a threshold asks.
 
-A source with a score of t % has at least ``c = ceil(t * n / 100)`` of the n tokens of a text, in one of the two
-readings that are compared. So of any ``n - c + k`` tokens of the text it has at least k, and the rarest make the
-shortest lists (prefix filter: Chaudhuri, Ganti and Kaushik 2006; with k > 1: Wang, Li and Feng 2012). The
-index has the *terms* of all tokens: equal tokens have equal terms.
+A source with a score of t % has at least ``c = ceil(t * n / 100)`` of the n tokens of a text, in one of the
+two readings that are compared. So of any ``n - c + k`` tokens of the text it has at least k, and the rarest
+make the shortest lists (prefix filter: Chaudhuri, Ganti and Kaushik 2006; with k > 1: Wang, Li and Feng
+2012). The index has the *terms* of all tokens: equal tokens have equal terms.
 
-It also has the bigrams of the stems, which are rarer. An edit changes at most two of a text's bigrams, so that a
-similar text has at least ``w - 1 - 2 * (1 - t / 100) * n`` of those of its w words, for t of 50 and more (q-gram
-filter: Ukkonen 1992). What makes the shorter lists is looked up. The index is FTS5's; the number of a row has the
-number of words of the text in its high bits, so that only texts of similar length are looked at.
+It also has the bigrams of the stems, which are rarer. An edit changes at most two of a text's bigrams, so
+that a similar text has at least ``w - 1 - 2 * (1 - t / 100) * n`` of those of its w words, for t of 50 and
+more (q-gram filter: Ukkonen 1992). What makes the shorter lists is looked up. The index is FTS5's; the number
+of a row has the number of words of the text in its high bits, so that only texts of similar length are looked
+at.
 
 No text that reaches the threshold is left out unless there are more than :data:`MAX_CANDIDATES`.
 """

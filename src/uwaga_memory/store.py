@@ -1,7 +1,8 @@
 """A translation memory in a file of SQLite: pairs, exact look-up, and similar sources.
 
-Several processes may read a memory while one adds to it. An addition is one transaction: after an interruption
-the memory holds all of its pairs or none. Similar sources are looked up among all: see :mod:`uwaga_memory.index`.
+Several processes may read a memory while one adds to it. An addition is one transaction: after an
+interruption the memory holds all of its pairs or none. Similar sources are looked up among all: see
+:mod:`uwaga_memory.index`.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ BLOCK_PAIRS = 5_000
 """Pairs that are inserted together."""
 MANY_PAIRS = 20_000
 """Additions after which the index is written anew in one piece."""
+MAX_LOG_BYTES = 1 << 24
+"""Bytes of SQLite's log that stay on disk after a large addition."""
 CACHE_KIB = 256 << 10
 """Memory for pages of the file while pairs are added."""
 
@@ -215,6 +218,7 @@ class Memory:
         database: sqlite3.Connection | None = getattr(self._threads, "database", None)
         if database is None:
             database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            database.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
             self._threads.database = database
         return database
 
@@ -278,8 +282,10 @@ class Memory:
             texts.append(text)
             properties = json.dumps(pair.properties, ensure_ascii=False) if pair.properties else ""
             digest = _digest(normalised(pair.source))
-            rows.append((id_, *pair_texts(pair), pair.created or now, properties, digest, identity, text.terms))
-        database.executemany(f"INSERT INTO pairs VALUES ({', '.join('?' * 12)})", rows)
+            rows.append(
+                (id_, *pair_texts(pair), pair.created or now, properties, digest, identity, text.terms)
+            )
+        database.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         index.add(texts)
         added.new += len(rows)
 
@@ -395,6 +401,12 @@ class Memory:
         origins = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
         size = self.path.stat().st_size
         return MemoryStats(pairs, sources, words or 0, dict(origins), first or "", last or "", size)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the connection of this thread; those of others close when their threads end."""
