@@ -31,8 +31,8 @@ memory = typer.Typer(
     cls=VerbGroup,
     no_args_is_help=True,
     help="Create, fill, search and measure translation memories.\n\n"
-    "A memory is a file of sentences with their translations, from one language to another. A look-up finds the "
-    "sentences that are the same as a new one, or similar to it, in percent.\n\n"
+    "A memory is a file of sentences with their translations, from one language to another. A look-up finds "
+    "the sentences that are the same as a new one, or similar to it, in percent.\n\n"
     "**Examples**\n\n    uwaga memory create docs.uwm --from en --to de\n\n"
     "    uwaga memory import docs.uwm project.tmx messages.po\n\n"
     '    uwaga memory search docs.uwm "The file was saved."\n\n'
@@ -65,15 +65,15 @@ Format = Annotated[str, typer.Option("--format", help="tmx, tsv, po or xliff.", 
 Codes = Annotated[
     CodesChoice,
     typer.Option(
-        help="Inline codes of TMX and XLIFF: keep the text that they stand for, such as <b>; placeholders, such "
-        "as <1>; or drop them."
+        help="Inline codes of TMX and XLIFF: keep the text that they stand for, such as <b>; placeholders, "
+        "such as <1>; or drop them."
     ),
 ]
 Columns = Annotated[
     str,
     typer.Option(
-        help="For TSV: columns of source, translation, origin and key, as numbers (2,3,1) or as names of the first "
-        "line.",
+        help="For TSV: columns of source, translation, origin and key, as numbers (2,3,1) or as names of the "
+        "first line.",
         show_default="1,2, or those of the first line",
     ),
 ]
@@ -135,7 +135,8 @@ def import_(
 ) -> None:
     """Add the pairs of files to a memory: all of a file, or after an interruption none.
 
-    Pairs that the memory has in the same context are not added again. What is skipped is counted, with the reason.
+    Pairs that the memory has in the same context are not added again. What is skipped is
+    counted, with the reason.
 
     **Examples**
 

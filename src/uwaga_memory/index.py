@@ -145,7 +145,7 @@ class Index:
         ).fetchall()
 
     def _expression(self, text: Readings, threshold: float) -> str:
-        """Return the query for the texts with enough of the rarest terms; empty if none can reach the threshold."""
+        """Return the query for the texts with enough of the rarest terms; empty if there are none."""
         words, grams = Counter(text.terms), Counter(bigrams(text.stems))
         order, stem_order = self._rarest(words), self._rarest(Counter(text.stems))
         gram_order = self._rarest(grams)
@@ -193,10 +193,10 @@ def bigrams(stems: Sequence[str]) -> list[str]:
 
 
 def common_bigrams(text: Readings, threshold: float) -> int:
-    """Return how many of a text's bigrams another has at least, if it is as similar as a threshold; 0 for unknown.
+    """Return how many of a text's bigrams a text as similar as a threshold has; 0 for unknown.
 
-    If everything of the other is compared, there are at most ``(1 - t) * n`` edits of the n tokens, which change
-    two bigrams each, or ``(1 - t) / t * n`` insertions, which change one. Edits of stems are fewer.
+    If everything of the other is compared, there are at most ``(1 - t) * n`` edits of the n tokens, which
+    change two bigrams each, or ``(1 - t) / t * n`` insertions, which change one. Edits of stems are fewer.
     """
     if threshold < EVEN:
         return 0

@@ -25,8 +25,8 @@ def read_documents(file: TranslationFile) -> Iterator[Pair]:
     sources, targets = document_texts(file.path), document_texts(translation)
     if len(sources) != len(targets):
         raise DataError(
-            f"{file.path}: has {len(sources)} texts, and {translation} has {len(targets)}; the texts of both must "
-            "correspond: align them, and import a TSV"
+            f"{file.path}: has {len(sources)} texts, and {translation} has {len(targets)}; the texts of both "
+            "must correspond: align them, and import a TSV"
         )
     for source, target in zip(sources, targets, strict=True):
         yield Pair(source, target, file.origin)

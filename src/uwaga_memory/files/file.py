@@ -23,8 +23,8 @@ class FileOptions:
         codes: what becomes of inline codes of TMX and XLIFF.
         columns: for TSV, the columns of source, target, origin and key: numbers from 1, or names of the first
             line.
-        in_order: whether the texts are in the order of their document, and neighbours are stored; None for the
-            usual of the format: XLIFF and documents.
+        in_order: whether the texts are in the order of their document, and neighbours are stored; None for
+            the usual of the format: in order for XLIFF and documents.
         translation: the translated document, for a pair of documents.
     """
 
@@ -64,8 +64,8 @@ class TranslationFile:
         if declared and base_language(declared) != base_language(expected):
             kind = ("sources", "translations")[index]
             raise DataError(
-                f"{self.path}: {place}: the {kind} are declared as {quoted(declared)}, those of the memory are "
-                f"{expected}; import it into a memory of its languages"
+                f"{self.path}: {place}: the {kind} are declared as {quoted(declared)}, those of the memory "
+                f"are {expected}; import it into a memory of its languages"
             )
 
 

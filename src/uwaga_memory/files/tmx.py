@@ -32,6 +32,8 @@ DATES = ("target.changedate", "unit.changedate", "target.creationdate", "unit.cr
 """Attributes with the time of a translation, the most exact first."""
 DATE = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z")
+ATTRIBUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]*")
+"""Name of an attribute; another is written as a property."""
 MAX_VARIANTS = 1_000
 MAX_UNIT_LENGTH = 1 << 22
 """Characters of a unit."""
@@ -77,7 +79,8 @@ class TmxUnits(XmlItems[Pair]):
 
     def damaged_error(self, problem: str, line: int) -> DataError:
         return DataError(
-            f"{self.file}: not a complete TMX file: {problem} in line {line}, {self.progress()}; fetch it again"
+            f"{self.file}: not a complete TMX file: {problem} in line {line}, "
+            f"{self.progress()}; fetch it again"
         )
 
     def depth_error(self, problem: str, line: int) -> DataError:
@@ -89,8 +92,8 @@ class TmxUnits(XmlItems[Pair]):
             listed = ", ".join(sorted(self._languages)[:MAX_LISTED_LANGUAGES]) or "none"
             source, target = self._source.languages
             raise DataError(
-                f"{self.file}: none of its {self._count} units has both {source} and {target}; its languages are "
-                f"{listed}: import it into a memory of two of them"
+                f"{self.file}: none of its {self._count} units has both {source} and {target}; its languages "
+                f"are {listed}: import it into a memory of two of them"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -236,8 +239,8 @@ def write_tmx(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]
     source, target = (escape_attribute(language) for language in languages)
     file.write(
         '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
-        f'  <header creationtool="uwaga" creationtoolversion="{__version__}" segtype="sentence" o-tmf="uwaga" '
-        f'adminlang="en" srclang="{source}" datatype="plaintext" creationdate="{now}"/>\n  <body>\n'.encode()
+        f'  <header creationtool="uwaga" creationtoolversion="{__version__}" segtype="sentence" '
+        f'o-tmf="uwaga" adminlang="en" srclang="{source}" datatype="plaintext" creationdate="{now}"/>\n  <body>\n'.encode()
     )
     for pair in pairs:
         file.write(_unit(pair, source, target).encode())
@@ -254,6 +257,7 @@ def _unit(pair: Pair, source: str, target: str) -> str:
         else:
             written = value
         if written and derived[index] != value:
+            properties = [item for item in properties if item[0] != WRITTEN[index]]
             properties.append((WRITTEN[index], written))
     if pair.origin:
         properties.append((ORIGIN, pair.origin))
@@ -269,23 +273,27 @@ def _unit(pair: Pair, source: str, target: str) -> str:
 
 
 def _attributes(properties: Iterable[tuple[str, str]], level: str) -> str:
-    names = ((name.partition("."), value) for name, value in properties)
+    values = {name.removeprefix(f"{level}."): value for name, value in properties if name.startswith(level)}
     return "".join(
-        f' {name}="{escape_attribute(value)}"'
-        for (of, _, name), value in names
-        if of == level and name != "note" and not name.startswith("prop.")
+        f' {name}="{escape_attribute(value)}"' for name, value in values.items() if _is_attribute(name)
     )
 
 
 def _children(properties: Iterable[tuple[str, str]], level: str, space: str) -> Iterator[str]:
-    """Yield the notes and properties; the document type has notes first in no order."""
+    """Yield the notes and properties."""
     for name, value in properties:
         of, _, rest = name.partition(".")
-        if of == level and rest == "note":
+        if of != level or _is_attribute(rest):
+            continue
+        if rest == "note":
             yield f"{space}<note>{_xml(value)}</note>"
-        elif of == level and rest.startswith("prop."):
+        else:
             kind = escape_attribute(rest.removeprefix("prop."))
             yield f'{space}<prop type="{kind}">{_xml(value)}</prop>'
+
+
+def _is_attribute(name: str) -> bool:
+    return name != "note" and ATTRIBUTE.fullmatch(name) is not None
 
 
 def _xml(text: str) -> str:

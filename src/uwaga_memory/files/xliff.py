@@ -61,7 +61,8 @@ class XliffUnits(XmlItems[Pair]):
 
     def damaged_error(self, problem: str, line: int) -> DataError:
         return DataError(
-            f"{self.file}: not a complete XLIFF file: {problem} in line {line}, {self.progress()}; fetch it again"
+            f"{self.file}: not a complete XLIFF file: {problem} in line {line}, "
+            f"{self.progress()}; fetch it again"
         )
 
     def depth_error(self, problem: str, line: int) -> DataError:
@@ -219,7 +220,8 @@ def write_xliff(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, st
     file.write(
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-        f'  <file original="memory" datatype="plaintext" source-language="{source}" target-language="{target}">\n'
+        f'  <file original="memory" datatype="plaintext" source-language="{source}" '
+        f'target-language="{target}">\n'
         "    <body>\n".encode()
     )
     for number, pair in enumerate(pairs, start=1):
