@@ -64,8 +64,8 @@ def find_file_format(file: TranslationFile) -> str:
         suffixes.pop()
     if not suffixes or suffixes[-1] not in SUFFIXES:
         raise SettingsError(
-            f"{file.path}: not known by its name; say --format {', '.join(READERS)}, or name the translation of "
-            "a document with --translation"
+            f"{file.path}: not known by its name; say --format {', '.join(READERS)}, or name the "
+            "translation of a document with --translation"
         )
     return SUFFIXES[suffixes[-1]]
 

@@ -240,7 +240,8 @@ def write_tmx(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]
     file.write(
         '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
         f'  <header creationtool="uwaga" creationtoolversion="{__version__}" segtype="sentence" '
-        f'o-tmf="uwaga" adminlang="en" srclang="{source}" datatype="plaintext" creationdate="{now}"/>\n  <body>\n'.encode()
+        f'o-tmf="uwaga" adminlang="en" srclang="{source}" datatype="plaintext" '
+        f'creationdate="{now}"/>\n  <body>\n'.encode()
     )
     for pair in pairs:
         file.write(_unit(pair, source, target).encode())
