@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from uwaga_memory.similarity import MARK, Readings, Stemmer, is_word, ratio, tokens_of
+from uwaga_memory.similarity import MARK, MAX_STEMMED_LENGTH, Readings, Stemmer, is_word, ratio, tokens_of
 
 SCHEMA = """
 CREATE VIRTUAL TABLE texts USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii');
@@ -169,15 +169,13 @@ class Index:
         return sorted((frequency, term) for term in counts if (frequency := self._frequency(term)))
 
     def _rarest_bigrams(self, stems: Sequence[str], frequencies: Mapping[str, int]) -> list[tuple[int, str]]:
-        """Return the bigrams that the index may have, with estimates of their frequencies, the rarest first."""
+        """Return the bigrams that the index may have, with estimated frequencies, the rarest first."""
         [(texts,)] = self._database.execute("SELECT coalesce(max(id), 0) FROM pairs")
         estimates = {}
         for (first, second), term in zip(pairwise(stems), bigrams(stems), strict=True):
             if first in frequencies and second in frequencies:
                 product = ASSOCIATION * frequencies[first] * frequencies[second] // max(texts, 1)
-                estimates[term] = min(
-                    frequencies[first], frequencies[second], product + texts // BIGRAM_HASHES + 1
-                )
+                estimates[term] = min(frequencies[first], frequencies[second], product + 1)
         return sorted((estimate, term) for term, estimate in estimates.items())
 
     def _frequency(self, term: str) -> int:
@@ -211,7 +209,7 @@ def _hashes(stems: Sequence[str]) -> list[int]:
     except KeyError:
         pass
     hashes = {stem: zlib.crc32(stem.encode()) % BIGRAM_HASHES for stem in stems}
-    if len(_HASHES) < MAX_HASHES:
+    if len(_HASHES) < MAX_HASHES and max(map(len, stems)) <= MAX_STEMMED_LENGTH:
         _HASHES.update(hashes)
     return [hashes[stem] for stem in stems]
 

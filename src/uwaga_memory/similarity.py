@@ -129,7 +129,7 @@ class Stemmer:
                 term = known.get(token)
                 if term is None:
                     term = self._term(token)
-                    if len(known) < MAX_KNOWN_TERMS:
+                    if len(known) < MAX_KNOWN_TERMS and len(token) <= MAX_STEMMED_LENGTH:
                         known[token] = term
                 terms.append(term)
         return terms

@@ -1,4 +1,4 @@
-"""Files of translations: what tools write is read, what is skipped is counted, and what is exported is equal."""
+"""Files of translations: what tools write is read, what is skipped counted, and what is exported equal."""
 
 from __future__ import annotations
 
@@ -268,11 +268,13 @@ XLIFF_1 = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
   <context-group><context context-type="x-gettext-msgctxt">ctx</context></context-group></trans-unit>
 </body></file></xliff>"""
 XLIFF_2 = """<xliff version="2.0" srcLang="en" trgLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0">
-<file id="f"><unit id="1" name="u"><originalData><data id="d1">&lt;b&gt;</data><data id="d2">&lt;/b&gt;</data></originalData>
+<file id="f"><unit id="1" name="u"><originalData>
+<data id="d1">&lt;b&gt;</data><data id="d2">&lt;/b&gt;</data></originalData>
 <segment><source>A <pc id="1" dataRefStart="d1" dataRefEnd="d2">b</pc></source>
 <target>Ah <pc id="1" dataRefStart="d1" dataRefEnd="d2">beh</pc></target></segment>
 <segment state="initial"><source>C</source><target>Ceh</target></segment></unit>
-<unit id="2"><segment><source>D <pc id="1">e</pc><ph id="2"/></source><target>Deh</target></segment></unit></file></xliff>"""
+<unit id="2"><segment><source>D <pc id="1">e</pc><ph id="2"/></source><target>Deh</target></segment></unit>
+</file></xliff>"""
 
 
 def test_xliff(tmp_path: Path) -> None:
@@ -320,7 +322,7 @@ def test_pairs_of_documents(tmp_path: Path) -> None:
     assert texts(pairs) == [("Title", "Titel"), ("A paragraph.", "Ein Absatz.")]
     assert pairs[0].after == "A paragraph." and pairs[0].origin == "a.md"
     (tmp_path / "a.de.md").write_text("# Titel\n")
-    with pytest.raises(DataError, match="has 2 texts, and .* has 1"):
+    with pytest.raises(DataError, match=r"has 2 texts, and .* has 1"):
         list(
             read_pairs(file(tmp_path, "a.md", "# Title\n\nA paragraph.\n", translation=tmp_path / "a.de.md"))
         )
@@ -349,7 +351,10 @@ PAIRS = st.lists(
         st.lists(
             st.tuples(
                 st.sampled_from(
-                    "unit.note unit.prop.a unit.prop.id unit.prop.x-context target.prop.prev target.changedate unit.creationid".split()
+                    [
+                        *("unit.note", "unit.prop.a", "unit.prop.id", "unit.prop.x-context"),
+                        *("target.prop.prev", "target.changedate", "unit.creationid"),
+                    ]
                 ),
                 st.sampled_from(["a", "20260102T030405Z"]),
             ),
