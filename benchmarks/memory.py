@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/memory.py [--pairs 1000000] [--data DIR] [--folder DIR]
 
-The pairs are those of Python's documentation (en-pt), Tatoeba (en-de) and Multi30k (en-de), and, until there are
-enough, copies of them in which two words of five are drawn anew, by their frequencies. Looked up are the
+The pairs are those of Python's documentation (en-pt), Tatoeba (en-de) and Multi30k (en-de), and, until there
+are enough, copies of them in which two words of five are drawn anew, by their frequencies. Looked up are the
 documentation's new sentences of version 3.13, which the memory lacks.
 """
 
@@ -36,9 +36,7 @@ def real_pairs(data: Path) -> list[Pair]:
     pairs = [Pair(source, target, origin) for origin, source, target in rows]
     rows = [line.split("\t") for line in lines(data / "tatoeba/train.en-de.tsv.gz")]
     pairs += [Pair(row[0], row[1], "tatoeba") for row in rows]
-    captions = zip(
-        lines(data / "multi30k/train.en.gz"), lines(data / "multi30k/train.de.gz"), strict=True
-    )
+    captions = zip(lines(data / "multi30k/train.en.gz"), lines(data / "multi30k/train.de.gz"), strict=True)
     return pairs + [Pair(source, target, "multi30k") for source, target in captions]
 
 
@@ -53,9 +51,7 @@ def many_pairs(pairs: list[Pair], count: int) -> Iterator[Pair]:
         pair = pairs[number % len(pairs)]
         if len(drawn) < 1_000:
             drawn = generator.choices(words, weights, k=100_000)
-        source = [
-            drawn.pop() if generator.random() < SHARE_REDRAWN else word for word in pair.source.split()
-        ]
+        source = [drawn.pop() if generator.random() < SHARE_REDRAWN else word for word in pair.source.split()]
         yield Pair(" ".join(source), pair.target, pair.origin)
 
 

@@ -1,14 +1,15 @@
 r"""The index of a memory: which sources can be as similar to a text as a threshold asks.
 
-A source with a score of t % has at least ``c = ceil(t * n / 100)`` of the n tokens of a text, in one of the two
-readings that are compared. So of any ``n - c + k`` tokens of the text it has at least k, and the rarest make the
-shortest lists (prefix filter: Chaudhuri, Ganti and Kaushik 2006; with k > 1: Wang, Li and Feng 2012). The
-index has the *terms* of all tokens: equal tokens have equal terms.
+A source with a score of t % has at least ``c = ceil(t * n / 100)`` of the n tokens of a text, in one of the
+two readings that are compared. So of any ``n - c + k`` tokens of the text it has at least k, and the rarest
+make the shortest lists (prefix filter: Chaudhuri, Ganti and Kaushik 2006; with k > 1: Wang, Li and Feng
+2012). The index has the *terms* of all tokens: equal tokens have equal terms.
 
-It also has the bigrams of the stems, which are rarer. An edit changes at most two of a text's bigrams, so that a
-similar text has at least ``w - 1 - 2 * (1 - t / 100) * n`` of those of its w words, for t of 50 and more (q-gram
-filter: Ukkonen 1992). What makes the shorter lists is looked up. The index is FTS5's; the number of a row has the
-number of words of the text in its high bits, so that only texts of similar length are looked at.
+It also has the bigrams of the stems, which are rarer. An edit changes at most two of a text's bigrams, so
+that a similar text has at least ``w - 1 - 2 * (1 - t / 100) * n`` of those of its w words, for t of 50 and
+more (q-gram filter: Ukkonen 1992). What makes the shorter lists is looked up. The index is FTS5's; the number
+of a row has the number of words of the text in its high bits, so that only texts of similar length are looked
+at.
 
 No text that reaches the threshold is left out unless there are more than :data:`MAX_CANDIDATES`.
 """
@@ -19,11 +20,11 @@ import math
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from uwaga_memory.similarity import MARK, Readings, Stemmer, is_word, ratio, tokens_of
+from uwaga_memory.similarity import MARK, MAX_STEMMED_LENGTH, Readings, Stemmer, is_word, ratio, tokens_of
 
 SCHEMA = """
 CREATE VIRTUAL TABLE texts USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii');
@@ -31,10 +32,13 @@ CREATE TABLE frequencies (term TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT
 """
 MAX_CANDIDATES = 20_000
 """Texts that are compared term by term in a look-up."""
-BIGRAM = "1"
-"""First character of the term of a bigram."""
 BIGRAM_HASHES = 1 << 20
-"""Number of the terms of bigrams; those of other bigrams with the same term are looked at for nothing."""
+"""Number of the terms of bigrams, each a character of Unicode's planes 1 to 16; those of other bigrams with
+the same term are looked at for nothing."""
+FIRST_BIGRAM = 0x10000
+BIGRAM_FACTOR = 31
+ASSOCIATION = 20
+"""How much more frequent a bigram may be than its words suggest, in the estimate of its frequency."""
 LENGTH_SHIFT = 40
 """Bits of the number of a pair in the number of its row in the index."""
 COST_OF_CANDIDATE = 3
@@ -58,16 +62,10 @@ class IndexedText(NamedTuple):
         """Return the terms of a text."""
         return cls(id_, " ".join(stemmer.terms(tokens_of(text))))
 
-    @property
-    def indexed(self) -> str:
-        """The terms and the bigrams of the stems."""
-        return " ".join([self.terms, *bigrams(list(filter(is_word, self.terms.split(" "))))])
-
-    @property
-    def row(self) -> int:
-        """The number of the row."""
-        words = self.terms.count(" ") + 1 - (" " + self.terms).count(" " + MARK) if self.terms else 0
-        return words << LENGTH_SHIFT | self.id
+    def entry(self) -> tuple[int, str]:
+        """Return the number of the row in the index, and its terms and bigrams."""
+        stems = [term for term in self.terms.split(" ") if term[:1] != MARK]
+        return len(stems) << LENGTH_SHIFT | self.id, " ".join([self.terms, *bigrams(stems)])
 
 
 class Index:
@@ -79,16 +77,13 @@ class Index:
 
     def add(self, texts: Sequence[IndexedText]) -> None:
         """Add texts. :meth:`store_frequencies` completes the additions of a transaction."""
-        rows = sorted((text.row, text.indexed) for text in texts)
-        self._database.executemany(INSERT, rows)
-        for _, terms in rows:
-            self._changes.update(set(terms.split(" ")))
+        self._database.executemany(INSERT, sorted(text.entry() for text in texts))
+        self._changes.update(chain.from_iterable(set(text.terms.split(" ")) for text in texts))
 
     def remove(self, text: IndexedText) -> None:
         """Remove a text."""
-        terms = text.indexed
-        self._database.execute(DELETE, (text.row, terms))
-        self._changes.subtract(set(terms.split(" ")))
+        self._database.execute(DELETE, text.entry())
+        self._changes.subtract(set(text.terms.split(" ")))
 
     def store_frequencies(self) -> None:
         """Store in how many texts each term is."""
@@ -144,10 +139,10 @@ class Index:
         ).fetchall()
 
     def _expression(self, text: Readings, threshold: float) -> str:
-        """Return the query for the texts with enough of the rarest terms; empty if none can reach the threshold."""
+        """Return the query for the texts with enough of the rarest terms; empty if there are none."""
         words, grams = Counter(text.terms), Counter(bigrams(text.stems))
         order, stem_order = self._rarest(words), self._rarest(Counter(text.stems))
-        gram_order = self._rarest(grams)
+        gram_order = self._rarest_bigrams(text.stems, {term: frequency for frequency, term in stem_order})
         needed, needed_stems = common(len(text.terms), threshold), common(len(text.stems), threshold)
         needed_grams = common_bigrams(text, threshold)
         expression, lowest = "", math.inf
@@ -173,6 +168,16 @@ class Index:
         """Return those of some terms that the index has, in how many texts it has them, the rarest first."""
         return sorted((frequency, term) for term in counts if (frequency := self._frequency(term)))
 
+    def _rarest_bigrams(self, stems: Sequence[str], frequencies: Mapping[str, int]) -> list[tuple[int, str]]:
+        """Return the bigrams that the index may have, with estimated frequencies, the rarest first."""
+        [(texts,)] = self._database.execute("SELECT coalesce(max(id), 0) FROM pairs")
+        estimates = {}
+        for (first, second), term in zip(pairwise(stems), bigrams(stems), strict=True):
+            if first in frequencies and second in frequencies:
+                product = ASSOCIATION * frequencies[first] * frequencies[second] // max(texts, 1)
+                estimates[term] = min(frequencies[first], frequencies[second], product + 1)
+        return sorted((estimate, term) for term, estimate in estimates.items())
+
     def _frequency(self, term: str) -> int:
         row = self._database.execute("SELECT count FROM frequencies WHERE term = ?", (term,)).fetchone()
         return 0 if row is None else int(row[0])
@@ -185,17 +190,35 @@ def common(count: int, threshold: float) -> int:
 
 def bigrams(stems: Sequence[str]) -> list[str]:
     """Return the terms of the pairs of neighbouring stems."""
+    hashes = _hashes(stems)
     return [
-        f"{BIGRAM}{zlib.crc32(f'{first} {second}'.encode()) % BIGRAM_HASHES:x}"
-        for first, second in pairwise(stems)
+        chr(FIRST_BIGRAM + (BIGRAM_FACTOR * first + second) % BIGRAM_HASHES)
+        for first, second in pairwise(hashes)
     ]
 
 
-def common_bigrams(text: Readings, threshold: float) -> int:
-    """Return how many of a text's bigrams another has at least, if it is as similar as a threshold; 0 for unknown.
+_HASHES: dict[str, int] = {}
+MAX_HASHES = 500_000
+"""Stems whose hashes are remembered."""
 
-    If everything of the other is compared, there are at most ``(1 - t) * n`` edits of the n tokens, which change
-    two bigrams each, or ``(1 - t) / t * n`` insertions, which change one. Edits of stems are fewer.
+
+def _hashes(stems: Sequence[str]) -> list[int]:
+    """Return a number for each stem, the same in every process."""
+    try:
+        return [_HASHES[stem] for stem in stems]
+    except KeyError:
+        pass
+    hashes = {stem: zlib.crc32(stem.encode()) % BIGRAM_HASHES for stem in stems}
+    if len(_HASHES) < MAX_HASHES and max(map(len, stems)) <= MAX_STEMMED_LENGTH:
+        _HASHES.update(hashes)
+    return [hashes[stem] for stem in stems]
+
+
+def common_bigrams(text: Readings, threshold: float) -> int:
+    """Return how many of a text's bigrams a text as similar as a threshold has; 0 for unknown.
+
+    If everything of the other is compared, there are at most ``(1 - t) * n`` edits of the n tokens, which
+    change two bigrams each, or ``(1 - t) / t * n`` insertions, which change one. Edits of stems are fewer.
     """
     if threshold < EVEN:
         return 0

@@ -67,7 +67,8 @@ class Penalties:
         numbers: for numbers of other values.
         tags: for other tags or placeholders.
         context: for a pair with another key than the text.
-        text: of the highest score, for texts that differ only in spaces around marks, or beyond what is compared.
+        text: of the highest score, for texts that differ only in spaces around marks, or beyond what
+            is compared.
     """
 
     numbers: float = 1.0
@@ -128,7 +129,7 @@ class Stemmer:
                 term = known.get(token)
                 if term is None:
                     term = self._term(token)
-                    if len(known) < MAX_KNOWN_TERMS:
+                    if len(known) < MAX_KNOWN_TERMS and len(token) <= MAX_STEMMED_LENGTH:
                         known[token] = term
                 terms.append(term)
         return terms
@@ -189,7 +190,7 @@ def similarity(text: Readings, other: Readings, penalties: Penalties | None = No
 
 
 def ratio(tokens: Sequence[str], others: Sequence[str], cutoff: float = 0.0) -> float:
-    """Return 100 * (longer - distance) / longer of two lists of tokens; 0 if it is below a cutoff, or for none."""
+    """Return 100 * (longer - distance) / longer of two lists of tokens; 0 if below a cutoff."""
     from rapidfuzz.distance import Levenshtein
 
     longer = max(len(tokens), len(others))

@@ -1,7 +1,8 @@
 """A translation memory in a file of SQLite: pairs, exact look-up, and similar sources.
 
-Several processes may read a memory while one adds to it. An addition is one transaction: after an interruption
-the memory holds all of its pairs or none. Similar sources are looked up among all: see :mod:`uwaga_memory.index`.
+Several processes may read a memory while one adds to it. An addition is one transaction: after an
+interruption the memory holds all of its pairs or none. Similar sources are looked up among all: see
+:mod:`uwaga_memory.index`.
 """
 
 from __future__ import annotations
@@ -39,11 +40,9 @@ CREATE TABLE pairs (
     after TEXT NOT NULL,
     created TEXT NOT NULL,
     properties TEXT NOT NULL,
-    digest INTEGER NOT NULL,
     identity INTEGER NOT NULL UNIQUE,
     terms TEXT NOT NULL
 );
-CREATE INDEX sources ON pairs (digest);
 {INDEX_SCHEMA}
 """
 MAX_TEXT_LENGTH = 100_000
@@ -56,6 +55,10 @@ BLOCK_PAIRS = 5_000
 """Pairs that are inserted together."""
 MANY_PAIRS = 20_000
 """Additions after which the index is written anew in one piece."""
+SOURCE_SHIFT = 32
+"""Bits of a pair's identity that are not those of its source."""
+MAX_LOG_BYTES = 1 << 24
+"""Bytes of SQLite's log that stay on disk after a large addition."""
 CACHE_KIB = 256 << 10
 """Memory for pages of the file while pairs are added."""
 
@@ -215,6 +218,7 @@ class Memory:
         database: sqlite3.Connection | None = getattr(self._threads, "database", None)
         if database is None:
             database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            database.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
             self._threads.database = database
         return database
 
@@ -277,9 +281,8 @@ class Memory:
             text = IndexedText.of(id_, pair.source, self._stemmer)
             texts.append(text)
             properties = json.dumps(pair.properties, ensure_ascii=False) if pair.properties else ""
-            digest = _digest(normalised(pair.source))
-            rows.append((id_, *pair_texts(pair), pair.created or now, properties, digest, identity, text.terms))
-        database.executemany(f"INSERT INTO pairs VALUES ({', '.join('?' * 12)})", rows)
+            rows.append((id_, *pair_texts(pair), pair.created or now, properties, identity, text.terms))
+        database.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         index.add(texts)
         added.new += len(rows)
 
@@ -351,11 +354,14 @@ class Memory:
     def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
         neighbours = normalised(context.before), normalised(context.after)
         rows = self._database.execute(
-            "SELECT id, source, target, origin, created, key, before, after FROM pairs WHERE digest = ?",
-            (_digest(normalised(text)),),
+            "SELECT id, source, target, origin, created, key, before, after FROM pairs "
+            "WHERE identity BETWEEN ? AND ?",
+            _identities(text),
         )
         matches = []
         for id_, source, target, origin, created, key, before, after in rows:
+            if normalised(source) != normalised(text):
+                continue
             same_key = bool(key) and key == context.key
             same_neighbours = any(neighbours) and (normalised(before), normalised(after)) == neighbours
             score = IN_CONTEXT if same_key or same_neighbours else EXACT
@@ -388,13 +394,19 @@ class Memory:
         """Return the size of the memory, where its pairs come from, and when."""
         database = self._database
         [(pairs, sources, first, last, words)] = database.execute(
-            "SELECT count(*), count(DISTINCT digest), min(created), max(created), "
+            "SELECT count(*), count(DISTINCT source), min(created), max(created), "
             "sum(length(' ' || terms) - length(replace(' ' || terms, ' ', '')) "
             "- (length(' ' || terms) - length(replace(' ' || terms, ' 0', '_')))) FROM pairs"
         )
         origins = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
         size = self.path.stat().st_size
         return MemoryStats(pairs, sources, words or 0, dict(origins), first or "", last or "", size)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the connection of this thread; those of others close when their threads end."""
@@ -410,7 +422,17 @@ def _roll_back(database: sqlite3.Connection) -> None:
 
 
 def _identity(pair: Pair) -> int:
-    return _digest(pair.source, pair.target, pair.key, normalised(pair.before), normalised(pair.after))
+    """Return 63 bits that identify a pair in its context; the high bits are those of the source."""
+    lowest, _ = _identities(pair.source)
+    return lowest | _digest(
+        pair.source, pair.target, pair.key, normalised(pair.before), normalised(pair.after)
+    ) % (1 << SOURCE_SHIFT)
+
+
+def _identities(text: str) -> tuple[int, int]:
+    """Return the least and the largest identity of pairs with a source."""
+    lowest = _digest(normalised(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
+    return lowest, lowest + (1 << SOURCE_SHIFT) - 1
 
 
 def _different(matches: Iterable[Match]) -> list[Match]:
