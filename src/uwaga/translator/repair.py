@@ -113,9 +113,10 @@ def compare(text: str, source: str, target: str, placeholders: Placeholders | No
         if kind == "equal" or (
             high - low == last - first and all(map(_is_copied, (*others[low:high], *words[first:last])))
         ):
-            for old, new in zip(others[low:high], words[first:last], strict=True):
+            for offset in range(high - low):
+                old = others[low + offset]
                 if _is_copied(old):
-                    renamed.setdefault(old.text, set()).add(new.text)
+                    renamed.setdefault(old.text, set()).add(words[first + offset].text)
         elif kind == "insert":
             position = others[low].start if low < len(others) else len(source)
             differences.append((position, position))

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from uwaga_memory.files.file import TranslationFile
-from uwaga_memory.files.tmx import read_tmx, write_tmx
-
 from uwaga.errors import DataError, UwagaError
 from uwaga.files.atomic import new_file
 from uwaga.languages.codes import base_language
+from uwaga_memory.files.file import TranslationFile
+from uwaga_memory.files.tmx import read_tmx, write_tmx
 from uwaga_memory.store import Added, Memory, Pair
 from uwaga_server.api_errors import ApiError, NotStoredError
 

@@ -135,8 +135,9 @@ def _align(stage: Stage, pairs: Mapping[Text, tuple[str, str]]) -> dict[Text, Wo
         known[text] = pair
     if not known:
         return {}
-    aligned = align_pairs(stage.search_decoder, stage.model, list(known.values()), ids, stage.options.start)
-    return dict(zip(known, aligned, strict=True))
+    texts = list(known.values())
+    aligned = iter(align_pairs(stage.search_decoder, stage.model, texts, ids, stage.options.start))
+    return {text: next(aligned) for text in known}
 
 
 def _written(content: Inline) -> str:
