@@ -38,7 +38,7 @@ BIGRAM_HASHES = 1 << 20
 the same term are looked at for nothing."""
 FIRST_BIGRAM = 0x10000
 BIGRAM_FACTOR = 31
-ASSOCIATION = 20
+ASSOCIATION = 1
 """How much more frequent a bigram may be than its words suggest, in the estimate of its frequency."""
 LENGTH_SHIFT = 40
 """Bits of the number of a pair in the number of its row in the index."""
@@ -103,8 +103,12 @@ class Index:
         rows = self._candidates(text, threshold)
         candidates: list[int] = []
         everything, stems = " ".join(text.terms).split(), list(text.stems)
+        different, repeated = set(everything), len(everything) - len(set(everything))
+        needed = min(common(len(everything), threshold), common(len(stems), threshold)) - repeated
         for row, terms in rows:
             others = terms.split()
+            if len(different.intersection(others)) < needed:
+                continue
             other_stems = [term for term in others if is_word(term)]
             if ratio(stems, other_stems, threshold) or ratio(everything, others, threshold):
                 candidates.append(row)

@@ -64,8 +64,8 @@ class TranslationFile:
         if declared and base_language(declared) != base_language(expected):
             kind = ("sources", "translations")[index]
             raise DataError(
-                f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, those of the memory "
-                f"are {expected}; import it into a memory of its languages"
+                f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, those of the "
+                f"memory are {expected}; import it into a memory of its languages"
             )
 
 
