@@ -1,4 +1,4 @@
-"""What of a document a memory knows, in the classes of similarity that translation tools print."""
+"""Analysis of a document by a memory, in the classes of similarity that translation tools print."""
 
 from __future__ import annotations
 

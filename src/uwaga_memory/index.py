@@ -28,6 +28,7 @@ from uwaga_memory.similarity import MARK, MAX_STEMMED_LENGTH, Readings, Stemmer,
 
 SCHEMA = """
 CREATE VIRTUAL TABLE texts USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii');
+INSERT INTO texts (texts, rank) VALUES ('hashsize', 33554432);
 CREATE TABLE frequencies (term TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
 MAX_CANDIDATES = 20_000
@@ -37,7 +38,7 @@ BIGRAM_HASHES = 1 << 20
 the same term are looked at for nothing."""
 FIRST_BIGRAM = 0x10000
 BIGRAM_FACTOR = 31
-ASSOCIATION = 20
+ASSOCIATION = 1
 """How much more frequent a bigram may be than its words suggest, in the estimate of its frequency."""
 LENGTH_SHIFT = 40
 """Bits of the number of a pair in the number of its row in the index."""
@@ -102,8 +103,12 @@ class Index:
         rows = self._candidates(text, threshold)
         candidates: list[int] = []
         everything, stems = " ".join(text.terms).split(), list(text.stems)
+        different, repeated = set(everything), len(everything) - len(set(everything))
+        needed = min(common(len(everything), threshold), common(len(stems), threshold)) - repeated
         for row, terms in rows:
             others = terms.split()
+            if len(different.intersection(others)) < needed:
+                continue
             other_stems = [term for term in others if is_word(term)]
             if ratio(stems, other_stems, threshold) or ratio(everything, others, threshold):
                 candidates.append(row)
@@ -149,19 +154,19 @@ class Index:
         for count in range(1, MAX_COMMON + 1):
             plans = []
             if count == 1 or count <= min(needed, needed_stems):
-                chosen = _prefix(order, words, needed, count)
-                chosen |= _prefix(stem_order, Counter(text.stems), needed_stems, count)
-                plans.append((chosen, order, words))
+                selected = _prefix(order, words, needed, count)
+                selected |= _prefix(stem_order, Counter(text.stems), needed_stems, count)
+                plans.append((selected, order, words))
             if count <= needed_grams:
                 plans.append((_prefix(gram_order, grams, needed_grams, count), gram_order, grams))
-            for chosen, terms, counts in plans:
-                if not chosen:
+            for selected, terms, counts in plans:
+                if not selected:
                     return ""
-                cost = sum(frequency for frequency, term in terms if term in chosen)
+                cost = sum(frequency for frequency, term in terms if term in selected)
                 cost *= COST_OF_CANDIDATE if count == 1 else 1
                 if cost < lowest:
                     lowest = cost
-                    expression = _at_least(count, [term for _, term in terms if term in chosen], counts)
+                    expression = _at_least(count, [term for _, term in terms if term in selected], counts)
         return expression
 
     def _rarest(self, counts: Counter[str]) -> list[tuple[int, str]]:
@@ -248,13 +253,13 @@ def _prefix(order: Sequence[tuple[int, str]], counts: Counter[str], needed: int,
     terms = [term for _, term in order]
     absent = counts.total() - sum(counts[term] for term in terms)
     missing = counts.total() - needed + count - absent
-    chosen = set()
+    selected = set()
     for term in terms:
         if missing <= 0:
             break
-        chosen.add(term)
+        selected.add(term)
         missing -= counts[term]
-    return chosen
+    return selected
 
 
 def _at_least(count: int, terms: Sequence[str], counts: Counter[str]) -> str:

@@ -114,7 +114,7 @@ class Match:
 
 @dataclass
 class Added:
-    """What an addition did: new pairs, pairs that the memory had, and skipped pairs by reason."""
+    """The result of an addition: new pairs, pairs that the memory had, and skipped pairs by reason."""
 
     new: int = 0
     known: int = 0

@@ -16,7 +16,10 @@ import uwaga.engine._core
 
 ROOT = Path(__file__).parents[2]
 COMPANIONS = sorted(path.name.removeprefix("uwaga_") for path in (ROOT / "src").glob("uwaga_*"))
-VERBS = ("translate-file", "batch", "serve", "mcp", "clean", "distil", "backtranslate", "bench", "learn", "memory")
+VERBS = (
+    *("translate-file", "batch", "serve", "mcp", "clean", "distil", "backtranslate", "bench", "learn"),
+    "memory",
+)
 
 
 @pytest.fixture(scope="module")

@@ -58,14 +58,14 @@ class TranslationFile:
         """The name that pairs of the file get as their origin."""
         return self.path.name
 
-    def check_language(self, declared: str, index: int, place: str) -> None:
+    def check_language(self, declared: str, index: int, position: str) -> None:
         """Check a language that the file declares for its sources (0) or translations (1); empty is any."""
         expected = self.languages[index]
         if declared and base_language(declared) != base_language(expected):
             kind = ("sources", "translations")[index]
             raise DataError(
-                f"{self.path}: {place}: the {kind} are declared as {quoted(declared)}, those of the memory "
-                f"are {expected}; import it into a memory of its languages"
+                f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, those of the "
+                f"memory are {expected}; import it into a memory of its languages"
             )
 
 

@@ -161,14 +161,14 @@ class TmxUnits(XmlItems[Pair]):
             self._source.skipped[f"longer than {MAX_TEXT_LENGTH:,} characters"] += 1
             return
         numbers = [(variant.language, str(number)) for number, variant in enumerate(self._variants)]
-        chosen = []
+        selected = []
         for language in self._source.languages:
-            chosen.append([self._variants[int(number)] for number in nearest_variants(numbers, language)])
-            if not chosen[-1]:
+            selected.append([self._variants[int(number)] for number in nearest_variants(numbers, language)])
+            if not selected[-1]:
                 self._source.skipped[f"no text in {language}"] += 1
                 return
-        source = chosen[0][0]
-        for target in chosen[1]:
+        source = selected[0][0]
+        for target in selected[1]:
             if target is not source:
                 self._pairs += 1
                 self.ready.append(self._pair(unit, source, target))
@@ -283,13 +283,13 @@ def _attributes(properties: Iterable[tuple[str, str]], level: str) -> str:
 def _children(properties: Iterable[tuple[str, str]], level: str, space: str) -> Iterator[str]:
     """Yield the notes and properties."""
     for name, value in properties:
-        of, _, rest = name.partition(".")
-        if of != level or _is_attribute(rest):
+        of, _, suffix = name.partition(".")
+        if of != level or _is_attribute(suffix):
             continue
-        if rest == "note":
+        if suffix == "note":
             yield f"{space}<note>{_xml(value)}</note>"
         else:
-            kind = escape_attribute(rest.removeprefix("prop."))
+            kind = escape_attribute(suffix.removeprefix("prop."))
             yield f'{space}<prop type="{kind}">{_xml(value)}</prop>'
 
 

@@ -67,19 +67,19 @@ def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
 
 def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int], bool]:
     """Return the index of each column, and whether the first line has their names."""
-    wanted = file.options.columns
-    if wanted and len(wanted) < REQUIRED:
+    names = file.options.columns
+    if names and len(names) < REQUIRED:
         raise SettingsError("--columns: name two columns at least, source and translation: --columns 1,2")
-    if wanted and all(name.isdecimal() for name in wanted):
-        if len(wanted) > NUMBERED or "0" in wanted:
+    if names and all(name.isdecimal() for name in names):
+        if len(names) > NUMBERED or "0" in names:
             raise SettingsError("--columns: expected up to four numbers from 1: source, target, origin, key")
-        return {name: int(number) - 1 for name, number in zip(NAMES, wanted, strict=False)}, False
-    if wanted:
-        if missing := [name for name in wanted if name not in cells]:
+        return {name: int(number) - 1 for name, number in zip(NAMES, names, strict=False)}, False
+    if names:
+        if missing := [name for name in names if name not in cells]:
             raise DataError(
                 f"{file.path}: line 1 has no column {missing[0]}; it has {', '.join(cells)[:200]}"
             )
-        return {name: cells.index(column) for name, column in zip(NAMES, wanted, strict=False)}, True
+        return {name: cells.index(column) for name, column in zip(NAMES, names, strict=False)}, True
     if "source" in cells and "target" in cells:
         return {name: cells.index(name) for name in NAMES if name in cells}, True
     if len(cells) != REQUIRED:
