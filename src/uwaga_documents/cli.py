@@ -13,6 +13,7 @@ import typer
 from uwaga.cli import options
 from uwaga.cli.lines import DEMONSTRATION
 from uwaga.cli.loading import load_for_sample
+from uwaga.cli.memory_counts import MemoryCounts
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
@@ -95,6 +96,8 @@ EXAMPLES = """
 
         uwaga translate-file manual.html anleitung.html --glossary terms.tsv
 
+        uwaga translate-file manual.html handbuch.html --memory memory.uwm --threshold 85
+
         uwaga translate-file products.csv produkte.csv --columns title,description
 
         uwaga translate-file report.docx bericht.docx --report doubts.tsv
@@ -161,6 +164,10 @@ def translate_file(
     if report is not None:
         _write_report(report, output, result)
     _report_untranslated(result)
+    if request.get("memory") is not None:
+        memory = MemoryCounts()
+        memory.add(result.memory)
+        typer.echo(memory.line(result.texts - result.resumed), err=True)
     resumed = f", {result.resumed} of them in an earlier run" if result.resumed else ""
     if sys.stderr.isatty() or resumed:
         typer.echo(f"{output}: {result.texts} texts{resumed}", err=True)

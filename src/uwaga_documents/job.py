@@ -17,6 +17,7 @@ from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.units import Piece, Unit, translatable, untranslated_texts, write_unit
+from uwaga.results.translation import MemoryUse
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import (
     MAX_DOCUMENT_BYTES,
@@ -76,6 +77,8 @@ class DocumentReport(NamedTuple):
         resumed: the number of texts translated by an earlier run.
         doubtful: the other texts whose translation may be wrong.
         untranslated: the number of texts that were copied, by reason.
+        memory: the pairs of a translation memory that texts were translated with, once for equal texts that
+            were translated together.
     """
 
     format: str
@@ -83,6 +86,7 @@ class DocumentReport(NamedTuple):
     resumed: int
     doubtful: tuple[DoubtfulText, ...] = ()
     untranslated: Mapping[str, int] = {}
+    memory: tuple[MemoryUse, ...] = ()
 
 
 @dataclass(frozen=True)

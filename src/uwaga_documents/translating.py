@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
-from uwaga.results.translation import Translation
+from uwaga.results.translation import MemoryUse, Translation
 from uwaga.translator.checks import UNLIKE
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import (
@@ -67,11 +67,16 @@ def translate_file(
     settings = translator.work_settings(prepared)
     job = replace(document_job(source, target, options, settings), batch=batch)
     doubts: Doubts = {}
-    return run_document_job(job, inline_translator(translator, prepared, doubts), progress, doubts)
+    uses: list[MemoryUse] = []
+    report = run_document_job(job, inline_translator(translator, prepared, doubts, uses), progress, doubts)
+    return report._replace(memory=tuple(uses))
 
 
 def inline_translator(
-    translator: Translator, request: Request, doubts: Doubts | None = None
+    translator: Translator,
+    request: Request,
+    doubts: Doubts | None = None,
+    uses: list[MemoryUse] | None = None,
 ) -> TranslateInlines:
     """Return a function that translates the texts of documents.
 
@@ -79,10 +84,13 @@ def inline_translator(
         translator: a translator for the languages of the documents.
         request: the options of the translation; its text is ignored.
         doubts: filled with the texts whose translation may be wrong.
+        uses: filled with the pairs of a translation memory that texts are translated with.
     """
 
     def translate(inlines: Sequence[Inline]) -> list[Inline]:
         translated = translator.run_inlines(inlines, request)
+        if uses is not None:
+            uses.extend(use for result in translated for use in result.translation.memory)
         if doubts is not None:
             reasons = (find_doubts(result.translation) for result in translated)
             doubts.update((source, doubt) for source, doubt in zip(inlines, reasons, strict=True) if doubt)

@@ -7,12 +7,14 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
 from uwaga.engine import trim_heap
 from uwaga.errors import UwagaError
+from uwaga.translator.request import Request
 from uwaga_documents import DocumentOptions, DocumentReport, document_job, job_texts
 from uwaga_server.api_errors import ApiError, StorageError, api_error, in_thread
 from uwaga_server.service import Service
@@ -145,11 +147,17 @@ class DocumentWorker:
             terms = await in_thread(
                 self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
             )
+        request = Request("", glossary=terms)
+        if spec.memory:
+            memories = self._stores.memories
+            languages = spec.owner, spec.memory, spec.target, source
+            memory = await in_thread(memories.for_languages, *languages)
+            request = replace(request, memory=memory, threshold=spec.threshold)
         return await self._service.run_document(
             claimed.document,
             claimed.output,
             DocumentOptions(source=source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES),
-            glossary=terms,
+            request=request,
             client=spec.owner,
             progress=claimed.progress,
         )

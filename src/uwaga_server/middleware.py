@@ -196,8 +196,8 @@ class RequestMiddleware:
             raise ApiError(503, "busy", message, retry_after=1.0)
 
     def _check_size(self, scope: Scope, headers: Headers, size: int) -> None:
-        form = headers.get("content-type", "").startswith("multipart/form-data")
-        large = form and getattr(scope.get("route"), "large", False)
+        form, route = headers.get("content-type", "").startswith("multipart/form-data"), scope.get("route")
+        large = (form and getattr(route, "large", False)) or (route is not None and route.body.raw)
         limit = self._limits.document_bytes if large else self._limits.body_bytes
         if size > limit:
             raise ApiError(413, "body_too_large", f"the body is too large; send at most {limit} bytes")

@@ -93,11 +93,13 @@ class Body:
         model: their model; None if there are none.
         kind: where they are.
         large: whether a multipart body may be as large as a document; always for uploads.
+        raw: whether the body is a file, which may be as large as a document.
     """
 
     model: Model | None = None
     kind: BodyKind = "json"
     large: bool = False
+    raw: bool = False
 
 
 @dataclass(frozen=True)

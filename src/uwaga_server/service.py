@@ -238,7 +238,7 @@ class Service:
         output: Path,
         options: DocumentOptions,
         *,
-        glossary: Terms | None = None,
+        request: Request | None = None,
         batch: int = BATCH_TEXTS,
         client: str = "",
         progress: Callable[[int, int], None] | None = None,
@@ -249,7 +249,7 @@ class Service:
             document: file of the document.
             output: file of the translation; an interrupted translation is resumed.
             options: how to read the document, with the public codes of both languages.
-            glossary: required translations of terms.
+            request: how its texts are translated, such as their ``glossary`` and ``memory``.
             batch: number of texts to translate together, after which ``progress`` is called.
             client: name of the client, for fairness.
             progress: called from another thread with the number of translated segments and the total.
@@ -261,13 +261,12 @@ class Service:
 
         def work(translator: Translator) -> DocumentReport:
             pair_translator = translator.between(languages.get("source"), languages.get("target"))
-            terms = Request("", glossary=glossary)
             return translate_file(
                 pair_translator,
                 document,
                 output,
                 options=options,
-                request=terms,
+                request=request,
                 batch=batch,
                 progress=progress,
             )

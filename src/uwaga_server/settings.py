@@ -130,6 +130,7 @@ class ServerSettings(StrictModel):
             machine cannot read; None stores nothing.
         database: URL of an SQL database instead of ``state.sqlite``, for several machines; documents then
             need a ``state`` folder that all machines share.
+        memories: folder of translation memories, whose files end in ``.uwm``; None has none.
         suggestions: file for translations that users suggest; None refuses them.
         dialects: APIs to serve.
         page: serve the web page at ``/``.
@@ -151,6 +152,7 @@ class ServerSettings(StrictModel):
     cors: list[str] = []  # noqa: RUF012
     state: Path | None = None
     database: str | None = None
+    memories: Path | None = None
     suggestions: Path | None = None
     dialects: list[str] = list(DEFAULT_DIALECTS)  # noqa: RUF012
     page: bool = True

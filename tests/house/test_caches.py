@@ -36,6 +36,7 @@ BOUNDS = {
     "uwaga_corpora/cleaning/rules/content.py:_misread_continuations": "no argument",
     "uwaga_course/exercises.py:all_exercises": "no argument",
     "uwaga_course/translations.py:read_texts": "files of the package",
+    "uwaga_memory/similarity.py:stemmer_of": "32 languages",
     "uwaga_server/app.py:document": "no argument",
     "uwaga_server/dialects/libretranslate.py:document": "no argument",
 }

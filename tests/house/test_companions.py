@@ -16,7 +16,10 @@ import uwaga.engine._core
 
 ROOT = Path(__file__).parents[2]
 COMPANIONS = sorted(path.name.removeprefix("uwaga_") for path in (ROOT / "src").glob("uwaga_*"))
-VERBS = ("translate-file", "batch", "serve", "mcp", "clean", "distil", "backtranslate", "bench", "learn")
+VERBS = (
+    *("translate-file", "batch", "serve", "mcp", "clean", "distil", "backtranslate", "bench", "learn"),
+    "memory",
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,7 @@ def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_companions_are_those_of_the_layout() -> None:
-    assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "server"]
+    assert COMPANIONS == ["bench", "compat", "corpora", "course", "documents", "memory", "server"]
 
 
 def test_help_lists_no_absent_verb(toolkit: Path) -> None:

@@ -155,7 +155,7 @@ def test_tag_handling_preserves_xml_and_html(client):
         ({"formality": "more"}, "formality"),
         ({"style_rule": "x"}, "style_id"),
         ({"custom_instructions": ["be kind"]}, "custom_instructions"),
-        ({"translation_memory": "x", "translation_memory_threshold": 75}, "translation_memory_id"),
+        ({"translation_memory": "x", "translation_memory_threshold": 75}, "no translation memories"),
         ({"tag_handling": "latex"}, "tag_handling"),
         ({"split_sentences": "2"}, "split_sentences"),
         ({"model_type": "best"}, "model_type"),

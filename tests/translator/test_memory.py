@@ -112,12 +112,12 @@ def test_all_model_classes_accept_memory(folder, tmp_path):
 def test_command_line_accepts_the_memory_option(folder, capsys):
     for command in (["translate", "seven"], ["score", str(MODEL / "nothing.tsv")]):
         with pytest.raises(SystemExit) as exit_info:
-            main([command[0], "--model", str(folder), "--memory", "slow", *command[1:]])
+            main([command[0], "--model", str(folder), "--weights", "slow", *command[1:]])
         assert exit_info.value.code
     capsys.readouterr()
     for memory in ("fast", "shared"):
         with pytest.raises(SystemExit) as exit_info:
-            main(["translate", "--model", str(folder), "--memory", memory, "seven"])
+            main(["translate", "--model", str(folder), "--weights", memory, "seven"])
         assert not exit_info.value.code
     first, second = capsys.readouterr().out.splitlines()
     assert first == second

@@ -22,6 +22,7 @@ HEADINGS = {
         "serve": "uwaga_server.cli.serve:serve",
         "mcp": "uwaga_server.cli.mcp:mcp",
         "models": "uwaga.cli.models:models",
+        "memory": "uwaga_memory.cli:memory",
     },
     "Train": {
         "train": "uwaga.cli.train:train",

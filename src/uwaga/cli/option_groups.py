@@ -36,8 +36,9 @@ FLAGS = {
     "source": ("--from",),
     "target": ("--to",),
     "placeholders": ("--placeholder",),
+    "LoadOptions.memory": ("--weights",),
 }
-"""Flags of fields whose option is not simply ``--`` and the field's name."""
+"""Flags of fields whose option is not simply ``--`` and the field's name, by field, or record and field."""
 
 OPTION_WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
 """Command-line names of values that differ from the Python value, by field."""
@@ -113,6 +114,7 @@ def _parameter(prefix: str, option: OptionField, group: Group) -> inspect.Parame
     help_text = group.help.get(option.name, metadata.help)
     unset = group.unset.get(option.name, metadata.unset)
     flags = FLAGS.get(option.name, (f"--{option.name.replace('_', '-')}",))
+    flags = FLAGS.get(f"{group.record.__name__}.{option.name}", flags)
     kind = _parameter_type(option)
     default = OPTION_WORDS.get(option.name, {}).get(option.default, option.default)
     if unset or kind == list[str]:

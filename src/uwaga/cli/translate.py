@@ -27,6 +27,7 @@ from uwaga.cli.lines import (
     open_output,
 )
 from uwaga.cli.loading import load_for_sample
+from uwaga.cli.memory_counts import MemoryCounts
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
@@ -109,6 +110,8 @@ class Notes:
         warned: number of lines with warnings.
         failed: number of lines that could not be translated.
         draft: total use of drafts.
+        memory: counts of the pairs of a translation memory; None without one.
+        texts: number of translated lines.
     """
 
     unit: str
@@ -117,6 +120,8 @@ class Notes:
     warned: int = 0
     failed: int = 0
     draft: DraftUse | None = None
+    memory: MemoryCounts | None = None
+    texts: int = 0
     _demonstration_noted: bool = False
 
     def add(self, number: int, translation: Translation) -> None:
@@ -127,6 +132,9 @@ class Notes:
         if translation.truncated:
             self.cut.append(number)
         self.draft = DraftUse.total([self.draft, translation.draft])
+        self.texts += 1
+        if self.memory is not None:
+            self.memory.add(translation.memory)
 
     def warn(self, number: int, warnings: tuple[str, ...]) -> None:
         """Report the warnings of line ``number``."""
@@ -152,7 +160,9 @@ class Notes:
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the use of drafts, and the number of lines that were not reported one by one."""
+        """Report the use of drafts and of a memory, and the number of lines that were not reported."""
+        if self.memory is not None:
+            typer.echo(self.memory.line(self.texts), err=True)
         if self.draft is not None:
             typer.echo(
                 f"drafts: {self.draft.share_accepted:.0%} of {self.draft.proposed} tokens accepted, "
@@ -267,6 +277,8 @@ EXAMPLES = r"""
 
         uwaga translate --model big --draft small < test.en    # greedy, faster, with the results of big
 
+        uwaga translate --memory memory.uwm --threshold 85 < test.en    # from similar texts
+
         uwaga translate --adapter runs/medical/adapter < test.en    # with its base model
 
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
@@ -310,7 +322,8 @@ def translate(
     template.check()
     translator, bundled = load_for_sample(model, load, via, sample)
     template = translator.prepare(template, streaming=stream)
-    notes = Notes("text" if text else "line", bundled)
+    memory = None if template.memory is None else MemoryCounts()
+    notes = Notes("text" if text else "line", bundled, memory=memory)
     with open_results(translator, template, shape, output, resume) as journal:
         job = _Job(translator, template, shape, notes, pace, journal, load.source == AUTO)
         job.run(chunks, input_, output, alignments)

@@ -82,6 +82,11 @@ class XmlItems(ABC, Generic[Item]):
         """The current line of the parser."""
         return self._parser.CurrentLineNumber
 
+    @property
+    def parsed_bytes(self) -> int:
+        """Number of bytes that were parsed."""
+        return self._parsed_bytes
+
     def read(self) -> Iterator[Item]:
         """Yield all items of the file."""
         with open_bytes(self._path) as content:

@@ -65,6 +65,9 @@ def equal_fields(record: object, other: object) -> bool:
 GlossaryMode = Literal["forced", "soft"]
 """How the terms of a glossary are enforced: always used, or preferred."""
 
+MemoryUsage = Literal["verbatim", "fitted", "beginning"]
+"""How a pair of a translation memory was used; see :class:`MemoryUse`."""
+
 
 @dataclass(frozen=True)
 class TermUse(JsonRecord):
@@ -81,6 +84,33 @@ class TermUse(JsonRecord):
     def to_dict(self) -> dict[str, object]:
         """Return the fields by name."""
         return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class MemoryUse(JsonRecord):
+    """A pair of a translation memory that a translation was made with.
+
+    Attributes:
+        source: the pair's source.
+        target: the pair's translation.
+        score: how similar the source is to the text, in percent; 101 for the same text in the same context.
+        used: ``verbatim``: the translation is ``target``; ``fitted``: it is ``target`` with the names,
+            numbers and placeholders of the text; ``beginning``: it begins as ``target`` does, up to the first
+            words that differ.
+        origin: where the pair comes from, such as a file.
+        created: when it was added, in ISO 8601.
+    """
+
+    source: str
+    target: str
+    score: float
+    used: MemoryUsage
+    origin: str = ""
+    created: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return json_numbers(self)
 
 
 @dataclass(frozen=True)
@@ -282,6 +312,7 @@ class Translation(JsonRecord):
         coverage: words and numbers that the translation lacks; None if not requested. For a chain, the
             omissions of each model, in its source language.
         draft: how the sentences with a draft used it, in total; None without drafts.
+        memory: the pairs of a translation memory that it was made with, one for each paragraph that has one.
     """
 
     text: str
@@ -303,6 +334,7 @@ class Translation(JsonRecord):
     terms: tuple[TermUse, ...] = ()
     coverage: Coverage | None = None
     draft: DraftUse | None = None
+    memory: tuple[MemoryUse, ...] = ()
 
     def __post_init__(self) -> None:
         texts = self.source, self.text
@@ -417,6 +449,8 @@ class Translation(JsonRecord):
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.terms:
             values["terms"] = [term.to_dict() for term in self.terms]
+        if self.memory:
+            values["memory"] = [use.to_dict() for use in self.memory]
         values |= _present_dicts({"coverage": self.coverage, "draft": self.draft})
         if confidence:
             values["words"] = [json_numbers(word) for word in self.words]

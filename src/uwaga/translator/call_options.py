@@ -17,6 +17,7 @@ from uwaga.results.translation import GlossaryMode
 from uwaga.search.options import LengthFormula, Utility
 from uwaga.settings.load_options import Dtype, EngineName, MemoryMode
 from uwaga.terms.apply import GlossaryArgument
+from uwaga.translator.memories import MemoryArgument
 from uwaga.translator.request import OnError, Split
 
 
@@ -110,6 +111,8 @@ class RequestFields(SearchFields, total=False):
     ignore_tags: Sequence[str] | None
     outline: XmlOutline | None
     on_error: OnError
+    memory: MemoryArgument
+    threshold: float | None
 
 
 class TranslateOptions(RequestFields, total=False):

@@ -58,6 +58,10 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer = Doubts(layer, target)
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
+    if plan.memory is not None:
+        from uwaga.translator.layers.memory import FromMemory
+
+        layer = FromMemory(layer, plan, plan.memory)
     return layer
 
 
@@ -70,7 +74,7 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
     groups: dict[bool, list[Text]] = {False: [], True: []}
     for request in requests:
         draft = TextDraft(request.draft, request.bias, request.mask) if request.draft else None
-        text = Text((request.text,), request.name, request.prefix, draft)
+        text = Text((request.text,), request.name, request.prefix, draft, context=request.context)
         texts.append(text)
         groups[plan.has_markup(request.text)].append(text)
     for has_markup, group in groups.items():

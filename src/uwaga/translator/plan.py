@@ -13,6 +13,7 @@ from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, resolve_placeholders
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
+from uwaga.translator.memories import TranslationMemory, open_memory
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
 from uwaga.translator.split import Segmenter
@@ -156,10 +157,13 @@ class Plan:
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
     untranslated: frozenset[str] = frozenset()
+    memory: TranslationMemory | None = None
 
     def has_markup(self, text: object) -> bool:
-        """Return True if a text has a format, placeholders, or characters that the model does not know."""
-        if self.request.format != "text":
+        """Return True if a text has a format, placeholders, or characters that the model does not know, or if
+        there is a translation memory.
+        """
+        if self.request.format != "text" or self.memory is not None:
             return True
         if not isinstance(text, str):
             return False
@@ -217,7 +221,9 @@ def make_plan(
             raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
-    return Plan(request, tuple(stages), resolve_placeholders(request.placeholders), untranslated)
+    placeholders = resolve_placeholders(request.placeholders)
+    memory = None if request.memory is None else open_memory(request.memory)
+    return Plan(request, tuple(stages), placeholders, untranslated, memory)
 
 
 def search_options(

@@ -13,6 +13,7 @@ from uwaga.markup.formats import Format
 from uwaga.results.translation import GlossaryMode
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.options import check_integer, option, option_fields
+from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryArgument, TextContext
 
 if TYPE_CHECKING:
     from uwaga.markup.xml_text import XmlOutline
@@ -24,7 +25,7 @@ OnError = Literal["raise", "return", "copy"]
 """How a text that cannot be translated is handled: raise; return its error; return its error and a copy."""
 
 
-TEXT_FIELDS = frozenset({"text", "prefix", "draft", "name"})
+TEXT_FIELDS = frozenset({"text", "prefix", "draft", "name", "context"})
 """Fields in which requests that are translated together may differ."""
 
 
@@ -61,6 +62,11 @@ class Request:
         bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation is the draft; with
             0 the translation is that without a draft.
         mask: words at the end of the draft whose tokens get no weight.
+        memory: a translation memory: a file, or an object with the method ``matches`` of
+            :class:`uwaga.translator.memories.TranslationMemory`.
+        threshold: the least similarity, in percent, of the pairs of the memory that are used.
+        context: where the text stands, so that a pair from the same place scores 101; see
+            :class:`uwaga.translator.memories.TextContext`.
     """
 
     text: str
@@ -121,6 +127,20 @@ class Request:
     draft: str = ""
     bias: float = 0.0
     mask: int = 0
+    memory: MemoryArgument = field(
+        default=None,
+        metadata=option("Translation memory, made by `uwaga memory`", section="Text", kind=Path),
+    )
+    threshold: float = field(
+        default=DEFAULT_THRESHOLD,
+        metadata=option(
+            "Least similarity, in percent, of the memory's pairs that are used",
+            section="Text",
+            minimum=1.0,
+            maximum=100.0,
+        ),
+    )
+    context: TextContext | None = None
 
     @property
     def shared(self) -> tuple[object, ...]:
@@ -133,7 +153,7 @@ class Request:
         Raises:
             SettingsError: names the field.
         """
-        for name in ("split", "on_error", "format"):
+        for name in ("split", "on_error", "format", "threshold"):
             option_fields(Request)[name].check(getattr(self, name))
         if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
             raise SettingsError(f"bias must be from 0 to below 0.5, not {quoted(self.bias)}")
@@ -155,7 +175,7 @@ class Request:
             raise SettingsError(f"outline needs the format xml: {self.format} has no elements to divide")
 
 
-REQUEST_FIELDS = Request.__dataclass_fields__.keys() - {"text", "search", "name"}
+REQUEST_FIELDS = Request.__dataclass_fields__.keys() - {"text", "search", "name", "context"}
 """The fields that a call may give by name."""
 STRICT = ("split", "on_error")
 """Fields for which None is refused, not the default."""

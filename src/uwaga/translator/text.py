@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from uwaga.errors import DataError
     from uwaga.markup.symbols import Symbol
     from uwaga.terms.apply import SentenceTerms
+    from uwaga.translator.memories import TextContext
 
 
 class TokenPair(NamedTuple):
@@ -54,7 +55,9 @@ class Text:
         content: words and tags. The outermost layers get the string of a request, in its format.
         name: the name of the text in messages.
         prefix: the beginning of the translation.
+        beginning: the same, from a translation memory; ignored where it does not fit.
         draft: a probable translation.
+        context: where the text stands in its document.
         parent: the text from which this one was derived.
         symbols: words of ``content`` that stand for untranslated pieces.
         is_aligned: True if the words of the translation must be aligned, so that tags find their places.
@@ -73,6 +76,8 @@ class Text:
     translation: Translation | None = None
     inlines: list[Inline] = field(default_factory=list)
     error: DataError | None = None
+    beginning: str = ""
+    context: TextContext | None = None
 
     @property
     def words(self) -> str:

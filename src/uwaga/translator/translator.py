@@ -19,6 +19,7 @@ from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.memories import memory_name
 from uwaga.translator.model import Model
 from uwaga.translator.pipeline import translate_inlines, translate_requests
 from uwaga.translator.plan import Plan, make_plan, search_options
@@ -252,8 +253,9 @@ class Translator:
             progress: called with the number of completed texts and the total, every 100 texts.
             **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
                 ``format``, ``prefix`` (one for all texts or one each), ``glossary``, ``glossary_mode``,
-                ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``; and the options of
-                the search by name. The model's settings replace values that are missing or None.
+                ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``,
+                ``memory``, ``threshold``; and the options of the search by name. The model's settings replace
+                values that are missing or None.
 
                 - ``beam``: width of the beam, 1 for greedy; ``nbest``: how many translations of a text, at
                   most ``beam``; the others are its ``alternatives``.
@@ -411,7 +413,7 @@ class Translator:
         if not isinstance(search, SearchOptions) and last.options.sample:
             search = {**search, "seed": last.options.seed}
         glossary = request.glossary if last.terms is None else last.terms.glossary
-        return replace(request, search=search, glossary=glossary)
+        return replace(request, search=search, glossary=glossary, memory=plan.memory)
 
     def work_settings(self, request: Request) -> dict[str, Any]:
         """Return all values on which the translation of any text with these options depends, as JSON.
@@ -438,6 +440,8 @@ class Translator:
 
             assert isinstance(request.glossary, Glossary)
             settings["glossary"] = fingerprint(request.glossary, request.glossary_mode)
+        if request.memory is not None:
+            settings |= {"memory": memory_name(request.memory), "threshold": request.threshold}
         return settings
 
     def options(self, **search: Unpack[SearchFields]) -> SearchOptions:

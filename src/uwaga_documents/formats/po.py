@@ -57,7 +57,7 @@ WIDTH = 76
 
 
 @dataclass
-class _PoEntry:
+class PoEntry:
     """An entry: its comments, and for each keyword (with its number) its lines and its text."""
 
     comments: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ class _PluralForms:
     are_singular: Sequence[bool]
     is_repeated: bool
 
-    def of(self, entry: _PoEntry) -> list[int]:
+    def of(self, entry: PoEntry) -> list[int]:
         """Return for each form of an entry the number of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
         A singular without the number is not written where 21 has its form, or Python does not accept it.
@@ -143,8 +143,8 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
         charset: the encoding that a header without one gets.
     """
     target, retranslate = source.options.target, source.options.retranslate
-    parts = list(_entries(text, source.name))
-    entries = [entry for entry in parts if isinstance(entry, _PoEntry)]
+    parts = list(po_entries(text, source.name))
+    entries = [entry for entry in parts if isinstance(entry, PoEntry)]
     header = next((entry for entry in entries if entry.is_header), None)
     messages = [entry for entry in entries if not entry.is_header]
     expression = plural_expression(target or "en")
@@ -169,7 +169,7 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
             is_declared = declared is not None and len(declared) == len(forms) and not is_other
             _complete_header(header, target, charset, is_other, is_declared)
     elif target is not None and messages:
-        header = _PoEntry(lines={"msgid": ['msgid ""\n']}, texts={"msgid": "", "msgstr": ""})
+        header = PoEntry(lines={"msgid": ['msgid ""\n']}, texts={"msgid": "", "msgstr": ""})
         _complete_header(header, target, charset, False, False)
         yield header.raw() + "\n"
     plural_forms = _PluralForms(forms, repeats_singular(expression))
@@ -191,7 +191,7 @@ def _is_other_language(header: str, target: str | None) -> bool:
     return bool(declared and target) and base_language(declared) != base_language(target or "")
 
 
-def _complete_header(header: _PoEntry, target: str, charset: str, is_other: bool, has_forms: bool) -> None:
+def _complete_header(header: PoEntry, target: str, charset: str, is_other: bool, has_forms: bool) -> None:
     """Write the fields that a translation needs: encoding, language and plural forms.
 
     Args:
@@ -233,15 +233,16 @@ def _complete_header(header: _PoEntry, target: str, charset: str, is_other: bool
     header.comments = [comment for line in header.comments if (comment := _without_fuzzy(line))]
 
 
-def _entries(text: str, location: str) -> Iterator[_PoEntry | str]:
-    entry, keyword = _PoEntry(), ""
+def po_entries(text: str, location: str) -> Iterator[PoEntry | str]:
+    """Yield the entries of a catalogue, and the text between them."""
+    entry, keyword = PoEntry(), ""
     for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), start=1):
         stripped = line.strip()
         match = KEYWORD.match(line)
         starts_entry = stripped.startswith("#") or (match is not None and match[1] in ("msgctxt", "msgid"))
         if starts_entry and any(key.startswith("msgstr") for key in entry.lines):
             yield entry
-            entry, keyword = _PoEntry(), ""
+            entry, keyword = PoEntry(), ""
         if match is not None:
             keyword = match[1] + (f"[{match[2]}]" if match[2] else "")
             if keyword in entry.lines:
@@ -254,7 +255,7 @@ def _entries(text: str, location: str) -> Iterator[_PoEntry | str]:
         elif not stripped or stripped.startswith("#"):
             if entry.comments or entry.lines:
                 yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
-            entry, keyword = _PoEntry(), ""
+            entry, keyword = PoEntry(), ""
             yield line
         else:
             raise DataError(f"{location}: line {number} does not belong in a PO file: {quoted(stripped)}")
@@ -262,7 +263,7 @@ def _entries(text: str, location: str) -> Iterator[_PoEntry | str]:
         yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
 
 
-def _add_string(entry: _PoEntry, keyword: str, line: str, string: str, location: str) -> None:
+def _add_string(entry: PoEntry, keyword: str, line: str, string: str, location: str) -> None:
     match = STRING.match(string)
     if match is None:
         raise DataError(f"{location}: not a string in quotes: {quoted(string.strip())}")
@@ -280,7 +281,7 @@ def _unescape(raw: str) -> str:
     return ESCAPE.sub(character_of, raw) if "\\" in raw else raw
 
 
-def _unit(entry: _PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
+def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
     raw = entry.raw()
     if entry.is_translated and not retranslate:
         return untranslated(raw, "already translated", entry.texts["msgid"])
@@ -344,6 +345,13 @@ def _string(keyword: str, text: str, line_end: str) -> str:
 
 def read(source: DocumentSource) -> Reading:
     """Read the untranslated and fuzzy entries, or all entries if the options require it."""
+    text, encoding, mark = po_text(source)
+    charset = (encoding or "utf-8").upper()
+    return Reading(po_pieces(text, source, charset), encoding or "utf-8", mark=mark)
+
+
+def po_text(source: DocumentSource) -> tuple[str, str | None, bytes]:
+    """Return the text of a catalogue, its encoding, if it has one, and its byte order mark."""
     mark, encoding = marked_encoding(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:
@@ -353,9 +361,7 @@ def read(source: DocumentSource) -> Reading:
             encoding = normalise_encoding(declared[1].decode("ascii"), source.name)
         except SettingsError:
             encoding = None
-    text = decode(source.content[len(mark) :], encoding or "utf-8", source.name)
-    charset = (encoding or "utf-8").upper()
-    return Reading(po_pieces(text, source, charset), encoding or "utf-8", mark=mark)
+    return decode(source.content[len(mark) :], encoding or "utf-8", source.name), encoding, mark
 
 
 FORMAT = DocumentFormat("po", (".po", ".pot"), read)

@@ -59,6 +59,9 @@ def run(
         list[str] | None,
         typer.Option(help="API to serve, by its name; repeatable.", show_default="v1, libretranslate, deepl"),
     ] = None,
+    memories: Annotated[
+        Path | None, typer.Option(help="Folder of translation memories.", show_default="none")
+    ] = None,
     show: Annotated[
         bool, typer.Option("--show-settings", help="Print all settings as YAML and exit.")
     ] = False,
@@ -84,7 +87,7 @@ def run(
         from uwaga_server.settings import read_server_settings
     options = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
     options |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
-    options |= {"dialects": dialect or None}
+    options |= {"dialects": dialect or None, "memories": None if memories is None else str(memories)}
     overrides = {key: value for key, value in options.items() if value is not None}
     server_settings = read_server_settings(settings, overrides)
     if show:

@@ -16,10 +16,12 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
 from uwaga.errors import SettingsError
+from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_documents import DOCUMENT_FORMATS, find_format
 from uwaga_server.api_errors import ApiError, NotStoredError, in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
+from uwaga_server.dialects.memories import memory_of_request
 from uwaga_server.document_worker import count_characters
 from uwaga_server.store.documents import (
     ENDED_STATES,
@@ -48,6 +50,8 @@ class Upload:
         glossaries: ids of stored glossaries.
         key: a key for this document; None if the owner's key gives access to it.
         linked: ``key`` gives access to the document without the owner's key.
+        memory: id of a stored translation memory; empty for none.
+        threshold: least similarity of the memory's pairs that are used, in percent.
     """
 
     content: IO[bytes]
@@ -57,6 +61,8 @@ class Upload:
     glossaries: tuple[str, ...] = ()
     key: str | None = None
     linked: bool = False
+    memory: str = ""
+    threshold: float = DEFAULT_THRESHOLD
 
 
 async def store_document(context: ServerContext, client: Client, upload: Upload) -> tuple[str, DocumentSpec]:
@@ -87,9 +93,21 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
             await in_thread(context.stores.cache.terms, owner, glossaries, source, target)
     elif glossaries:
         raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
+    if upload.memory:
+        await memory_of_request(context, client, upload.memory, source, target)
     key = key_hash(upload.key) if upload.key else ""
     spec = DocumentSpec(
-        owner, name, format_, target, source, glossaries, key, upload.linked, client.characters
+        owner,
+        name,
+        format_,
+        target,
+        source,
+        glossaries,
+        key,
+        upload.linked,
+        client.characters,
+        upload.memory,
+        upload.threshold,
     )
     if client.characters:
         characters = await in_thread(count_characters, spec, upload.content)

@@ -20,6 +20,7 @@ from uwaga_server.api_errors import ApiError, api_error, in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.dialects import v1_schema as schema
+from uwaga_server.dialects.memories import memory_of_request
 from uwaga_server.dialects.v1_inside import inside_routes
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectBody, TranslateBody
 from uwaga_server.dialects.v1_stored import document_routes, glossary_routes
@@ -46,6 +47,10 @@ def routes(context: ServerContext) -> Routes:
     inside_routes(context, routes)
     _add_lists(routes, context)
     routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
+    if context.settings.memories is not None:
+        from uwaga_server.dialects.v1_memories import memory_routes  # needs the extra `memory`
+
+        routes.routes += memory_routes(context).routes
     return routes
 
 
@@ -71,6 +76,10 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         terms = None if body.glossary_id is None else await stored_terms(context, client, body)
         check_drafts(context, body, texts)
         requests = text_requests(body, texts, terms)
+        if body.memory is not None:
+            source = None if body.source == AUTO else body.source
+            memory = await memory_of_request(context, client, body.memory, source, body.target)
+            requests = [replace(each, memory=memory, threshold=body.threshold) for each in requests]
         caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
             check_streams(body)
@@ -268,6 +277,8 @@ def translation_response(
     if names:
         parts = translation.to_dict(confidence=body.scores)
         content |= {name: parts[name] for name in names if name in parts}
+    if translation.memory:
+        content["memory"] = [use.to_dict() for use in translation.memory]
     if body.attention == VIEW and translation.attentions is not None:
         content["attention_view"] = attention_view_data(
             translation.attentions, translation.source_tokens, translation.tokens

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.options import OptionField, option_fields
+from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.routing import ResponseDescription
 
 MAX_HYPOTHESES = 16
@@ -73,6 +74,10 @@ class TextBody(BaseModel):
     glossary_id: str | None = Field(None, max_length=64, description="Id of a stored glossary.")
     glossary_mode: Literal["forced", "soft"] = Field(
         "forced", description="`forced`: always use the terms; `soft`: prefer them."
+    )
+    memory: str | None = Field(None, max_length=64, description="Id of a translation memory.")
+    threshold: float = Field(
+        DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
     )
     placeholders: bool = Field(True, description="Keep {names}, %s, URLs etc. unchanged.")
     ignore_tags: list[str] = Field(
@@ -187,6 +192,7 @@ class Translated(BaseModel):
     attention_view: dict[str, object] | None = None
     alignment: dict[str, object] | None = None
     coverage: dict[str, list[str]] | None = None
+    memory: list[dict[str, object]] | None = None
     alternatives: list[Translated] | None = None
 
 

@@ -155,7 +155,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
             document,
             output,
             replace(options, source=source),
-            glossary=terms,
+            request=Request("", glossary=terms),
             batch=BATCH_SIZE,
             client=call.client.name,
             progress=call.progress,

@@ -12,6 +12,7 @@ from uwaga_server.store.usage import UsageStore
 if TYPE_CHECKING:
     from uwaga_server.store.documents import DocumentStore
     from uwaga_server.store.glossaries import GlossaryCache, GlossaryStore
+    from uwaga_server.store.memories import MemoryStore
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,22 @@ class Stores:
         usage: the usage of clients; without a database, in the memory of the process.
         glossary_cache: the stored glossaries; None without a database.
         document_store: the stored documents; None without a ``state`` folder.
+        memory_store: the translation memories; None without a folder for them.
     """
 
     usage: UsageStore = field(default_factory=UsageStore)
     glossary_cache: GlossaryCache | None = None
     document_store: DocumentStore | None = None
+    memory_store: MemoryStore | None = None
+
+    @property
+    def memories(self) -> MemoryStore:
+        """Translation memories."""
+        if self.memory_store is None:
+            raise ApiError(
+                501, "not_available", "this server has no translation memories: `memories` is not set"
+            )
+        return self.memory_store
 
     @property
     def cache(self) -> GlossaryCache:
@@ -50,8 +62,13 @@ class Stores:
 
 def open_stores(settings: ServerSettings) -> Stores:
     """Open the stores that the settings name."""
+    memories = None
+    if settings.memories is not None:
+        from uwaga_server.store.memories import MemoryStore
+
+        memories = MemoryStore(settings.memories)
     if settings.state is None and settings.database is None:
-        return Stores()
+        return Stores(memory_store=memories)
     from uwaga_server.store.database import open_database  # SQLAlchemy: 0.2 s and 10 MiB
     from uwaga_server.store.database_usage import DatabaseUsage
     from uwaga_server.store.documents import DocumentLimits, DocumentStore
@@ -63,4 +80,4 @@ def open_stores(settings: ServerSettings) -> Stores:
         stored = DocumentLimits(limits.documents, limits.documents_per_client, age)
         documents = DocumentStore(engine, settings.state / "documents", stored)
     glossaries = GlossaryStore(engine, GlossaryLimits(per_owner=limits.glossary_bytes_per_client))
-    return Stores(DatabaseUsage(engine), GlossaryCache(glossaries), documents)
+    return Stores(DatabaseUsage(engine), GlossaryCache(glossaries), documents, memories)

@@ -29,6 +29,7 @@ import sqlalchemy as sql
 from uwaga.files.handles import make_private
 from uwaga.files.lock import file_lock
 from uwaga.files.resume import journal_path
+from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.api_errors import NotReadyError, NotStoredError, QuotaError, StorageError
 from uwaga_server.store.database import DOCUMENTS, make_folder, owner_key, storage_errors
 from uwaga_server.store.glossary import CONTROL_CHARACTERS
@@ -83,6 +84,8 @@ class DocumentSpec:
         key: hash of the document's own key; empty if it has none.
         linked: its own key, in the URL of its download, gives access without the owner's key.
         characters: the owner's limit of characters in total; 0 for none.
+        memory: id of a stored translation memory; empty for none.
+        threshold: least similarity of the memory's pairs that are used, in percent.
     """
 
     owner: str
@@ -94,6 +97,8 @@ class DocumentSpec:
     key: str = ""
     linked: bool = False
     characters: int = 0
+    memory: str = ""
+    threshold: float = DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ def _splitter(
             passage = stage.split_text(text.words, text.name)
         if stage is stages[-1]:
             passage.prefix, passage.draft = text.prefix, text.draft
+            if text.beginning and not text.prefix and len(passage.sentences) == 1:
+                passage.prefix = text.beginning
         steps.append(_Step(stage, passage))
 
     return split

@@ -70,7 +70,14 @@ class Characters:
             for line in lines(content):
                 parts += self._with_pieces(line) if translatable(line) else line
             content = join_parts(parts)
-        return Text(content, text.name, text.prefix, parent=text, is_aligned=text.is_aligned)
+        return Text(
+            content,
+            text.name,
+            text.prefix,
+            parent=text,
+            is_aligned=text.is_aligned,
+            beginning=text.beginning,
+        )
 
     def _with_pieces(self, line: Inline) -> list[str | Tag]:
         parts: list[str | Tag] = []

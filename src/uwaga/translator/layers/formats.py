@@ -38,6 +38,7 @@ class TextWithPlaceholders:
                 text.name,
                 text.prefix,
                 parent=text,
+                context=text.context,
             )
             for text in texts
         }
@@ -119,6 +120,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),
         entropies=tuple(entropy for result in results for entropy in result.entropies),
         terms=tuple(use for result in results for use in result.terms),
+        memory=tuple(use for result in results for use in result.memory),
         coverage=combine_coverage(result.coverage for result in results),
     )
 

@@ -7,6 +7,7 @@ with. Pieces that no symbol preserves are put back by alignment alone, with a wa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from uwaga.markup.placeholders import keep_order
 from uwaga.markup.strip_tags import strip_tags
 from uwaga.markup.symbols import (
     MAX_ATTEMPTS,
+    Symbol,
     choose_symbols,
     find_symbols,
     insert_symbols,
@@ -63,7 +65,10 @@ class Placeholders:
             _finish(text, attempt)
 
     def _attempt(self, text: Text, number: int) -> Text:
-        return self._with_symbols(text, choose_symbols(text.content, number))
+        attempt = self._with_symbols(text, choose_symbols(text.content, number))
+        if text.beginning and not number:
+            attempt.beginning = _beginning_with_symbols(text, attempt.symbols)
+        return attempt
 
     def _with_symbols(self, text: Text, choice: Sequence[str | None]) -> Text:
         content, symbols = insert_symbols(text.content, choice)
@@ -109,6 +114,26 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
     for part in content:
         parts += patterns.split(part) if isinstance(part, str) else (part,)
     return content if prefix and not translatable(tuple(parts)) else tuple(parts)
+
+
+def _beginning_with_symbols(text: Text, symbols: Sequence[Symbol]) -> str:
+    """Return the beginning of a translation with symbols for its pieces, without those that have none.
+
+    It ends before a piece that the text lacks.
+    """
+    remaining: dict[str, list[str]] = {part.text: [] for part in text.content if is_kept(part)}
+    for symbol in reversed(symbols):
+        remaining[symbol.tag.text].append(symbol.text)
+    pieces = sorted(filter(None, remaining), key=len, reverse=True)
+    words, end = list[str](), 0
+    for match in re.finditer("|".join(map(re.escape, pieces)), text.beginning) if pieces else ():
+        words.append(text.beginning[end : match.start()])
+        if remaining[match[0]]:
+            words.append(remaining[match[0]].pop())
+        elif not is_sign(match[0]):
+            return "".join(words).rstrip()
+        end = match.end()
+    return "".join([*words, text.beginning[end:]])
 
 
 def _lost(attempt: Text) -> list[int]:

@@ -42,7 +42,8 @@ class Tags:
 
     def _untagged(self, text: Text, stripped: StrippedText) -> Text:
         is_aligned = text.is_aligned or (self._can_align and has_inner_tags(stripped))
-        return Text((stripped.text,), text.name, text.prefix, parent=text, is_aligned=is_aligned)
+        content, beginning = (stripped.text,), text.beginning
+        return Text(content, text.name, text.prefix, parent=text, is_aligned=is_aligned, beginning=beginning)
 
 
 def has_inner_tags(stripped: StrippedText) -> bool:

@@ -22,7 +22,8 @@ PARAMETERS = {"source": "source_lang", "target": "target_lang"}
 """DeepL's names of the service's parameters."""
 DEFAULT_RETRY_AFTER = 1.0
 """Default of ``Retry-After``, in seconds."""
-OTHER_RESOURCES = ("write", "admin", "style_rules", "translation_memories", "voice", "quality-evaluation")
+OTHER_RESOURCES = ("write", "admin", "style_rules", "voice", "quality-evaluation")
+MEMORIES = "translation_memories"
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -52,6 +53,12 @@ def routes(context: ServerContext) -> Routes:
     add_account(routes, context)
     add_glossaries(routes, context)
     add_documents(routes, context)
+    if context.settings.memories is not None:
+        from uwaga_server.dialects.deepl.memories import add_memories  # needs the extra `memory`
+
+        add_memories(routes, context)
+
+    others = OTHER_RESOURCES if context.settings.memories is not None else (*OTHER_RESOURCES, MEMORIES)
 
     async def refuse(request: Request, rest: str = "") -> Response:
         """Refuse requests for other resources of DeepL."""
@@ -60,7 +67,7 @@ def routes(context: ServerContext) -> Routes:
         raise ApiError(404, "not_supported", f"{name} is not supported: this server only translates")
 
     for version in ("v2", "v3"):
-        for name in OTHER_RESOURCES:
+        for name in others:
             for path in (f"/{version}/{name}", f"/{version}/{name}/{{rest:path}}"):
                 for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
                     hidden.add(method, path)(refuse)

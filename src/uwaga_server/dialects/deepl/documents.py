@@ -15,6 +15,7 @@ from uwaga_server.auth import Client
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.texts import Formality, check_glossary_ids, refuse_unsupported
 from uwaga_server.dialects.documents import Upload, result_response, store_document, wait_for_document
+from uwaga_server.dialects.memories import check_threshold
 from uwaga_server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
 from uwaga_server.routing import DOWNLOAD, Body, Routes
 from uwaga_server.store.documents import DocumentStatus
@@ -36,8 +37,8 @@ class DocumentParameters(Parameters):
     glossary_id: str | None = None
     glossary_ids: Names = Field([], max_length=5)
     style_id: str | None = Field(None, description="Refused.")
-    translation_memory_id: str | None = Field(None, description="Refused.")
-    translation_memory_threshold: str | None = Field(None, description="Refused.")
+    translation_memory_id: str | None = Field(None, max_length=64)
+    translation_memory_threshold: int | None = Field(None, ge=0, le=100)
     enable_beta_languages: Flag = False
 
 
@@ -56,12 +57,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
         client = DEEPL_KEY.client(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentParameters) as (fields, file):
-            unsupported = {
-                "style_id": fields.style_id,
-                "translation_memory_id": fields.translation_memory_id,
-                "translation_memory_threshold": fields.translation_memory_threshold,
-            }
-            refuse_unsupported(fields.formality, unsupported)
+            refuse_unsupported(fields.formality, {"style_id": fields.style_id})
             key = secrets.token_hex(32).upper()
             document_id = await _store(context, client, fields, file, key)
         return json_response({"document_id": document_id.upper(), "document_key": key})
@@ -125,6 +121,10 @@ async def _store(
         message = "output_format not supported: a document keeps its format."
         raise ApiError(400, "not_supported", message, "output_format")
     ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
-    upload = Upload(file.file, name, fields.source_lang, fields.target_lang, ids, key)
+    threshold = check_threshold(fields.translation_memory_id, fields.translation_memory_threshold)
+    upload = Upload(
+        file.file, name, fields.source_lang, fields.target_lang, ids, key,
+        memory=fields.translation_memory_id or "", threshold=threshold,
+    )  # fmt: skip
     document_id, _ = await store_document(context, client, upload)
     return document_id

@@ -20,6 +20,7 @@ from uwaga.terms import Glossary
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
 from uwaga_server.api_errors import ApiError, as_api_error, in_thread
+from uwaga_server.auth import Client
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.deepl.account import deepl_code
 from uwaga_server.dialects.v1_schema import DEFAULT_BEAM
@@ -92,8 +93,10 @@ class TranslateParameters(Parameters):
     glossary_id: str | None = None
     glossary_ids: Names = Field([], max_length=MAX_GLOSSARIES)
     style_id: str | None = Field(None, description="Refused.")
-    translation_memory_id: str | None = Field(None, description="Refused.")
-    translation_memory_threshold: int | None = Field(None, description="Refused.")
+    translation_memory_id: str | None = Field(None, max_length=64)
+    translation_memory_threshold: int | None = Field(
+        None, ge=0, le=100, description="Least similarity of the pairs that are used, in percent."
+    )
     custom_instructions: list[str] | None = Field(None, description="Refused.")
     tag_handling: Literal["xml", "html"] | None = None
     tag_handling_version: Literal["v1", "v2"] | None = None
@@ -119,7 +122,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
         if ids:
             languages = fields.source_lang, fields.target_lang
             glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
-        requests = text_requests(fields, glossary)
+        requests = await with_memory(context, client, fields, text_requests(fields, glossary))
         async with context.spending(client, characters), while_connected(request):
             translated = await _translate(context, fields, requests, client.name)
         return json_response(
@@ -130,6 +133,21 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
                 ]
             }
         )
+
+
+async def with_memory(
+    context: ServerContext, client: Client, fields: TranslateParameters, requests: list[TextRequest]
+) -> list[TextRequest]:
+    """Return the requests with the translation memory that they name."""
+    memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
+    if memory_id is None and threshold is None:
+        return requests
+    from uwaga_server.dialects.memories import check_threshold, memory_of_request
+
+    least = check_threshold(memory_id, threshold)
+    languages = fields.source_lang, fields.target_lang
+    memory = await memory_of_request(context, client, memory_id or "", *languages)
+    return [replace(request, memory=memory, threshold=least) for request in requests]
 
 
 def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
@@ -191,8 +209,6 @@ def check_glossary_ids(
 def _unsupported(fields: TranslateParameters) -> dict[str, object]:
     return {
         "style_id": fields.style_id,
-        "translation_memory_id": fields.translation_memory_id,
-        "translation_memory_threshold": fields.translation_memory_threshold,
         "custom_instructions": fields.custom_instructions,
     }
 

@@ -1,0 +1,101 @@
+"""Analysis of a document by a memory, in the classes of similarity that translation tools print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
+from uwaga_memory.store import EXACT, IN_CONTEXT, Context, Memory, normalised
+
+BUCKETS = (
+    ("context match", IN_CONTEXT),
+    ("100 %", EXACT),
+    ("repetition", EXACT),
+    ("95–99 %", 95.0),
+    ("85–94 %", 85.0),
+    ("75–84 %", 75.0),
+    ("50–74 %", 50.0),
+    ("no match", 0.0),
+)
+"""The classes, with the least score of each."""
+REPETITION = "repetition"
+LOWEST = 50.0
+
+
+@dataclass
+class Bucket:
+    """A class: number of texts, words and characters."""
+
+    name: str
+    texts: int = 0
+    words: int = 0
+    characters: int = 0
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The classes of a document's texts, the most similar first."""
+
+    buckets: tuple[Bucket, ...]
+
+    @property
+    def total(self) -> Bucket:
+        """The sum of all classes."""
+        return Bucket(
+            "total",
+            sum(bucket.texts for bucket in self.buckets),
+            sum(bucket.words for bucket in self.buckets),
+            sum(bucket.characters for bucket in self.buckets),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values for JSON."""
+        return {"buckets": [vars(bucket) for bucket in self.buckets], "total": vars(self.total)}
+
+
+def count_words(text: str, language: str) -> int:
+    """Return the number of words of a text; a letter of a script without spaces is a word."""
+    return sum(map(is_word, stemmer_of(language).terms(tokens_of(text))))
+
+
+def analyse(
+    memory: Memory,
+    texts: Sequence[str],
+    keys: Sequence[str] = (),
+    progress: Callable[[int, int], None] = lambda count, total: None,
+) -> Analysis:
+    """Return the classes of the texts of a document.
+
+    A text that occurred before is a repetition, unless the memory has it.
+
+    Args:
+        memory: the memory.
+        texts: the texts, in order.
+        keys: their keys; empty for none.
+        progress: called with the number of texts, and their total.
+    """
+    buckets = {name: Bucket(name) for name, _ in BUCKETS}
+    known: set[str] = set()
+    for number, text in enumerate(texts):
+        before = texts[number - 1] if number else ""
+        after = texts[number + 1] if number + 1 < len(texts) else ""
+        context = Context(keys[number] if keys else "", before, after)
+        matches = memory.matches(text, context, threshold=LOWEST, limit=1)
+        score = matches[0].score if matches else 0.0
+        name = bucket_of(score)
+        if score < EXACT and normalised(text) in known:
+            name = REPETITION
+        known.add(normalised(text))
+        bucket = buckets[name]
+        bucket.texts += 1
+        bucket.words += count_words(text, memory.languages[0])
+        bucket.characters += len(text)
+        progress(number + 1, len(texts))
+    return Analysis(tuple(buckets.values()))
+
+
+def bucket_of(score: float) -> str:
+    """Return the class of a score."""
+    return next(name for name, least in BUCKETS if score >= least and name != REPETITION)

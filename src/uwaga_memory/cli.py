@@ -1,0 +1,334 @@
+"""``uwaga memory``: create, fill, search and measure translation memories."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uwaga.cli.verb import Verb, VerbGroup
+from uwaga.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from uwaga.cli.meter import Update
+    from uwaga_memory import Pair
+    from uwaga_memory.analysis import Bucket
+    from uwaga_memory.files import TranslationFile
+
+MAX_ORIGINS = 10
+"""Origins that are printed."""
+PROGRESS_PAIRS = 500
+"""Pairs after which the progress is shown again."""
+
+memory = typer.Typer(
+    name="memory",
+    add_completion=False,
+    cls=VerbGroup,
+    no_args_is_help=True,
+    help="Create, fill, search and measure translation memories.\n\n"
+    "A memory is a file of sentences with their translations, from one language to another. A look-up finds "
+    "the sentences that are the same as a new one, or similar to it, in percent.\n\n"
+    "**Examples**\n\n    uwaga memory create docs.uwm --from en --to de\n\n"
+    "    uwaga memory import docs.uwm project.tmx messages.po\n\n"
+    '    uwaga memory search docs.uwm "The file was saved."\n\n'
+    "    uwaga memory analyse docs.uwm manual.html\n\n    uwaga memory export docs.uwm all.tmx",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+class CodesChoice(StrEnum):
+    """What becomes of inline codes."""
+
+    KEEP = "keep"
+    PLACEHOLDERS = "placeholders"
+    DROP = "drop"
+
+
+MemoryFile = Annotated[Path, typer.Argument(help="The file of the memory.", metavar="MEMORY")]
+NewFile = Annotated[Path, typer.Argument(help="The file to create, such as docs.uwm.", metavar="MEMORY")]
+From = Annotated[str, typer.Option("--from", help="Language of the sources, such as en.")]
+To = Annotated[str, typer.Option("--to", help="Language of the translations, such as pt-BR.")]
+Name = Annotated[str, typer.Option(help="Name of the memory.", show_default="that of the file")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        help="TMX, TSV, PO or XLIFF, plain or compressed; or a document, with --translation.",
+        metavar="FILE...",
+    ),
+]
+Format = Annotated[str, typer.Option("--format", help="tmx, tsv, po or xliff.", show_default="by file name")]
+Codes = Annotated[
+    CodesChoice,
+    typer.Option(
+        help="Inline codes of TMX and XLIFF: keep the text that they stand for, such as <b>; placeholders, "
+        "such as <1>; or drop them."
+    ),
+]
+Columns = Annotated[
+    str,
+    typer.Option(
+        help="For TSV: columns of source, translation, origin and key, as numbers (2,3,1) or as names of the "
+        "first line.",
+        show_default="1,2, or those of the first line",
+    ),
+]
+InOrder = Annotated[
+    bool | None,
+    typer.Option(
+        "--in-order/--any-order",
+        help="Whether the texts follow each other in their document, and neighbours count as context.",
+        show_default="in order for XLIFF and documents",
+    ),
+]
+Translation = Annotated[
+    Path | None, typer.Option(help="The translated document, if FILE is a document in any format.")
+]
+Output = Annotated[
+    Path, typer.Argument(help="A file .tmx, .tsv, .po or .xlf, written atomically.", metavar="FILE")
+]
+Containing = Annotated[
+    str, typer.Option("--containing", help="Only pairs with this text in the source or translation.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Text = Annotated[str, typer.Argument(help="The text to look up.", metavar="TEXT")]
+Threshold = Annotated[float, typer.Option(help="Least similarity, in percent.", min=1, max=100)]
+Limit = Annotated[int, typer.Option(help="Maximum number of pairs.", min=1, max=1000)]
+Key = Annotated[str, typer.Option(help="Name of the text in its document, such as a message id.")]
+Before = Annotated[str, typer.Option(help="The text before it.")]
+After = Annotated[str, typer.Option(help="The text after it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Source = Annotated[str, typer.Argument(help="A text.", metavar="SOURCE")]
+Target = Annotated[str, typer.Argument(help="Its translation.", metavar="TRANSLATION")]
+Origin = Annotated[str, typer.Option(help="Where the pair comes from.")]
+Ids = Annotated[list[int], typer.Argument(help="Numbers of pairs, as search prints them.", metavar="ID...")]
+Documents = Annotated[
+    list[Path],
+    typer.Argument(help="Documents in any format of translate-file; the texts of .txt.", metavar="FILE..."),
+]
+
+
+def create(path: NewFile, source: From, target: To, name: Name = "") -> None:
+    """Create an empty memory.
+
+    **Examples**
+
+        uwaga memory create docs.uwm --from en --to pt-BR
+    """
+    from uwaga_memory import Memory
+
+    Memory.create(path, source, target, name).close()
+
+
+def import_(
+    path: MemoryFile,
+    files: Files,
+    format_: Format = "",
+    codes: Codes = CodesChoice.KEEP,
+    columns: Columns = "",
+    in_order: InOrder = None,
+    translation: Translation = None,
+) -> None:
+    """Add the pairs of files to a memory: all of a file, or after an interruption none.
+
+    Pairs that the memory has in the same context are not added again. What is skipped is
+    counted, with the reason.
+
+    **Examples**
+
+        uwaga memory import docs.uwm project.tmx
+
+        uwaga memory import docs.uwm corpus.tsv.gz --columns 2,3,1 --in-order
+
+        uwaga memory import docs.uwm README.md --translation README.de.md
+    """
+    from uwaga.cli.meter import file_meter
+    from uwaga_memory import Memory
+    from uwaga_memory.files import FileOptions, TranslationFile, read_pairs
+
+    if translation is not None and len(files) > 1:
+        raise SettingsError("--translation: name one document, and its translation")
+    names = tuple(name.strip() for name in columns.split(",") if name.strip())
+    options = FileOptions(format_, codes.value, names, in_order, translation)
+    for file_path in files:
+        meter = file_meter([file_path], f"importing {file_path.name}")
+        with Memory(path) as store, meter as update:
+            file = TranslationFile(file_path, store.languages, options)
+            added = store.add(_with_progress(read_pairs(file), file, update))
+        typer.echo(f"{file_path}: {added.new:,} new pairs, {added.known:,} known")
+        _print_skipped(file.skipped + added.skipped)
+
+
+def export(
+    path: MemoryFile, output: Output, format_: Format = "", containing: Containing = "", force: Force = False
+) -> None:
+    """Write the pairs of a memory to a file.
+
+    TMX and TSV keep all that the memory knows of a pair; PO and XLIFF keep texts and keys.
+
+    **Examples**
+
+        uwaga memory export docs.uwm all.tmx
+
+        uwaga memory export docs.uwm attention.tsv --containing attention
+    """
+    from uwaga_memory import Memory
+    from uwaga_memory.files import write_pairs
+
+    if output.exists() and output.is_file() and not force:
+        raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
+    count: Counter[str] = Counter()
+    with Memory(path) as store:
+        pairs = _counted(store.pairs(containing), count)
+        skipped = write_pairs(output, pairs, store.languages, format_)
+    typer.echo(f"{output}: {count['pairs'] - skipped.total():,} pairs", err=True)
+    _print_skipped(skipped)
+
+
+def search(
+    path: MemoryFile,
+    text: Text,
+    threshold: Threshold = 50.0,
+    limit: Limit = 5,
+    key: Key = "",
+    before: Before = "",
+    after: After = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print the pairs that are most similar to a text: number, similarity, source, translation.
+
+    101 % is the same text in the same context (key, or both neighbours), 100 % the same text.
+
+    **Examples**
+
+        uwaga memory search docs.uwm "The file was saved." --threshold 70
+    """
+    from uwaga_memory import Context, Memory
+
+    with Memory(path) as store:
+        matches = store.matches(text, Context(key, before, after), threshold=threshold, limit=limit)
+    if as_json:
+        typer.echo(json.dumps([vars(match) for match in matches], ensure_ascii=False))
+        return
+    for match in matches:
+        origin = f"  ({match.origin})" if match.origin else ""
+        typer.echo(f"{match.id:>7} {match.score:5.1f} %  {match.source}{origin}\n{'':17}{match.target}")
+    if not matches:
+        typer.echo(f"no pair of at least {threshold:g} %; --threshold looks for less similar ones", err=True)
+
+
+def add(path: MemoryFile, source: Source, target: Target, key: Key = "", origin: Origin = "") -> None:
+    """Add a pair.
+
+    **Examples**
+
+        uwaga memory add docs.uwm "The file was saved." "Die Datei wurde gespeichert."
+    """
+    from uwaga_memory import Memory, Pair
+
+    with Memory(path) as store:
+        added = store.add([Pair(source, target, origin, key)])
+    if added.skipped:
+        raise DataError(f"the pair was not added: {next(iter(added.skipped))}")
+    if added.known:
+        typer.echo("the memory has this pair", err=True)
+
+
+def remove(path: MemoryFile, ids: Ids) -> None:
+    """Remove pairs by their numbers.
+
+    **Examples**
+
+        uwaga memory remove docs.uwm 17 18
+    """
+    from uwaga_memory import Memory
+
+    with Memory(path) as store:
+        removed = store.remove(ids)
+    typer.echo(f"{removed} of {len(set(ids))} pairs removed", err=True)
+
+
+def stats(path: MemoryFile, as_json: AsJson = False) -> None:
+    """Print how many pairs a memory has, and where they come from.
+
+    **Examples**
+
+        uwaga memory stats docs.uwm
+    """
+    from uwaga_memory import Memory
+
+    with Memory(path) as store:
+        values = store.stats()
+    if as_json:
+        typer.echo(json.dumps(values.to_dict(), ensure_ascii=False))
+        return
+    typer.echo(f"{store.name}: {store.languages[0]} to {store.languages[1]}")
+    typer.echo(f"{values.pairs:>10,} pairs of {values.sources:,} sources, {values.words:,} words")
+    typer.echo(f"{values.bytes / 1e6:>10,.1f} MB")
+    if values.pairs:
+        typer.echo(f"           from {values.first} to {values.last}")
+    for origin, count in list(values.origins.items())[:MAX_ORIGINS]:
+        typer.echo(f"{count:>10,} from {origin or 'no file'}")
+    if len(values.origins) > MAX_ORIGINS:
+        typer.echo(f"           and {len(values.origins) - MAX_ORIGINS} more; --json lists all")
+
+
+def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> None:
+    """Print what of documents a memory knows: texts and words by similarity.
+
+    **Examples**
+
+        uwaga memory analyse docs.uwm manual.html
+    """
+    from uwaga.cli.meter import texts_meter
+    from uwaga_memory import Memory
+    from uwaga_memory.analysis import analyse as analyse_texts
+    from uwaga_memory.files.documents import document_texts
+
+    texts = [text for document in documents for text in document_texts(document)]
+    with Memory(path) as store, texts_meter("analysing", "texts") as progress:
+        analysis = analyse_texts(store, texts, progress=progress)
+    if as_json:
+        typer.echo(json.dumps(analysis.to_dict(), ensure_ascii=False))
+        return
+    typer.echo(f"{'':15}{'texts':>9}{'words':>11}{'characters':>12}{'words':>8}")
+    _print_buckets([*analysis.buckets, analysis.total], analysis.total.words)
+
+
+def _print_buckets(buckets: Iterable[Bucket], words: int) -> None:
+    for bucket in buckets:
+        share = f"{100 * bucket.words / words:.0f} %" if words else ""
+        typer.echo(f"{bucket.name:15}{bucket.texts:>9,}{bucket.words:>11,}{bucket.characters:>12,}{share:>8}")
+
+
+def _with_progress(pairs: Iterator[Pair], file: TranslationFile, update: Update) -> Iterator[Pair]:
+    for number, pair in enumerate(pairs, start=1):
+        if number % PROGRESS_PAIRS == 0:
+            update(file.position, number)
+        yield pair
+
+
+def _counted(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator[Pair]:
+    for _, pair in pairs:
+        count["pairs"] += 1
+        yield pair
+
+
+def _print_skipped(skipped: Counter[str]) -> None:
+    if skipped:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common())
+        typer.echo(f"skipped {skipped.total():,}: {reasons}", err=True)
+
+
+memory.command("create", cls=Verb)(create)
+memory.command("import", cls=Verb)(import_)
+memory.command("export", cls=Verb)(export)
+memory.command("search", cls=Verb)(search)
+memory.command("add", cls=Verb)(add)
+memory.command("remove", cls=Verb)(remove)
+memory.command("stats", cls=Verb)(stats)
+memory.command("analyse", cls=Verb)(analyse)

@@ -1,0 +1,107 @@
+r"""Tab-separated values: source and translation in a line.
+
+A first line with the names ``source`` and ``target`` is a header; then ``\t``, ``\n``, ``\r`` and ``\\`` in
+the columns stand for a tab, line breaks and a backslash, as uwaga writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+from uwaga.errors import DataError, SettingsError
+from uwaga.files.lines import read_lines
+from uwaga_memory.files.file import TranslationFile
+from uwaga_memory.store import Pair
+
+NAMES = ("source", "target", "origin", "key", "before", "after", "created", "properties")
+REQUIRED = 2
+NUMBERED = 4
+"""Columns that are named by their numbers: source, target, origin and key."""
+ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+ESCAPED = re.compile(r"\\([tnr\\])")
+CHARACTERS = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+
+
+def read_tsv(file: TranslationFile) -> Iterator[Pair]:
+    """Yield the pairs of a file."""
+    columns: dict[str, int] = {}
+    has_header = False
+    for number, raw in enumerate(read_lines(file.path), start=1):
+        if raw is None:
+            file.skipped["a line over 1 MiB"] += 1
+            continue
+        file.position += len(raw) + 1
+        try:
+            cells = raw.decode("utf-8").split("\t")
+        except UnicodeDecodeError:
+            file.skipped["not UTF-8"] += 1
+            continue
+        if number == 1:
+            columns, has_header = _columns(file, cells)
+            if has_header:
+                continue
+        if len(cells) <= max(columns["source"], columns["target"]):
+            file.skipped["a missing column"] += 1
+            continue
+        values = {name: cells[index] for name, index in columns.items() if index < len(cells)}
+        if has_header:
+            values = {name: _unescape(value) for name, value in values.items()}
+        yield _pair(file, values, number)
+
+
+def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
+    properties = values.pop("properties", "")
+    try:
+        parsed = (
+            tuple((str(name), str(value)) for name, value in json.loads(properties)) if properties else ()
+        )
+    except (ValueError, TypeError, RecursionError):
+        raise DataError(
+            f"{file.path}: line {line}: properties: expected a list of pairs in JSON, or nothing"
+        ) from None
+    return Pair(**{"origin": file.origin, **values}, properties=parsed)
+
+
+def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int], bool]:
+    """Return the index of each column, and whether the first line has their names."""
+    names = file.options.columns
+    if names and len(names) < REQUIRED:
+        raise SettingsError("--columns: name two columns at least, source and translation: --columns 1,2")
+    if names and all(name.isdecimal() for name in names):
+        if len(names) > NUMBERED or "0" in names:
+            raise SettingsError("--columns: expected up to four numbers from 1: source, target, origin, key")
+        return {name: int(number) - 1 for name, number in zip(NAMES, names, strict=False)}, False
+    if names:
+        if missing := [name for name in names if name not in cells]:
+            raise DataError(
+                f"{file.path}: line 1 has no column {missing[0]}; it has {', '.join(cells)[:200]}"
+            )
+        return {name: cells.index(column) for name, column in zip(NAMES, names, strict=False)}, True
+    if "source" in cells and "target" in cells:
+        return {name: cells.index(name) for name in NAMES if name in cells}, True
+    if len(cells) != REQUIRED:
+        raise DataError(
+            f"{file.path}: line 1 has {len(cells)} columns; name those of source and translation, such as "
+            "--columns 1,2"
+        )
+    return {"source": 0, "target": 1}, False
+
+
+def write_tsv(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
+    """Write pairs with all that the memory knows of them."""
+    file.write(("\t".join(NAMES) + "\n").encode())
+    for pair in pairs:
+        values = [getattr(pair, name) for name in NAMES[:-1]]
+        values.append(json.dumps(pair.properties, ensure_ascii=False) if pair.properties else "")
+        file.write(("\t".join(map(_escape, values)) + "\n").encode())
+
+
+def _escape(text: str) -> str:
+    return text.translate(ESCAPES)
+
+
+def _unescape(text: str) -> str:
+    return ESCAPED.sub(lambda match: CHARACTERS[match[1]], text) if "\\" in text else text

@@ -1,0 +1,201 @@
+"""How similar two texts are, in percent, as translation tools count it.
+
+The score is ``100 * (longer - distance) / longer`` with the Levenshtein distance of tokens, the best of three
+readings of both texts: their stems, their words, and everything with numbers, tags and punctuation. Penalties
+for numbers, tags and another context are subtracted. Words with the same stem are equal among the stems, so
+that reading is never worse than the words, and two readings are compared.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from uwaga.errors import MissingExtraError
+from uwaga.languages.codes import base_language
+
+TAG = re.compile(r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]")
+"""A tag or a placeholder."""
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Letters of scripts without spaces between words: each is a word."""
+TOKEN = re.compile(
+    rf"{TAG.pattern}|{NUMBER.pattern}|[{UNSPACED}]|[^\W\d_{UNSPACED}]+|[^\w\s]|_|[^\W_]",
+)
+"""A tag, a placeholder, a number, a word or a mark."""
+STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nb": "norwegian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "tr": "turkish",
+}
+"""The stemmer of each language; words of other languages are their own stems."""
+MAX_TOKENS = 2_000
+"""Tokens of a text that are compared; the distance of longer ones would take seconds."""
+MAX_STEMMED_LENGTH = 40
+"""Characters of a word that is stemmed; a stemmer is slow on strings that are no words."""
+MAX_KNOWN_TERMS = 500_000
+"""Tokens whose terms a stemmer remembers."""
+MARK = "0"
+"""First character of the term of a token that is no word. No word begins with a digit."""
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """What is subtracted from a score, in percent points.
+
+    Attributes:
+        numbers: for numbers of other values.
+        tags: for other tags or placeholders.
+        context: for a pair with another key than the text.
+        text: of the highest score, for texts that differ only in spaces around marks, or beyond what
+            is compared.
+    """
+
+    numbers: float = 1.0
+    tags: float = 1.0
+    context: float = 1.0
+    text: float = 0.5
+
+
+class Readings(NamedTuple):
+    """A text as it is compared.
+
+    Attributes:
+        text: the text with single spaces.
+        everything: all tokens.
+        terms: what each token is in the index: the stem of a word, or a number that stands for a mark.
+        stems: the terms that are stems.
+        numbers: the values of the numbers.
+        tags: the tags and placeholders.
+    """
+
+    text: str
+    everything: Sequence[str]
+    terms: Sequence[str]
+    stems: Sequence[str]
+    numbers: Counter[str]
+    tags: Counter[str]
+
+
+class Stemmer:
+    """The terms of tokens in a language; each is computed once.
+
+    Raises:
+        MissingExtraError: snowballstemmer is not installed.
+    """
+
+    def __init__(self, language: str) -> None:
+        try:
+            import snowballstemmer
+        except ImportError:
+            raise MissingExtraError(
+                "translation memories need snowballstemmer: pip install 'uwaga[memory]'"
+            ) from None
+        name = STEMMERS.get(base_language(language))
+        self._stemmer = None if name is None else snowballstemmer.stemmer(name)
+        self._terms: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def terms(self, tokens: Sequence[str]) -> list[str]:
+        """Return the term of each token."""
+        known = self._terms
+        try:
+            return [known[token] for token in tokens]
+        except KeyError:
+            pass
+        with self._lock:  # a stemmer keeps the state of its word
+            terms = []
+            for token in tokens:
+                term = known.get(token)
+                if term is None:
+                    term = self._term(token)
+                    if len(known) < MAX_KNOWN_TERMS and len(token) <= MAX_STEMMED_LENGTH:
+                        known[token] = term
+                terms.append(term)
+        return terms
+
+    def _term(self, token: str) -> str:
+        if not token[0].isalpha():
+            return f"{MARK}{zlib.crc32(token.encode('utf-8', 'surrogatepass')):x}"
+        word = token.casefold()
+        if self._stemmer is None or len(word) > MAX_STEMMED_LENGTH:
+            return word
+        stem: str = self._stemmer.stemWord(word)
+        return stem or word
+
+
+@lru_cache(maxsize=32)
+def stemmer_of(language: str) -> Stemmer:
+    """Return the stemmer of a language."""
+    return Stemmer(language)
+
+
+def tokens_of(text: str) -> list[str]:
+    """Return the tokens of a text that are compared."""
+    return TOKEN.findall(text)[:MAX_TOKENS]
+
+
+def is_word(term: str) -> bool:
+    """Return whether a term is the stem of a word."""
+    return not term.startswith(MARK)
+
+
+def readings(text: str, stemmer: Stemmer) -> Readings:
+    """Return what is compared of a text."""
+    tokens = tokens_of(text)
+    terms = stemmer.terms(tokens)
+    return Readings(
+        " ".join(text.split()),
+        tokens,
+        terms,
+        [term for term in terms if is_word(term)],
+        Counter(number_value(token) for token in tokens if NUMBER.fullmatch(token)),
+        Counter(token for token in tokens if TAG.fullmatch(token)),
+    )
+
+
+def number_value(text: str) -> str:
+    """Return a number by its value, whatever separates its thousands and decimals."""
+    return re.sub(r"[.,](?=\d{3}(?:\D|\Z))", "", text).replace(",", ".")
+
+
+def similarity(text: Readings, other: Readings, penalties: Penalties | None = None) -> float:
+    """Return the similarity of two texts, from 0 to 100; 100 if they differ in spaces only."""
+    penalties = penalties or Penalties()
+    if text.text == other.text:
+        return 100.0
+    score = max(ratio(text.stems, other.stems), ratio(text.everything, other.everything))
+    score -= penalties.numbers * (text.numbers != other.numbers) + penalties.tags * (text.tags != other.tags)
+    return max(0.0, min(score, 100.0 - penalties.text))
+
+
+def ratio(tokens: Sequence[str], others: Sequence[str], cutoff: float = 0.0) -> float:
+    """Return 100 * (longer - distance) / longer of two lists of tokens; 0 if below a cutoff."""
+    from rapidfuzz.distance import Levenshtein
+
+    longer = max(len(tokens), len(others))
+    if not longer or min(len(tokens), len(others)) * 100 < cutoff * longer:
+        return 0.0
+    most = int(longer * (100 - cutoff) / 100 + 1e-6)
+    distance = Levenshtein.distance(tokens, others, score_cutoff=most)
+    return 0.0 if distance > most else 100.0 * (longer - distance) / longer

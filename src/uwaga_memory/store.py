@@ -1,0 +1,459 @@
+"""A translation memory in a file of SQLite: pairs, exact look-up, and similar sources.
+
+Several processes may read a memory while one adds to it. An addition is one transaction: after an
+interruption the memory holds all of its pairs or none. Similar sources are looked up among all: see
+:mod:`uwaga_memory.index`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from uwaga.errors import DataError, SettingsError, quoted
+from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
+from uwaga_memory.index import Index, IndexedText
+from uwaga_memory.similarity import Penalties, readings, similarity, stemmer_of
+
+FORMAT = 1
+"""Version of the tables."""
+SCHEMA = f"""
+CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE pairs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    key TEXT NOT NULL,
+    before TEXT NOT NULL,
+    after TEXT NOT NULL,
+    created TEXT NOT NULL,
+    properties TEXT NOT NULL,
+    identity INTEGER NOT NULL UNIQUE,
+    terms TEXT NOT NULL
+);
+{INDEX_SCHEMA}
+"""
+MAX_TEXT_LENGTH = 100_000
+"""Characters of a source or target; longer ones are skipped and counted."""
+IN_CONTEXT, EXACT = 101.0, 100.0
+"""The score of a pair with the same source and context, and of one with the same source."""
+MIN_SCORE = 1.0
+"""The lowest threshold."""
+BLOCK_PAIRS = 5_000
+"""Pairs that are inserted together."""
+MANY_PAIRS = 20_000
+"""Additions after which the index is written anew in one piece."""
+SOURCE_SHIFT = 32
+"""Bits of a pair's identity that are not those of its source."""
+MAX_LOG_BYTES = 1 << 24
+"""Bytes of SQLite's log that stay on disk after a large addition."""
+CACHE_KIB = 256 << 10
+"""Memory for pages of the file while pairs are added."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A source with its translation.
+
+    Attributes:
+        source: the source text.
+        target: its translation.
+        origin: where the pair comes from, such as a file's name.
+        key: the name of the text in its document, such as a message id.
+        before: the source text before it in the document.
+        after: the source text after it.
+        created: time of the translation in ISO 8601; empty for now.
+        properties: what else a file says of the pair, as names and values, such as notes.
+    """
+
+    source: str
+    target: str
+    origin: str = ""
+    key: str = ""
+    before: str = ""
+    after: str = ""
+    created: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+class Context(NamedTuple):
+    """Where a text stands: its key, and its neighbours."""
+
+    key: str = ""
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A pair of the memory that is similar to a text.
+
+    ``score`` is 101 for the same source in the same context, 100 for the same source, and less for others:
+    see :mod:`uwaga_memory.similarity`.
+    """
+
+    id: int
+    source: str
+    target: str
+    score: float
+    origin: str
+    created: str
+
+
+@dataclass
+class Added:
+    """The result of an addition: new pairs, pairs that the memory had, and skipped pairs by reason."""
+
+    new: int = 0
+    known: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """The size of a memory.
+
+    Attributes:
+        pairs: number of pairs.
+        sources: number of different sources.
+        words: words of the sources.
+        origins: number of pairs by origin, the largest first.
+        first: time of the oldest pair, in ISO 8601; empty without pairs.
+        last: time of the newest pair.
+        bytes: size of the file.
+    """
+
+    pairs: int
+    sources: int
+    words: int
+    origins: dict[str, int]
+    first: str
+    last: str
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values for JSON."""
+        return dict(vars(self))
+
+
+def normalised(text: str) -> str:
+    """Return a text with single spaces, as it is compared."""
+    return " ".join(text.split())
+
+
+def _digest(*texts: str) -> int:
+    """Return 63 bits that identify texts."""
+    content = "\0".join(texts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") >> 1
+
+
+class Memory:
+    """A translation memory of one pair of languages. Any number of threads may use it.
+
+    Args:
+        path: its file.
+
+    Raises:
+        DataError: the file is no memory, or of a newer version.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise DataError(f"{path}: there is no such memory; create it with `uwaga memory create`")
+        self._threads = threading.local()
+        try:
+            values = dict(self._database.execute("SELECT key, value FROM memory"))
+            version = values["format"]
+            self.name: str = values["name"]
+            self.languages: tuple[str, str] = values["source"], values["target"]
+        except (sqlite3.DatabaseError, KeyError) as error:
+            raise DataError(f"{path}: is no translation memory: {error}") from None
+        if version != str(FORMAT):
+            raise DataError(f"{path}: version {quoted(version)} of the format; this uwaga reads {FORMAT}")
+        self._stemmer = stemmer_of(self.languages[0])
+
+    @classmethod
+    def create(cls, path: str | Path, source: str, target: str, name: str = "") -> Memory:
+        """Create an empty memory.
+
+        Raises:
+            SettingsError: the file exists.
+        """
+        path = Path(path)
+        if path.exists():
+            raise SettingsError(f"{path}: exists already; add to it, or choose another name")
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.unlink(missing_ok=True)
+            database = sqlite3.connect(partial, isolation_level=None)
+            database.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+            values = {"format": str(FORMAT), "name": name or path.stem, "source": source, "target": target}
+            database.executemany("INSERT INTO memory VALUES (?, ?)", values.items())
+            database.execute("PRAGMA journal_mode = WAL")
+            database.close()
+            partial.rename(path)
+        except (OSError, sqlite3.Error) as error:
+            raise DataError(f"{path}: cannot be written: {error}") from None
+        finally:
+            partial.unlink(missing_ok=True)
+        return cls(path)
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        """The connection of this thread."""
+        database: sqlite3.Connection | None = getattr(self._threads, "database", None)
+        if database is None:
+            database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            database.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
+            self._threads.database = database
+        return database
+
+    def __len__(self) -> int:
+        [(count,)] = self._database.execute("SELECT count(*) FROM pairs")
+        return int(count)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Change the memory in one step: all that the block does, or nothing."""
+        database = self._database
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise DataError(f"{self.path}: cannot be changed: {error}") from None
+        try:
+            yield database
+            database.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            _roll_back(database)
+            raise DataError(f"{self.path}: cannot be changed: {error}") from None
+        except BaseException:
+            _roll_back(database)
+            raise
+
+    def add(self, pairs: Iterable[Pair]) -> Added:
+        """Add pairs in one transaction; of equal pairs in equal context, the memory keeps the first."""
+        added = Added()
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        iterator = iter(pairs)
+        with self._transaction() as database:
+            [(pages,)] = database.execute("PRAGMA cache_size")
+            database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            try:
+                index = Index(database)
+                while block := list(islice(iterator, BLOCK_PAIRS)):
+                    self._add_block(index, block, now, added)
+                index.store_frequencies()
+                if added.new >= MANY_PAIRS:
+                    index.optimise()
+            finally:
+                database.execute(f"PRAGMA cache_size = {int(pages)}")
+        return added
+
+    def _add_block(self, index: Index, pairs: Sequence[Pair], now: str, added: Added) -> None:
+        database = self._database
+        [(id_,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
+        identities = list(map(_identity, pairs))
+        known = self._known(identities)
+        rows, texts = [], []
+        for pair, identity in zip(pairs, identities, strict=True):
+            if reason := _reason_to_skip(pair):
+                added.skipped[reason] += 1
+                continue
+            if identity in known:
+                added.known += 1
+                continue
+            known.add(identity)
+            id_ += 1
+            text = IndexedText.of(id_, pair.source, self._stemmer)
+            texts.append(text)
+            properties = json.dumps(pair.properties, ensure_ascii=False) if pair.properties else ""
+            rows.append((id_, *pair_texts(pair), pair.created or now, properties, identity, text.terms))
+        database.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        index.add(texts)
+        added.new += len(rows)
+
+    def _known(self, identities: Sequence[int]) -> set[int]:
+        """Return those of some identities that the memory has."""
+        values = json.dumps(identities)
+        query = "SELECT identity FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
+        return {identity for (identity,) in self._database.execute(query, (values,))}
+
+    def remove(self, ids: Iterable[int]) -> int:
+        """Remove pairs; return how many there were."""
+        removed = 0
+        with self._transaction() as database:
+            index = Index(database)
+            for id_ in ids:
+                row = database.execute("SELECT terms FROM pairs WHERE id = ?", (id_,)).fetchone()
+                if row is not None:
+                    index.remove(IndexedText(id_, row[0]))
+                    database.execute("DELETE FROM pairs WHERE id = ?", (id_,))
+                    removed += 1
+            index.store_frequencies()
+        return removed
+
+    def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
+        """Yield all pairs, or those whose source or target contains a text, with their ids."""
+        columns = "id, source, target, origin, key, before, after, created, properties"
+        rows = self._database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
+        contained = text.casefold()
+        for id_, source, target, origin, key, before, after, created, properties in rows:
+            if not text or contained in source.casefold() or contained in target.casefold():
+                others = tuple((name, value) for name, value in json.loads(properties)) if properties else ()
+                yield id_, Pair(source, target, origin, key, before, after, created, others)
+
+    def matches(
+        self,
+        text: str,
+        context: Context | None = None,
+        *,
+        threshold: float = 75.0,
+        limit: int = 5,
+        penalties: Penalties | None = None,
+    ) -> list[Match]:
+        """Return the pairs most similar to a text, best first, of equal scores the newest first.
+
+        Of pairs with the same source and translation, the best is returned. All pairs whose score reaches the
+        threshold are considered, unless more than :data:`uwaga_memory.index.MAX_CANDIDATES` share the rarest
+        words of the text; then those nearest in length are.
+
+        Args:
+            text: the source text.
+            context: where it stands, for a score of 101.
+            threshold: the lowest score, from 1 to 100.
+            limit: the maximum number of pairs.
+            penalties: subtracted from scores.
+        """
+        if not MIN_SCORE <= threshold <= EXACT:
+            raise SettingsError(f"threshold: {threshold}; expected 1 to 100")
+        if not text.strip():
+            return []
+        context, penalties = context or Context(), penalties or Penalties()
+        matches = self._exact(text, context, penalties)
+        exact = {match.id for match in matches}
+        if len(_different(matches)) < limit:
+            matches += self._similar(text, context, threshold, penalties, exact)
+        matches = [match for match in matches if match.score >= threshold]
+        matches.sort(key=lambda match: (match.score, match.created, match.id), reverse=True)
+        return _different(matches)[:limit]
+
+    def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
+        neighbours = normalised(context.before), normalised(context.after)
+        rows = self._database.execute(
+            "SELECT id, source, target, origin, created, key, before, after FROM pairs "
+            "WHERE identity BETWEEN ? AND ?",
+            _identities(text),
+        )
+        matches = []
+        for id_, source, target, origin, created, key, before, after in rows:
+            if normalised(source) != normalised(text):
+                continue
+            same_key = bool(key) and key == context.key
+            same_neighbours = any(neighbours) and (normalised(before), normalised(after)) == neighbours
+            score = IN_CONTEXT if same_key or same_neighbours else EXACT
+            if score < IN_CONTEXT and key and context.key:
+                score -= penalties.context
+            matches.append(Match(id_, source, target, score, origin, created))
+        return matches
+
+    def _similar(
+        self, text: str, context: Context, threshold: float, penalties: Penalties, exact: set[int]
+    ) -> list[Match]:
+        """Return the pairs with another source whose score reaches a threshold."""
+        query = readings(text, self._stemmer)
+        ids = [id_ for id_ in Index(self._database).similar(query, threshold) if id_ not in exact]
+        rows = self._database.execute(
+            "SELECT id, source, target, origin, created, key FROM pairs "
+            "WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+        matches = []
+        for id_, source, target, origin, created, key in rows:
+            score = similarity(query, readings(source, self._stemmer), penalties)
+            if key and context.key and key != context.key:
+                score -= penalties.context
+            if score >= threshold:
+                matches.append(Match(id_, source, target, score, origin, created))
+        return matches
+
+    def stats(self) -> MemoryStats:
+        """Return the size of the memory, where its pairs come from, and when."""
+        database = self._database
+        [(pairs, sources, first, last, words)] = database.execute(
+            "SELECT count(*), count(DISTINCT source), min(created), max(created), "
+            "sum(length(' ' || terms) - length(replace(' ' || terms, ' ', '')) "
+            "- (length(' ' || terms) - length(replace(' ' || terms, ' 0', '_')))) FROM pairs"
+        )
+        origins = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
+        size = self.path.stat().st_size
+        return MemoryStats(pairs, sources, words or 0, dict(origins), first or "", last or "", size)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection of this thread; those of others close when their threads end."""
+        database = getattr(self._threads, "database", None)
+        if database is not None:
+            database.close()
+            self._threads.database = None
+
+
+def _roll_back(database: sqlite3.Connection) -> None:
+    if database.in_transaction:
+        database.execute("ROLLBACK")
+
+
+def _identity(pair: Pair) -> int:
+    """Return 63 bits that identify a pair in its context; the high bits are those of the source."""
+    lowest, _ = _identities(pair.source)
+    return lowest | _digest(
+        pair.source, pair.target, pair.key, normalised(pair.before), normalised(pair.after)
+    ) % (1 << SOURCE_SHIFT)
+
+
+def _identities(text: str) -> tuple[int, int]:
+    """Return the least and the largest identity of pairs with a source."""
+    lowest = _digest(normalised(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
+    return lowest, lowest + (1 << SOURCE_SHIFT) - 1
+
+
+def _different(matches: Iterable[Match]) -> list[Match]:
+    """Return the first match of each source and translation."""
+    return list({(match.source, match.target): match for match in reversed(list(matches))}.values())[::-1]
+
+
+def _reason_to_skip(pair: Pair) -> str:
+    if not pair.source.strip():
+        return "no source"
+    if not pair.target.strip():
+        return "no translation"
+    if max(len(pair.source), len(pair.target)) > MAX_TEXT_LENGTH:
+        return f"longer than {MAX_TEXT_LENGTH:,} characters"
+    try:
+        content = "".join(pair_texts(pair)).encode()
+    except UnicodeEncodeError:
+        return "not Unicode (a lone surrogate)"
+    return "a null character" if b"\0" in content else ""
+
+
+def pair_texts(pair: Pair) -> tuple[str, ...]:
+    """Return the texts of a pair, without its properties."""
+    return pair.source, pair.target, pair.origin, pair.key, pair.before, pair.after

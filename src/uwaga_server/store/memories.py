@@ -1,0 +1,352 @@
+"""Translation memories of a server: files in a folder, and jobs that import and export them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from uwaga.errors import DataError, UwagaError
+from uwaga.files.atomic import new_file
+from uwaga.languages.codes import base_language
+from uwaga_memory.files.file import TranslationFile
+from uwaga_memory.files.tmx import read_tmx, write_tmx
+from uwaga_memory.store import Added, Memory, Pair
+from uwaga_server.api_errors import ApiError, NotStoredError
+
+SUFFIXES = (".uwm", ".memory", ".sqlite")
+"""Extensions of the files of memories in the folder."""
+CLIENTS, JOBS = "clients", "jobs"
+"""Folders of the memories that clients have imported, and of jobs."""
+NAMESPACE = uuid.UUID("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c31")
+"""Namespace of the ids of memories whose file name is no UUID."""
+NO_MEMORY = "no such translation memory"
+NO_JOB = "no such job"
+UPLOAD_SECONDS, DOWNLOAD_SECONDS = 3600.0, 86400.0
+"""Seconds until the URL of an upload and of a download is no longer valid."""
+MAX_OPEN = 64
+"""Memories of the process that are kept open."""
+MAX_JOBS = 1000
+"""Jobs that are stored at a time."""
+HEAD_BYTES = 1 << 18
+"""Bytes of a TMX file in which its languages are looked for."""
+SOURCE_LANGUAGE = re.compile(
+    rb"<header\b[^>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE
+)
+VARIANT_LANGUAGE = re.compile(
+    rb"<tuv\b[^>]{0,1000}?\b(?:xml:)?lang\s*=\s*[\"']([\w-]{1,40})[\"']", re.IGNORECASE
+)
+JobStatus = Literal["awaiting_input", "processing", "completed", "downloaded", "failed", "expired"]
+
+
+@dataclass(frozen=True)
+class StoredMemory:
+    """A memory of the folder.
+
+    Attributes:
+        id: a UUID.
+        path: its file.
+        shared: every client may use it, and none may change it.
+    """
+
+    id: str
+    path: Path
+    shared: bool
+
+
+@dataclass
+class MemoryJob:
+    """An import or an export.
+
+    Attributes:
+        id: a UUID.
+        owner: the owner of the memory.
+        operation: ``import`` or ``export``.
+        token: the secret in the URL of the upload or download.
+        created: when it was created, in seconds since 1970.
+        updated: when it was last changed.
+        status: its state.
+        memory: id of the memory; empty for an import that has not been processed.
+        name: for an import, the name of the new memory.
+        content_type: for an import, the media type of the file.
+        content_length: for an import, the size of the file in bytes.
+        pairs: for an export, the number of pairs, by which an earlier export is recognised.
+        skipped: number of units of an import that are no pairs.
+        error: why the job failed.
+    """
+
+    id: str
+    owner: str
+    operation: Literal["import", "export"]
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    created: float = field(default_factory=time.time)
+    updated: float = field(default_factory=time.time)
+    status: JobStatus = "awaiting_input"
+    memory: str = ""
+    name: str = ""
+    content_type: str = "application/xml"
+    content_length: int = 0
+    pairs: int = 0
+    skipped: int = 0
+    error: str = ""
+
+    @property
+    def expires(self) -> float:
+        """When the URL of the upload or download becomes invalid, in seconds since 1970."""
+        return self.created + (UPLOAD_SECONDS if self.operation == "import" else DOWNLOAD_SECONDS)
+
+
+class MemoryStore:
+    """The memories in a folder.
+
+    Files directly in the folder are for all clients; on a server with keys, clients cannot change them. What
+    a client imports is for this client alone.
+
+    Args:
+        folder: the folder; it is created.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._jobs = folder / JOBS
+        self._open: OrderedDict[tuple[Path, int], Memory] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def list(self, owner: str) -> list[StoredMemory]:
+        """Return the memories that an owner may use, those of all clients first."""
+        memories = [self._stored(path, bool(owner)) for path in _files(self._folder)]
+        if owner:
+            memories += [self._stored(path, False) for path in _files(self._own(owner))]
+        return memories
+
+    def find(self, owner: str, memory_id: str) -> StoredMemory:
+        """Return a memory by its id.
+
+        Raises:
+            NotStoredError: there is none.
+        """
+        wanted = memory_id.lower()
+        for memory in self.list(owner):
+            if memory.id == wanted:
+                return memory
+        raise NotStoredError(NO_MEMORY)
+
+    def open(self, stored: StoredMemory) -> Memory:
+        """Return a memory that threads may share."""
+        try:
+            key = stored.path, stored.path.stat().st_ino
+        except FileNotFoundError:
+            raise NotStoredError(NO_MEMORY) from None
+        with self._lock:
+            memory = self._open.get(key) or Memory(stored.path)
+            self._open[key] = memory
+            self._open.move_to_end(key)
+            while len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)  # a translation may still use it: it closes with the last use
+        return memory
+
+    def for_languages(self, owner: str, memory_id: str, target: str, source: str | None = None) -> Memory:
+        """Return a memory for a translation.
+
+        Raises:
+            NotStoredError: there is none, or it is of other languages.
+        """
+        memory = self.open(self.find(owner, memory_id))
+        for wanted, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
+            if wanted is not None and base_language(wanted) != base_language(stored):
+                languages = " to ".join(memory.languages)
+                raise NotStoredError(f"{NO_MEMORY} for these languages: {memory_id} is from {languages}")
+        return memory
+
+    def create(self, owner: str, name: str, source: str, target: str) -> StoredMemory:
+        """Create an empty memory."""
+        memory_id = str(uuid.uuid4())
+        path = self._own(owner) / f"{memory_id}{SUFFIXES[0]}"
+        Memory.create(path, source, target, name).close()
+        return StoredMemory(memory_id, path, False)
+
+    def add(self, stored: StoredMemory, pairs: Iterable[Pair]) -> Added:
+        """Add pairs to a memory."""
+        _check_own(stored)
+        return self.open(stored).add(pairs)
+
+    def delete(self, owner: str, memory_id: str) -> None:
+        """Delete a memory."""
+        stored = self.find(owner, memory_id)
+        _check_own(stored)
+        with self._lock:
+            for key in [key for key in self._open if key[0] == stored.path]:
+                del self._open[key]
+            for suffix in ("", "-wal", "-shm"):
+                stored.path.with_name(stored.path.name + suffix).unlink(missing_ok=True)
+
+    def add_job(self, job: MemoryJob) -> MemoryJob:
+        """Store a job, and delete those that have expired."""
+        self._jobs.mkdir(exist_ok=True)
+        stored = list(self._jobs.glob("*.json"))
+        for path in stored:
+            old = _read_job(path)
+            if old is None or time.time() > old.created + DOWNLOAD_SECONDS:
+                path.unlink(missing_ok=True)
+                self._export_path(path.stem).unlink(missing_ok=True)
+        if len(stored) >= MAX_JOBS and len(list(self._jobs.glob("*.json"))) >= MAX_JOBS:
+            raise ApiError(429, "too_many_jobs", f"{MAX_JOBS} jobs are stored: try again in some hours")
+        self._write(job)
+        return job
+
+    def job(self, job_id: str, owner: str | None = None, token: str | None = None) -> MemoryJob:
+        """Return a job of an owner, or by its token."""
+        try:
+            path = self._jobs / f"{uuid.UUID(job_id)}.json"
+        except ValueError:
+            raise NotStoredError(NO_JOB) from None
+        job = _read_job(path)
+        if job is None or (token is None and job.owner != owner):
+            raise NotStoredError(NO_JOB)
+        if token is not None and not secrets.compare_digest(token.encode(), job.token.encode()):
+            raise NotStoredError(NO_JOB)
+        ends = ("awaiting_input",) if job.operation == "import" else ("completed", "downloaded")
+        if time.time() > job.expires and job.status in ends:
+            job.status = "expired"
+        return job
+
+    def run_import(self, job: MemoryJob, content: bytes) -> None:
+        """Create the memory of an import; on failure nothing of it remains."""
+        if job.status != "awaiting_input":
+            raise ApiError(409, "not_awaited", f"the job is {job.status} and takes no file")
+        job.status = "processing"
+        self._write(job)
+        upload = self._jobs / f"{job.id}.tmx"
+        upload.write_bytes(content)
+        stored = None
+        try:
+            languages = tmx_languages(content)
+            stored = self.create(job.owner, job.name, *languages)
+            file = TranslationFile(upload, languages)
+            memory = Memory(stored.path)
+            added = memory.add(_with_origin(read_tmx(file), upload.name, job.name))
+            memory.close()
+            job.skipped = file.skipped.total() + added.skipped.total()
+            job.memory, job.status = stored.id, "completed"
+        except UwagaError as error:
+            job.status, job.error = "failed", str(error).replace(str(upload), job.name)
+        except BaseException:
+            job.status, job.error = "failed", "the server could not import the file"
+            raise
+        finally:
+            if job.status == "failed" and stored is not None:
+                self.delete(job.owner, stored.id)
+            upload.unlink(missing_ok=True)
+            self._write(job)
+
+    def export(self, owner: str, memory_id: str) -> tuple[MemoryJob, bool]:
+        """Return an export of a memory, and whether an earlier one is used again."""
+        stored = self.find(owner, memory_id)
+        memory = self.open(stored)
+        count, changed = len(memory), _changed(stored.path)
+        for path in self._jobs.glob("*.json") if self._jobs.is_dir() else ():
+            old = _read_job(path)
+            if (
+                old is not None
+                and (old.owner, old.operation, old.memory, old.pairs) == (owner, "export", stored.id, count)
+                and old.created > changed
+                and time.time() < old.expires - UPLOAD_SECONDS
+                and self._export_path(old.id).is_file()
+            ):
+                return old, True
+        job = MemoryJob(str(uuid.uuid4()), owner, "export", memory=stored.id, pairs=count, status="completed")
+        self._jobs.mkdir(exist_ok=True)
+        with new_file(self._export_path(job.id)) as file:
+            write_tmx(file, (pair for _, pair in memory.pairs()), memory.languages)
+        return self.add_job(job), False
+
+    def exported(self, job: MemoryJob) -> Path:
+        """Return the file of an export, which is then downloaded."""
+        path = self._export_path(job.id)
+        if job.operation != "export" or job.status == "expired" or not path.is_file():
+            raise NotStoredError(NO_JOB)
+        job.status = "downloaded"
+        self._write(job)
+        return path
+
+    def _export_path(self, job_id: str) -> Path:
+        return self._jobs / f"{job_id}.export.tmx"
+
+    def _write(self, job: MemoryJob) -> None:
+        job.updated = time.time()
+        with new_file(self._jobs / f"{job.id}.json") as file:
+            file.write(json.dumps(asdict(job)).encode())
+
+    def _own(self, owner: str) -> Path:
+        if not owner:
+            return self._folder
+        return self._folder / CLIENTS / hashlib.sha256(owner.encode()).hexdigest()[:32]
+
+    def _stored(self, path: Path, shared: bool) -> StoredMemory:
+        try:
+            memory_id = str(uuid.UUID(path.stem))
+        except ValueError:
+            memory_id = str(uuid.uuid5(NAMESPACE, path.name))
+        return StoredMemory(memory_id, path, shared)
+
+
+def tmx_languages(content: bytes) -> tuple[str, str]:
+    """Return the languages of a TMX file: that of its sources, and the first other one.
+
+    Raises:
+        DataError: it names no two languages.
+    """
+    head = content[:HEAD_BYTES]
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        head = head.decode("utf-16", "replace").encode()
+    header = SOURCE_LANGUAGE.search(head)
+    codes = dict.fromkeys(match[1].decode() for match in VARIANT_LANGUAGE.finditer(head))
+    source = "" if header is None else header[1].decode()
+    if not source or source.lower() == "*all*":
+        source = next(iter(codes), "")
+    target = next((code for code in codes if base_language(code) != base_language(source)), "")
+    if not source or not target:
+        raise DataError("the file is no TMX file, or its first units are not in two languages")
+    return source.lower(), target.lower()
+
+
+def _with_origin(pairs: Iterable[Pair], uploaded: str, name: str) -> Iterator[Pair]:
+    """Yield pairs; those whose origin is the uploaded file get its name."""
+    for pair in pairs:
+        yield replace(pair, origin=name) if pair.origin in ("", uploaded) else pair
+
+
+def _check_own(stored: StoredMemory) -> None:
+    if stored.shared:
+        raise ApiError(
+            403, "shared", "the translation memory is for all clients: only the operator changes it"
+        )
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+
+
+def _changed(path: Path) -> float:
+    """Return the time of the last change of a memory."""
+    paths = [path, path.with_name(path.name + "-wal")]
+    return max(each.stat().st_mtime for each in paths if each.exists())
+
+
+def _read_job(path: Path) -> MemoryJob | None:
+    try:
+        return MemoryJob(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None

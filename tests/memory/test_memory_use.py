@@ -1,0 +1,217 @@
+"""Translations with a translation memory: what they take from it, and what they say of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import uwaga
+from uwaga.cli.main import main
+from uwaga.errors import DataError, SettingsError
+from uwaga.results.translation import WordAlignment
+from uwaga.translator.memories import TextContext
+from uwaga.translator.repair import compare
+from uwaga.translator.request import Request
+from uwaga_memory.store import Memory, Pair
+
+CAR, CAR_IN_GERMAN = "I want to buy a car.", "Ich möchte mir einen Wagen zulegen."
+PAIRS = [
+    Pair(CAR, CAR_IN_GERMAN, "letters"),
+    Pair("Open {file} with version 2.", "Öffnen Sie bitte {file} mit Version 2.", "help"),
+    Pair("A man in a red shirt is sleeping.", "Ein Herr im roten Hemd schlummert.", "letters"),
+    Pair("Press <b>Start</b> to begin.", "Zum Beginnen <b>Start</b> drücken.", "help"),
+    Pair("Delete {count} files now.", "Jetzt löschen.", "help"),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("memory") / "memory.uwm"
+    memory = Memory.create(path, "en", "de")
+    memory.add(PAIRS)
+    memory.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def translator() -> uwaga.Translator:
+    return uwaga.load(threads=1)
+
+
+def used(translation: uwaga.Translation) -> list[tuple[str, str]]:
+    return [(use.used, use.origin) for use in translation.memory]
+
+
+def test_the_same_text_is_the_translation_of_the_memory(translator, path):
+    result = translator.translate(CAR, memory=path)
+    assert (result.text, used(result)) == (CAR_IN_GERMAN, [("verbatim", "letters")])
+    assert result.memory[0].score == 100
+    assert result.to_dict()["memory"] == [
+        {
+            "source": CAR,
+            "target": CAR_IN_GERMAN,
+            "score": 100.0,
+            "used": "verbatim",
+            "origin": "letters",
+            "created": result.memory[0].created,
+        }
+    ]
+    assert json.loads(result.to_json())["memory"][0]["used"] == "verbatim"
+
+
+def test_the_same_context_scores_101(translator, tmp_path):
+    memory = Memory.create(tmp_path / "context.uwm", "en", "de")
+    memory.add([Pair("Open", "Öffnen", key="menu.open"), Pair("Open", "Geöffnet", key="state.open")])
+    texts = [Request("Open", memory=memory, context=TextContext(key)) for key in ("menu.open", "state.open")]
+    results = list(translator.run(texts))
+    assert [(result.text, result.memory[0].score) for result in results] == [
+        ("Öffnen", 101.0),
+        ("Geöffnet", 101.0),
+    ]
+
+
+def test_numbers_and_placeholders_of_the_text_are_exchanged(translator, path):
+    result = translator.translate("Open {name} with version 3.", memory=path)
+    assert result.text == "Öffnen Sie bitte {name} mit Version 3."
+    assert used(result) == [("fitted", "help")]
+    assert 75 <= result.memory[0].score < 100
+
+
+def test_a_similar_text_gives_the_beginning(translator, path):
+    text = "A man in a red shirt is singing."
+    result = translator.translate(text, memory=path)
+    assert result.text.startswith("Ein Herr im roten Hemd ")
+    assert result.text != PAIRS[2].target
+    assert used(result) == [("beginning", "letters")]
+
+
+def test_other_texts_are_translated_as_without_a_memory(translator, path):
+    texts = ["The weather is nice today.", "Numbers: 1, 2 {x}", "", "  ", "…"]
+    plain, remembered = translator.translate(texts), translator.translate(texts, memory=path)
+    assert [result.text for result in remembered] == [result.text for result in plain]
+    assert not any(result.memory for result in remembered)
+
+
+def test_threshold_excludes_pairs(translator, path):
+    text = "Open {name} with version 3."
+    assert not translator.translate(text, memory=path, threshold=100).memory
+    assert translator.translate(CAR, memory=path, threshold=100).text == CAR_IN_GERMAN
+
+
+def test_tags_of_the_text_are_kept(translator, path):
+    result = translator.translate("Press <b>Start</b> to begin.", memory=path, format="html")
+    assert (result.text, used(result)) == (PAIRS[3].target, [("verbatim", "help")])
+    page = f"<p>{CAR}</p><p>The weather is nice.</p>"
+    result = translator.translate(page, memory=path, format="html")
+    assert result.text.startswith(f"<p>{CAR_IN_GERMAN}</p><p>")
+    assert used(result) == [("verbatim", "letters")]
+
+
+def test_a_pair_without_the_placeholders_of_the_text_is_not_used(translator, path):
+    result = translator.translate(PAIRS[4].source, memory=path)
+    assert "{count}" in result.text
+    assert result.text != PAIRS[4].target
+    assert "verbatim" not in dict(used(result))
+
+
+def test_space_around_a_text_does_not_matter(translator, path):
+    assert translator.translate(f"  {CAR}\t", memory=path).text == CAR_IN_GERMAN
+
+
+def test_prefix_of_the_user_goes_first(translator, path):
+    result = translator.translate(CAR, memory=path, prefix="Ich will")
+    assert result.text.startswith("Ich will")
+    assert not result.memory
+
+
+def test_translations_do_not_depend_on_the_other_texts(translator, path):
+    texts = [CAR, "A man in a red shirt is singing.", "Open {name} with version 3.", "Two dogs run."]
+    together = translator.translate(texts, memory=path)
+    assert [result.text for result in together] == [
+        translator.translate(text, memory=path).text for text in texts
+    ]
+
+
+def test_any_object_with_matches_is_a_memory(translator):
+    @dataclass
+    class Match:
+        source: str
+        target: str
+        score: float = 100.0
+        origin: str = "list"
+        created: str = ""
+
+    class Listed:
+        def matches(self, text: str, context=None, *, threshold: float, limit: int) -> list[Match]:
+            return [Match(text, "Hallo!")]
+
+    assert translator.translate(CAR, memory=Listed()).text == "Hallo!"
+    with pytest.raises(SettingsError, match="memory must be the file"):
+        translator.translate(CAR, memory=7)
+    with pytest.raises(DataError, match=r"nothing\.uwm"):
+        translator.translate(CAR, memory="nothing.uwm")
+    with pytest.raises(SettingsError, match="threshold"):
+        translator.translate(CAR, memory=Listed(), threshold=0)
+
+
+def test_command_line_counts_by_score(path, tmp_path, capsys, monkeypatch):
+    lines = [CAR, "Open {name} with version 3.", "The weather is nice today."]
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def run(*arguments: str) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(list(arguments))
+        assert not stopped.value.code
+        return capsys.readouterr()
+
+    options = ("--memory", str(path), "--threshold", "70")
+    out, err = run("translate", "--input", str(source), *options)
+    assert out.splitlines()[:2] == [CAR_IN_GERMAN, "Öffnen Sie bitte {name} mit Version 3."]
+    assert "memory: 100 %: 1, " in err
+    assert "none: 1 (1 verbatim, 1 fitted)" in err
+    out, err = run("translate-file", str(source), str(target), *options)
+    assert target.read_text(encoding="utf-8").splitlines()[0] == CAR_IN_GERMAN
+    assert "none: 1 (1 verbatim, 1 fitted)" in err
+    out, _ = run("translate", "--json", *options, CAR)
+    assert json.loads(out)["memory"][0]["score"] == 100.0
+
+
+def alignment(source: str, target: str, *links: tuple[int, int]) -> WordAlignment:
+    from uwaga.alignment.words import word_spans
+
+    return WordAlignment(tuple(word_spans(source)), tuple(word_spans(target)), links)
+
+
+def test_differences_and_exchanges():
+    same = compare("Add :meth:`one` twice.", "Add :meth:`two` twice.", "Füge :meth:`two` zweimal an.", None)
+    assert same.is_complete
+    assert same.text() == "Füge :meth:`one` zweimal an."
+    other_case = compare("internet access", "Internet Access", "Zugang", None)
+    assert other_case.is_complete
+    changed = compare("The old house", "The new house", "Das neue Haus", None)
+    assert [changed.target[:0], changed.is_complete] == ["", False]
+    words = alignment("The new house", "Das neue Haus", (0, 0), (1, 1), (2, 2))
+    assert changed.beginning(words) == ""  # an article may agree with the word that changes
+    words = alignment("I see a dog now", "Heute sehe ich Hunde", (0, 2), (1, 1), (3, 3))
+    changed = compare("I see a cat now", "I see a dog now", "Heute sehe ich Hunde", None)
+    assert changed.beginning(words) == "Heute sehe"
+
+
+def test_pieces_that_occur_more_often_in_the_translation_are_not_exchanged():
+    repair = compare("Use 3 apples", "Use 2 apples", "Nimm 2 von 2 Äpfeln", None)
+    assert not repair.is_complete
+    assert compare("a " * 300, "a " * 299, "x", None) is None
+
+
+@pytest.mark.parametrize("make", [lambda n: "1 a " * n, lambda n: "a b " * n, lambda n: "<b>" * n])
+def test_comparison_is_bounded(make: Callable[[int], str]):
+    import time
+
+    started = time.perf_counter()
+    compare(make(20_000), make(19_999), "x " * 20_000, None)
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,248 @@
+"""The store: exact matches, contexts, penalties, additions that are atomic, readers beside a writer."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from uwaga.errors import DataError, SettingsError
+from uwaga_memory import Context, Memory, Pair, Penalties
+from uwaga_memory.analysis import analyse, bucket_of, count_words
+from uwaga_memory.similarity import Stemmer, number_value, readings, similarity
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory.create(tmp_path / "a.uwm", "en", "de")
+
+
+def score(text: str, other: str, penalties: Penalties | None = None) -> float:
+    stemmer = Stemmer("en")
+    return similarity(readings(text, stemmer), readings(other, stemmer), penalties)
+
+
+def test_scores_calculated_by_hand() -> None:
+    assert score("a b c d", "a b c d") == 100
+    assert score("a b c d", "a b c e") == 75
+    assert score("a b c d", "a b c") == 75
+    assert score("a b", "c d") == 0
+    assert score("He walks home.", "He walked home.") == 99.5  # the same stems
+    assert score("wait 10 minutes now", "wait 20 minutes now") == 99  # the same words, another number
+    assert score("wait 1,000 minutes now", "wait 1000 minutes now") == 99.5
+    assert score("click <b>here</b> now", "click here now") == 99
+    assert score("a  b", " a b ") == 100
+    assert score("a, b", "a ,b") == 99.5
+    assert score("a b c d", "a b c 7", Penalties(numbers=5)) == 70
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1,000", "1000"), ("1.000.000", "1000000"), ("1,5", "1.5"), ("3.12", "3.12")]
+)
+def test_numbers_by_value(text: str, value: str) -> None:
+    assert number_value(text) == value
+
+
+def test_words_of_scripts_without_spaces_are_letters() -> None:
+    assert count_words("这是句子。", "zh") == 4
+    assert count_words("It isn't 7 <b>words</b>.", "en") == 4
+
+
+def test_context_decides_between_equal_sources(memory: Memory) -> None:
+    memory.add(
+        [
+            Pair("Open", "Öffnen", key="menu", created="2026-01-02T00:00:00Z"),
+            Pair("Open", "Offen", key="state", created="2026-01-01T00:00:00Z"),
+            Pair("Open", "Eröffnen", before="A", after="B", created="2025-01-01T00:00:00Z"),
+        ]
+    )
+
+    def matches(context: Context) -> list[tuple[str, float]]:
+        return [(match.target, match.score) for match in memory.matches("Open", context)]
+
+    assert matches(Context("state")) == [("Offen", 101), ("Eröffnen", 100), ("Öffnen", 99)]
+    assert matches(Context("", "A", "B")) == [("Eröffnen", 101), ("Öffnen", 100), ("Offen", 100)]
+    assert matches(Context("", "A", "C")) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
+    assert matches(Context()) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
+
+
+def test_equal_pairs_are_kept_once_and_bad_ones_counted(memory: Memory) -> None:
+    pairs = [
+        Pair("A", "B"),
+        Pair("A", "B"),
+        Pair(" ", "B"),
+        Pair("A", ""),
+        Pair("A\0", "B"),
+        Pair("\ud800", "B"),
+    ]
+    added = memory.add([*pairs, Pair("A" * 200_000, "B")])
+    assert (added.new, added.known) == (1, 1)
+    assert added.skipped == {
+        "no source": 1,
+        "no translation": 1,
+        "a null character": 1,
+        "not Unicode (a lone surrogate)": 1,
+        "longer than 100,000 characters": 1,
+    }
+    assert memory.matches("\ud800 A \0", threshold=1) != [] and memory.matches(" ") == []
+
+
+def test_removed_pairs_are_neither_matched_nor_counted(memory: Memory) -> None:
+    memory.add([Pair("A small dog sleeps here", "x"), Pair("A small cat sleeps here", "y")])
+    [first, second] = memory.matches("A small cow sleeps here")
+    assert memory.remove([first.id, first.id, 99]) == 1
+    assert [match.id for match in memory.matches("A small cow sleeps here")] == [second.id]
+    assert len(memory) == memory.stats().pairs == 1 and memory.stats().words == 5
+    memory.remove([second.id])
+    database = sqlite3.connect(memory.path)
+    assert database.execute("SELECT count(*) FROM frequencies WHERE count <> 0").fetchone() == (0,)
+    assert database.execute("SELECT count(*) FROM texts WHERE texts MATCH 'small'").fetchone() == (0,)
+    memory.add([Pair("A", "B")])
+    assert memory.matches("A")[0].id == 3  # numbers are not given twice
+
+
+def test_an_error_in_the_pairs_leaves_nothing(memory: Memory) -> None:
+    def pairs():
+        yield Pair("A", "B")
+        raise DataError("damaged")
+
+    with pytest.raises(DataError, match="damaged"):
+        memory.add(pairs())
+    assert len(memory) == 0
+    assert memory.add([Pair("A", "B")]).new == 1
+
+
+def test_errors_say_what_to_do(tmp_path: Path, memory: Memory) -> None:
+    with pytest.raises(DataError, match="no such memory; create it"):
+        Memory(tmp_path / "none.uwm")
+    with pytest.raises(SettingsError, match="exists already"):
+        Memory.create(memory.path, "en", "de")
+    (tmp_path / "text.uwm").write_text("text " * 1000)
+    with pytest.raises(DataError, match="is no translation memory"):
+        Memory(tmp_path / "text.uwm")
+    sqlite3.connect(tmp_path / "other.uwm").execute("CREATE TABLE a (b)")
+    with pytest.raises(DataError, match="is no translation memory"):
+        Memory(tmp_path / "other.uwm")
+    with pytest.raises(SettingsError, match="threshold: 101"):
+        memory.matches("A", threshold=101)
+    with sqlite3.connect(memory.path) as database:
+        database.execute("UPDATE memory SET value = '2' WHERE key = 'format'")
+    with pytest.raises(DataError, match="version '2' of the format"):
+        Memory(memory.path)
+
+
+KILLED = """
+import sys
+from uwaga_memory import Memory, Pair
+def pairs():
+    for number in range(1_000_000):
+        if number == 12_000:
+            print("ready", flush=True)
+        yield Pair(f"sentence {number} of many", "x" * 200)
+Memory(sys.argv[1]).add(pairs())
+"""
+
+
+def test_killed_import_leaves_the_memory_as_it_was(memory: Memory) -> None:
+    memory.add([Pair("A", "B")])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(memory.path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    reopened = Memory(memory.path)
+    assert [pair for _, pair in reopened.pairs()] == [pair for _, pair in memory.pairs()] and len(
+        reopened
+    ) == 1
+    assert reopened.add([Pair("sentence 1 of many", "y")]).new == 1
+    assert reopened.matches("sentence 2 of many")[0].target == "y"
+    assert reopened._database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def read_until(path: Path, stop: object, results: object) -> None:
+    memory, counts = Memory(path), set()
+    while not stop.is_set():
+        counts.add(len(memory))
+        assert memory.matches("a sentence of many words", threshold=60)
+    results.put((os.getpid(), sorted(counts)))
+
+
+def test_processes_read_while_one_writes(memory: Memory) -> None:
+    memory.add([Pair("a sentence of few words", "x")])
+    context = multiprocessing.get_context("spawn")
+    stop, results = context.Event(), context.Queue()
+    readers = [context.Process(target=read_until, args=(memory.path, stop, results)) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for block in range(5):
+        memory.add(Pair(f"number {block} {number}", "y") for number in range(400))
+        time.sleep(0.1)
+    time.sleep(1)
+    stop.set()
+    counts = [results.get(timeout=60)[1] for _ in readers]
+    for reader in readers:
+        reader.join()
+        assert reader.exitcode == 0
+    assert all(set(seen_counts) <= {1 + 400 * blocks for blocks in range(6)} for seen_counts in counts)
+
+
+def test_threads_add_and_look_up(memory: Memory) -> None:
+    errors: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            for number in range(20):
+                memory.add([Pair(f"words {thread} and {number}", "x")])
+                assert memory.matches(f"words {thread} and {number}")[0].score == 100
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(memory) == 80
+
+
+def test_analysis_counts_each_text_once(memory: Memory) -> None:
+    memory.add(
+        [Pair("one two three four", "x"), Pair("five six", "y", before="one two three four", after="new")]
+    )
+    analysis = analyse(memory, ["one two three four", "five six", "new", "new", "one two three zero"])
+    counts = {bucket.name: (bucket.texts, bucket.words) for bucket in analysis.buckets if bucket.texts}
+    assert counts == {
+        "context match": (1, 2),
+        "100 %": (1, 4),
+        "repetition": (1, 1),
+        "75–84 %": (1, 4),
+        "no match": (1, 1),
+    }
+    assert (analysis.total.texts, analysis.total.words) == (5, 12)
+    assert analysis.to_dict()["total"]["characters"] == sum(
+        map(len, ("one two three four", "five six", "new", "new", "one two three zero"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (101, "context match"),
+        (100, "100 %"),
+        (99.5, "95–99 %"),
+        (95, "95–99 %"),
+        (94.9, "85–94 %"),
+        (75, "75–84 %"),
+        (50, "50–74 %"),
+        (49, "no match"),
+    ],
+)
+def test_buckets(value: float, name: str) -> None:
+    assert bucket_of(value) == name
