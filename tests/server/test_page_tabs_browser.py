@@ -64,7 +64,7 @@ def test_inside_tab_shows_all_heads_of_each_sentence(page, translator):
     page.get_by_label("Sentence").select_option(label="It is not expensive.")
     second = translator.translate("It is not expensive.").text
     expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(second)
-    expect(page.locator(".lines li", has_text=re.compile("^teuer$"))).to_be_visible()
+    expect(page.locator(".lines li", has_text=re.compile("→ teuer$"))).to_be_visible()
     tab(page, "Text")
     word(page, "Auto").focus()
     expect(page.locator(".others h2")).to_contain_text(SENTENCE)
