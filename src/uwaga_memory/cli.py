@@ -42,7 +42,7 @@ memory = typer.Typer(
 
 
 class CodesChoice(StrEnum):
-    """What becomes of inline codes."""
+    """Treatments of inline codes."""
 
     KEEP = "keep"
     PLACEHOLDERS = "placeholders"

@@ -61,7 +61,7 @@ MARK = "0"
 
 @dataclass(frozen=True)
 class Penalties:
-    """What is subtracted from a score, in percent points.
+    """Points subtracted from a score, in percent.
 
     Attributes:
         numbers: for numbers of other values.

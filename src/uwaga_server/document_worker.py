@@ -148,11 +148,11 @@ class DocumentWorker:
                 self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
             )
         request = Request("", glossary=terms)
-        if spec.memory:
+        if spec.memory_id:
             memories = self._stores.memories
-            languages = spec.owner, spec.memory, spec.target, source
+            languages = spec.owner, spec.memory_id, spec.target, source
             memory = await in_thread(memories.for_languages, *languages)
-            request = replace(request, memory=memory, threshold=spec.threshold)
+            request = replace(request, memory=memory, threshold=spec.memory_threshold)
         return await self._service.run_document(
             claimed.document,
             claimed.output,

@@ -1,4 +1,4 @@
-"""What a translation can take from a similar pair of a translation memory.
+"""Parts of a similar pair of a translation memory that a translation can take.
 
 The words of the text and of the pair's source are compared. Where they differ only in pieces that
 translations copy, such as names in code, numbers and placeholders, the pair's target with the pieces

@@ -186,7 +186,7 @@ class TmxUnits(XmlItems[Pair]):
 
 
 class _Derived(NamedTuple):
-    """What the properties of a pair say of its context and time."""
+    """Context and time of a pair, as its properties say."""
 
     key: str
     before: str

@@ -84,8 +84,8 @@ class DocumentSpec:
         key: hash of the document's own key; empty if it has none.
         linked: its own key, in the URL of its download, gives access without the owner's key.
         characters: the owner's limit of characters in total; 0 for none.
-        memory: id of a stored translation memory; empty for none.
-        threshold: least similarity of the memory's pairs that are used, in percent.
+        memory_id: id of a stored translation memory; empty for none.
+        memory_threshold: least similarity of the memory's pairs that are used, in percent.
     """
 
     owner: str
@@ -97,8 +97,8 @@ class DocumentSpec:
     key: str = ""
     linked: bool = False
     characters: int = 0
-    memory: str = ""
-    threshold: float = DEFAULT_THRESHOLD
+    memory_id: str = ""
+    memory_threshold: float = DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True)
