@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from uwaga_memory.similarity import MARK, MAX_STEMMED_LENGTH, Readings, Stemmer, is_word, ratio, tokens_of
+from uwaga_memory.similarity import MAX_STEMMED_LENGTH, Readings, Stemmer, is_word, ratio, tokens_of
 
 SCHEMA = """
 CREATE VIRTUAL TABLE texts USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii');
@@ -65,7 +65,7 @@ class IndexedText(NamedTuple):
 
     def entry(self) -> tuple[int, str]:
         """Return the number of the row in the index, and its terms and bigrams."""
-        stems = [term for term in self.terms.split(" ") if term[:1] != MARK]
+        stems = [term for term in self.terms.split(" ") if is_word(term)]
         return len(stems) << LENGTH_SHIFT | self.id, " ".join([self.terms, *bigrams(stems)])
 
 

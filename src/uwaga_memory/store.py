@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
 from uwaga_memory.index import Index, IndexedText
 from uwaga_memory.similarity import Penalties, readings, similarity, stemmer_of
@@ -88,12 +89,7 @@ class Pair:
     properties: tuple[tuple[str, str], ...] = ()
 
 
-class Context(NamedTuple):
-    """Where a text stands: its key, and its neighbours."""
-
-    key: str = ""
-    before: str = ""
-    after: str = ""
+Context = TextContext
 
 
 @dataclass(frozen=True)
@@ -321,7 +317,7 @@ class Memory:
         text: str,
         context: Context | None = None,
         *,
-        threshold: float = 75.0,
+        threshold: float = DEFAULT_THRESHOLD,
         limit: int = 5,
         penalties: Penalties | None = None,
     ) -> list[Match]:

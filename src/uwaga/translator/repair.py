@@ -146,12 +146,9 @@ def tokens(text: str, placeholders: Placeholders | None) -> list[Token]:
             continue
         for match in WORD.finditer(part):
             start, end = position + match.start(), position + match.end()
-            around = text[start - 1 : start] + text[end : end + 1]
-            is_code = match[0][0].isalnum() and any(
-                mark in AROUND_CODE for mark in text[max(start - 1, 0) : start]
-            )
-            is_code = is_code and around[-1:] != " "
-            found.append(Token(match[0], start, end, is_code or bool(PIECE.fullmatch(match[0]))))
+            touches_code = start > 0 and text[start - 1] in AROUND_CODE and text[end : end + 1] != " "
+            is_piece = (touches_code and match[0][0].isalnum()) or bool(PIECE.fullmatch(match[0]))
+            found.append(Token(match[0], start, end, is_piece))
         position += len(part)
     return found
 
