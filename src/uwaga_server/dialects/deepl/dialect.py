@@ -53,12 +53,13 @@ def routes(context: ServerContext) -> Routes:
     add_account(routes, context)
     add_glossaries(routes, context)
     add_documents(routes, context)
-    if context.settings.memories is not None:
+    others: tuple[str, ...] = OTHER_RESOURCES
+    if context.settings.memories is None:
+        others += (MEMORIES,)
+    else:
         from uwaga_server.dialects.deepl.memories import add_memories  # needs the extra `memory`
 
         add_memories(routes, context)
-
-    others = OTHER_RESOURCES if context.settings.memories is not None else (*OTHER_RESOURCES, MEMORIES)
 
     async def refuse(request: Request, rest: str = "") -> Response:
         """Refuse requests for other resources of DeepL."""
