@@ -23,8 +23,6 @@ SIGNS = "¬¯±·×÷´ˆ˜′…–—−∂∅∇∈∉∏∑∓∗∘∙√�
 ACCENTS = "\u0302\u0303\u0304\u0305\u0307\u20d7"
 ITALIC = "".join(chr(code) for code in range(0x1D434, 0x1D468) if code != 0x1D455) + "ℎ"
 ITALIC_GREEK = "".join(map(chr, range(0x1D6FC, 0x1D71C)))
-STRETCHED = "()[]{}|‖√¯ˆ˜∑∏∫"
-"""Characters that are kept with their larger forms, of which an equation of a line needs few."""
 
 
 def main() -> None:

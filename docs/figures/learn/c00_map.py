@@ -35,7 +35,7 @@ def draw() -> Drawing:
     y = 30 + HIGH * len(PARTS)
     figure.parts.append(f'<circle cx="24" cy="{y}" r="10" class="accent" fill-opacity="0.3"/>')
     figure.text(42, y + 5, "in an afternoon", "small")
-    figure.parts.append(f'<circle cx="190" cy="{y}" r="10" class="box"/>')
+    figure.circle(190, y, 10, "box")
     figure.text(208, y + 5, "the whole course", "small")
     return figure
 

@@ -49,7 +49,7 @@ def draw() -> Drawing:
         figure.line(*(point(*value) for value in values), look=f"{look}-line".strip("-"))
     x, y = point(WIDTH, multiplications(WIDTH, WIDTH)["recurrent"])
     figure.line((x, y), (x, BOTTOM), look="grid")
-    figure.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4" class="accent"/>')
+    figure.circle(x, y, 4, "accent")
     figure.text(x + 8, y + 24, "equal at 256", "small")
     figure.text(LEFT + 6, 44, "self-attention", "small accent")
     figure.text(LEFT + 98, 44, "recurrent", "small")

@@ -13,7 +13,7 @@ def x(word: int) -> float:
 def dot(figure: Drawing, word: int, y: float, look: str, *, bold: bool = False) -> None:
     """Draw the vector of a word as a circle."""
     radius = 6 if bold else 4
-    figure.parts.append(f'<circle cx="{x(word):g}" cy="{y:g}" r="{radius}" class="{look}"/>')
+    figure.circle(x(word), y, radius, look)
 
 
 def names(figure: Drawing, y: float) -> None:

@@ -7,14 +7,6 @@ from drawing import Drawing
 RADIUS, ROWS = 62, ((2, 1), (5, 4))
 
 
-def arrow(figure: Drawing, x: float, y: float, angle: float, look: str, label: str) -> None:
-    """Draw an arrow from the middle of a circle; a position turns it counter-clockwise."""
-    end = (x + RADIUS * math.cos(angle), y - RADIUS * math.sin(angle))
-    figure.line((x, y), end, look=f"{look}-line", arrow=True)
-    far = RADIUS + 15
-    figure.text(x + far * math.cos(angle), y - far * math.sin(angle) + 5, label, f"middle bold {look}")
-
-
 def draw() -> Drawing:
     """Draw four positions of a fast and of a slow pair, and below a query and a key, twice."""
     figure = Drawing(
@@ -25,14 +17,14 @@ def draw() -> Drawing:
     x, y = 100, 140
     figure.text(x, 20, "one pair, rate 1", "middle bold")
     figure.text(x, 40, "positions 0 to 3", "middle small soft")
-    figure.parts.append(f'<circle cx="{x}" cy="{y}" r="{RADIUS}" class="grid"/>')
+    figure.circle(x, y, RADIUS)
     for position in range(4):
-        arrow(figure, x, y, position, "accent", str(position))
+        figure.vector((x, y), RADIUS, position, "accent", str(position))
     figure.text(x, 240, "a step is one turn", "middle small")
     x = 300
     figure.text(x, 20, "rate 0.01", "middle bold")
     figure.text(x, 40, "positions 0 to 3", "middle small soft")
-    figure.parts.append(f'<circle cx="{x}" cy="{y}" r="{RADIUS}" class="grid"/>')
+    figure.circle(x, y, RADIUS)
     for position in range(4):
         end = (x + RADIUS * math.cos(0.01 * position), y - RADIUS * math.sin(0.01 * position))
         figure.line((x, y), end, look="accent-line", arrow=position == 3)
@@ -41,9 +33,9 @@ def draw() -> Drawing:
     for x, (query, key) in zip((100, 300), ROWS, strict=True):
         y = 380
         figure.text(x, 284, f"query at {query}, key at {key}", "middle bold")
-        figure.parts.append(f'<circle cx="{x}" cy="{y}" r="{RADIUS}" class="grid"/>')
-        arrow(figure, x, y, query, "query", "q")
-        arrow(figure, x, y, key, "key", "k")
+        figure.circle(x, y, RADIUS)
+        figure.vector((x, y), RADIUS, query, "query", "q")
+        figure.vector((x, y), RADIUS, key, "key", "k")
         figure.text(x, 476, f"product {math.cos(query - key):.3f}", "middle")
     return figure
 

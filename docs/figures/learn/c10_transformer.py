@@ -68,7 +68,7 @@ class Stacks:
     def plus(self, x: float, y: float, name: str = "") -> None:
         """Draw the place where something is added to the stream."""
         self.figure.parts.append(f'<g opacity="{0.25 if name in self.missing else 1}">')
-        self.figure.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="9" class="box"/>')
+        self.figure.circle(x, y, 9, "box")
         self.figure.line((x - 5, y), (x + 5, y))
         self.figure.line((x, y - 5), (x, y + 5))
         self.figure.parts.append("</g>")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import math
 import sys
 from pathlib import Path
 
@@ -83,6 +84,17 @@ class Drawing:
         path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
         end = ' marker-end="url(#arrow)"' if arrow else ""
         self.parts.append(f'<path d="{path}" class="{look}"{end}/>')
+
+    def circle(self, x: float, y: float, radius: float, look: str = "grid") -> None:
+        """Draw a circle around a point."""
+        self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" class="{look}"/>')
+
+    def vector(self, start: tuple[float, float], length: float, angle: float, look: str, label: str) -> None:
+        """Draw an arrow from a point at an angle in radians, counter-clockwise, with a label at its end."""
+        (x, y), (cosine, sine) = start, (math.cos(angle), math.sin(angle))
+        self.line(start, (x + length * cosine, y - length * sine), look=f"{look}-line", arrow=True)
+        far = length + 15
+        self.text(x + far * cosine, y - far * sine + 5, label, f"middle bold {look}")
 
     def table(
         self,
