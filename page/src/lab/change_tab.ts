@@ -4,7 +4,7 @@ import { make, fillSelect } from "../dom";
 import { Grid } from "./edit_grid";
 import { headGrid } from "./head_grid";
 import type { Lab, Tab } from "./lab";
-import { changedWords, editOf, type Kind, maskOf, meanWeights, positionsEdit, positionsOf, tableSize, type Target, withEdit } from "./matrix_edits";
+import { changedWords, editOf, isVisibleIn, type Kind, maskOf, meanWeights, positionsEdit, positionsOf, tableSize, type Target, withEdit } from "./matrix_edits";
 import { type Key, say } from "./messages";
 import { type Edit, type HeadsEdit, totalLogProb, type Translation } from "./model";
 import { frozen, Positions, skipped } from "./positions";
@@ -41,22 +41,9 @@ export function changeTab(lab: Lab): Tab {
   const head = make("select", { label: "changeHead" });
   const side = make("select", { label: "changeSide" });
   fillSelect(side, Object.entries(SIDES).map(([value, key]) => [value, say(key)] as const), "source");
-  const modes = make("span", { class: "lab-modes", attributes: { role: "group", "aria-label": say("editMode") } });
-  let isWeighing = false;
-  for (const [weighs, key] of [[false, "editMask"], [true, "editWeight"]] as const) {
-    const mode = make("button", { class: "lab-button", attributes: { type: "button", "aria-pressed": String(!weighs) }, on: { click: () => setMode(weighs) } }, say(key));
-    modes.append(mode);
-  }
-  function setMode(weighs: boolean): void {
-    isWeighing = weighs;
-    [...modes.children].forEach((mode, index) => mode.setAttribute("aria-pressed", String((index === 1) === weighs)));
-    grid.element.classList.toggle("lab-weighing", weighs);
-    hint.textContent = say(weighs ? "editHintWeight" : "editHintMask");
-  }
-
   const list = make("ul", { class: "lab-edits" });
   const effect = make("div", { class: "lab-outcome", attributes: { role: "status" } });
-  const hint = make("p", { class: "lab-faint" });
+  const hint = make("p", { class: "lab-faint" }, say("editHintMask"));
   const before = new Grid();
   const heads = make("div", { class: "lab-bar" });
   const positions = new Positions((places) => setPlaces(places));
@@ -67,11 +54,10 @@ export function changeTab(lab: Lab): Tab {
   let weights: Float32Array[] = []; // that are shown, with the changes
 
   const size = (): [number, number] => tableSize(target.kind, current?.translation.source.tokens.length ?? 0);
-  const isVisible = (row: number, column: number): boolean => target.kind !== "decoder" || column <= row;
   const change = (edits: Edit[]): void => void lab.change({ edits });
   const changeHeads = (edit: (old: HeadsEdit) => HeadsEdit): void => change(withEdit(lab.state.edits, target, edit));
 
-  const grid = headGrid(lab, () => ({ target, weights, size: size(), isVisible }), () => isWeighing);
+  const { grid, modes } = headGrid(lab, () => ({ target, weights, size: size() }), (isWeighing) => (hint.textContent = say(isWeighing ? "editHintWeight" : "editHintMask")));
 
   for (const select of [kind, layer, head]) {
     select.addEventListener("change", () => {
@@ -136,6 +122,7 @@ export function changeTab(lab: Lab): Tab {
     const plainWeights = meanWeights(old, target);
     weights = meanWeights(made, target);
     const name = describeTarget(target);
+    const isVisible = isVisibleIn(target.kind);
     before.show({ values: plainWeights, ...labels(plain, target.kind), caption: say("editBefore"), corner: corner(), isVisible });
     grid.show({
       values: weights, ...labels(translation, target.kind), caption: say("editAfter"), corner: corner(), isMasked, isVisible,
@@ -161,7 +148,6 @@ export function changeTab(lab: Lab): Tab {
     clear.disabled = lab.state.edits.length === 0;
   }
 
-  setMode(false);
   return {
     element: make("div", { class: "lab-change" },
       make("div", { class: "lab-bar" }, kind, layer, head, modes),

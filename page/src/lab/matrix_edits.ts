@@ -32,6 +32,9 @@ export function withEdit(edits: Edit[], target: Target, change: (edit: HeadsEdit
   return [...edits.slice(0, position), ...(isEmpty ? [] : [edit]), ...edits.slice(position + 1)];
 }
 
+/** Return whether a row may look at a column at all: a row of the decoder sees itself and earlier rows. */
+export const isVisibleIn = (kind: Kind) => (row: number, column: number): boolean => kind !== "decoder" || column <= row;
+
 /** Return the rows and columns of a table for a sentence; it has room for a longer translation. */
 export function tableSize(kind: Kind, source: number): [rows: number, columns: number] {
   const steps = EXTRA_STEPS + 3 * source;

@@ -6,7 +6,7 @@ import { cells } from "./cells";
 import type { Grid } from "./edit_grid";
 import { headGrid, type ShownHeads } from "./head_grid";
 import type { Lab } from "./lab";
-import { editOf, type Kind, maskOf, tableSize } from "./matrix_edits";
+import { editOf, isVisibleIn, type Kind, maskOf, tableSize } from "./matrix_edits";
 import { type Key, say } from "./messages";
 import type { HeadsEdit, Table, Translation } from "./model";
 import { type Axes, label, labelsOf } from "./state";
@@ -32,12 +32,12 @@ export class Panel {
   private readonly modes: HTMLElement;
   private readonly drawn = new Map<string, { values: Float32Array[]; svg: SVGSVGElement }>();
   private heads: ShownHeads | undefined;
-  private isWeighing = false;
 
   constructor(private readonly lab: Lab, private readonly close: () => void) {
-    this.grid = headGrid(lab, () => this.heads as ShownHeads, () => this.isWeighing);
+    const { grid, modes } = headGrid(lab, () => this.heads as ShownHeads);
+    this.grid = grid;
     this.grid.element.querySelector("table")?.classList.add("lab-numbers");
-    this.modes = make("div", { class: "lab-hint" }, this.modeButtons(), make("span", { class: "lab-shape" }, say("panelHint")));
+    this.modes = make("div", { class: "lab-hint" }, modes, make("span", { class: "lab-shape" }, say("panelHint")));
     this.element.append(this.top, this.body);
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
@@ -102,24 +102,12 @@ export class Panel {
     const kind: Kind = box.kind === "cross" ? "cross" : box.lane;
     const target = { kind, layer: box.layer, head: headIndex + 1 };
     const size = tableSize(kind, translation.source.tokens.length);
-    const isVisible = (row: number, column: number): boolean => kind !== "decoder" || column <= row;
-    this.heads = { target, weights: values, size, isVisible };
+    this.heads = { target, weights: values, size };
     const mask = maskOf(editOf(state.edits, target), size);
-    this.grid.show({ values, rows, columns, caption, corner: say(kind === "encoder" ? "editReads" : "editReadsWrites"), isVisible, isMasked: (row, column) => mask[row]?.[column] === false });
+    this.grid.show({ values, rows, columns, caption, corner: say(kind === "encoder" ? "editReads" : "editReadsWrites"), isVisible: isVisibleIn(kind), isMasked: (row, column) => mask[row]?.[column] === false });
     this.grid.name(`${nameOf(box)}, ${caption}`);
     this.grid.element.querySelectorAll("tbody tr").forEach((row, index) => row.classList.toggle("now", kind !== "encoder" && index === step - 1));
     return this.grid.element;
-  }
-
-  /** Return the buttons for what a drag does. */
-  private modeButtons(): HTMLElement {
-    const buttons = ([[false, "editMask"], [true, "editWeight"]] as const).map(([weighs, key]) =>
-      make("button", { class: "lab-button", attributes: { type: "button", "data-key": key, "aria-pressed": String(!weighs) }, on: { click: () => {
-        this.isWeighing = weighs;
-        buttons.forEach((button, index) => button.setAttribute("aria-pressed", String((index === 1) === weighs)));
-        this.grid.element.classList.toggle("lab-weighing", weighs);
-      } } }, say(key)));
-    return make("span", { class: "lab-modes", attributes: { role: "group", "aria-label": say("editMode") } }, ...buttons);
   }
 
   /** Return the small picture of a matrix, the same one as before if its numbers are the same. */
