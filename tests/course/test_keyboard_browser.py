@@ -161,12 +161,12 @@ def test_views_are_operated_by_keyboard(page):
     tab_to(page, "^button Remove: ")
     keys.press("Enter")
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
-    assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button silence"
+    page.wait_for_function(f"({FOCUSED_ELEMENT})().name === 'button silence'")
     tab_to(page, "^button A 0$")
     for key in ("Space", "ArrowRight", "Enter"):
         keys.press(key)
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits[0]?.places[1] === 0")
-    assert page.evaluate(FOCUSED_ELEMENT)["name"].endswith(" 0")
+    page.wait_for_function(f"({FOCUSED_ELEMENT})().name.endsWith(' 0')")  # drawn after the state has changed
     tab_to(page, "^button Change$", "Shift+Tab")
     arrow_to(page, "Choose words")
     tab_to(page, "^input temperature")

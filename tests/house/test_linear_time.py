@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from growth import growth
 from hostile_texts import (
     ANDROID,
     CSV,
@@ -39,7 +38,6 @@ from hostile_texts import (
 
 import uwaga
 from uwaga.alignment.words import word_spans
-from uwaga.errors import UwagaError
 from uwaga.languages.detection import detect_language
 from uwaga.markup import Inline, Tag
 from uwaga.markup.formats import Format, read_fragment
@@ -189,32 +187,6 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[TextBuilder]]] = {
     "terms": (translate_with(glossary=TERMINOLOGY), TERMS),
     "glossary": (read_glossary, GLOSSARIES),
 }
-MIN_SECONDS = 0.003
-"""Minimum processor time of a measurement, so that the resolution of the clock does not matter."""
-
-
-def seconds_per_character(run: Callable[[str], None], text: str) -> float:
-    """Return the processor time per character of one or several runs."""
-    runs, elapsed, started = 0, 0.0, time.process_time()
-    while elapsed < MIN_SECONDS and runs < 500:
-        with contextlib.suppress(UwagaError):  # a text that is refused must be refused in linear time
-            run(text)
-        runs += 1
-        elapsed = time.process_time() - started
-    return elapsed / (runs * len(text))
-
-
-def growth(run: Callable[[str], None], small: str, large: str, limit: float, attempts: int) -> float:
-    """Return the growth of the time per character, the minimum of alternate measurements of each size."""
-    short_time, long_time = seconds_per_character(run, small), float("inf")
-    for _ in range(attempts):
-        long_time = min(long_time, seconds_per_character(run, large))
-        short_time = min(short_time, seconds_per_character(run, small))
-        if long_time <= limit * short_time:
-            break
-    return long_time / max(short_time, 1e-12)
-
-
 MAX_GROWTH = 1.5
 """Growth of the time per character from a text to one ten times as long."""
 MAX_SHORT_GROWTH = 4.0
