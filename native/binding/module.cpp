@@ -97,6 +97,9 @@ NB_MODULE(_core, m) {
         .def_static("bfloat16", &bfloat16_matrix, "outputs"_a, "inputs"_a, "panels"_a)
         .def_static("float32", &float_matrix, "outputs"_a, "inputs"_a, "panels"_a);
 
+    nb::class_<PyDatastore>(m, "Datastore")
+        .def("__init__", &make_datastore, "keys"_a, "tokens"_a, "radius"_a, "temperature"_a, "neighbours"_a);
+
     nb::class_<PyMemory>(m, "Memory")
         .def_prop_ro("sentences", [](const PyMemory& self) { return self.memory.sentences.size(); })
         .def_prop_ro("lengths", &lengths_of)
@@ -108,6 +111,7 @@ NB_MODULE(_core, m) {
                 return PyMemory{model->model->adopt(self.memory), model, self.encoder};
             },
             "model"_a)
+        .def("with_datastores", &with_datastores, "datastores"_a)
         .def(
             "start",
             [](const PyMemory& self, int64_t beams) {
@@ -145,7 +149,7 @@ NB_MODULE(_core, m) {
         .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false,
              "renormalise"_a = false, "banned"_a = nb::none(), "forced"_a = nb::none(),
              "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
-             "wanted"_a = nb::none(), "fed"_a = nb::none(), "logits"_a = false);
+             "wanted"_a = nb::none(), "fed"_a = nb::none(), "logits"_a = false, "features"_a = false);
 
     nb::class_<PyShortlist>(m, "Shortlist");
     bind_checkpoints(m);
@@ -201,7 +205,8 @@ NB_MODULE(_core, m) {
         .def("__init__", &make_batch, "model"_a, "shortlist"_a.none() = nb::none())
         .def("ticket", &ticket_of, "lane"_a, "streams"_a = false)
         .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a,
-             "phrases"_a = nb::list(), "drafts"_a = nb::list())
+             "phrases"_a = nb::list(), "drafts"_a = nb::list(),
+             "datastores"_a = std::vector<const PyDatastore*>{})
         .def("take", &take_news, "ticket"_a, "seconds"_a)
         .def(
             "leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); },

@@ -33,11 +33,16 @@ PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams) {
 
 void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources,
              Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-             const nb::list& phrases, const nb::list& drafts) {
+             const nb::list& phrases, const nb::list& drafts,
+             const std::vector<const PyDatastore*>& datastores) {
     const Network& model = self.batch->network();
     std::vector<std::vector<int32_t>> checked = checked_sources(model, sources);
     std::vector<Entry> entries = checked_entries(ticket.ticket->lane->rules, model.target_vocabulary,
                                                  sources.size(), limits, uncounted, forced, phrases, drafts);
+    if (!datastores.empty() && datastores.size() != entries.size())
+        refuse("datastores: expected one entry per sentence, or none");
+    for (std::size_t i = 0; i < datastores.size(); ++i)
+        entries[i].datastore = checked_datastore(model, datastores[i]);
     self.batch->submit(ticket.ticket, std::move(checked), std::move(entries));
 }
 

@@ -1,6 +1,7 @@
 #include "binding/step.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace uwaga {
@@ -86,7 +87,7 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool fu
     request.temperature = temperature;
     request.top_k = top_k;
     request.top_p = top_p;
-    if (count < 1 || !(temperature > 0) || top_k < 0) refuse("count, temperature or top_k: out of range");
+    if (count < 0 || !(temperature > 0) || top_k < 0) refuse("count, temperature or top_k: out of range");
     if (!full_vocabulary && banned) add_bans(request, *banned, rows, vocabulary);
     if (!full_vocabulary && forced) {
         if (static_cast<int64_t>(forced->shape(0)) != rows) refuse("forced: expected one token per row");
@@ -179,6 +180,43 @@ PyMemory encode_sources(const std::shared_ptr<Handle>& handle,
     return {std::move(memory), handle};
 }
 
+PyMemory with_datastores(const PyMemory& self, const std::vector<const PyDatastore*>& datastores) {
+    const Network& network = *self.memory.network;
+    if (datastores.size() != self.memory.sentences.size()) refuse("datastores: expected one per sentence");
+    PyMemory memory = self;
+    for (std::size_t s = 0; s < datastores.size(); ++s)
+        attach(network, checked_datastore(network, datastores[s]), memory.memory.sentences[s]);
+    return memory;
+}
+
+DatastorePtr checked_datastore(const Network& network, const PyDatastore* self) {
+    if (!self) return nullptr;
+    const Datastore& datastore = *self->datastore;
+    if (datastore.width != network.width)
+        refuse("datastores: keys of width " + std::to_string(datastore.width) + ", but the model's have " +
+               std::to_string(network.width));
+    for (const int32_t token : datastore.tokens)
+        checked_token(token, network.target_vocabulary, "datastores");
+    return self->datastore;
+}
+
+void make_datastore(PyDatastore* self, Shaped<float, 2> keys, Shaped<int64_t, 1> tokens, double radius,
+                    double temperature, int64_t neighbours) {
+    auto datastore = std::make_shared<Datastore>();
+    if (keys.shape(0) != tokens.shape(0)) refuse("datastore: expected one token per key");
+    if (!(radius > 0) || !(temperature > 0)) refuse("datastore: radius and temperature must be positive");
+    if (neighbours < 1 || neighbours > max_neighbours)
+        refuse("datastore: neighbours: expected 1 to " + std::to_string(max_neighbours));
+    datastore->width = static_cast<int64_t>(keys.shape(1));
+    std::copy_n(keys.data(), keys.size(), datastore->keys.ensure(static_cast<int64_t>(keys.size())));
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+        datastore->tokens.push_back(checked_token(tokens.data()[i], std::numeric_limits<int32_t>::max()));
+    datastore->radius = radius;
+    datastore->temperature = temperature;
+    datastore->neighbours = neighbours;
+    new (self) PyDatastore{std::move(datastore)};
+}
+
 nb::object lengths_of(const PyMemory& self) {
     Buffer<int64_t> buffer = allocate<int64_t>(static_cast<int64_t>(self.memory.sentences.size()));
     int64_t* lengths = buffer.get();
@@ -191,7 +229,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
                      std::optional<Shaped<int64_t, 1>> forced, std::optional<Shaped<double, 1>> uniform,
                      double temperature, int64_t top_k, double top_p,
                      std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed,
-                     bool logits) {
+                     bool logits, bool features) {
     const State& state = self.state;
     const Network& model = *state.network;
     const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
@@ -214,7 +252,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
         to = buffer.get();
         return owned(std::move(buffer), {static_cast<std::size_t>(rows), static_cast<std::size_t>(width)});
     };
-    nb::object tokens_array = nb::none(), weights = nb::none();
+    nb::object tokens_array = nb::none(), weights = nb::none(), features_array = nb::none();
     if (!full_vocabulary) tokens_array = array(answer.tokens, answer.k + answer.requested);
     const nb::object log_probs = array(answer.log_probs, answer.k + answer.requested);
     if (attention && model.cross_attention.layers) {
@@ -222,13 +260,14 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
             answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         weights = array(answer.attention, answer.attention_width);
     }
+    if (features) features_array = array(answer.features, model.width);
     PyState next{{}, self.handle};
     {
         const nb::gil_scoped_release free;
         next.state = fed ? model.verify(state, first, checked.data(), request, answer)
                          : model.step(state, checked.data(), request, answer);
     }
-    return nb::make_tuple(tokens_array, log_probs, nb::cast(std::move(next)), weights);
+    return nb::make_tuple(tokens_array, log_probs, nb::cast(std::move(next)), weights, features_array);
 }
 
 }  // namespace uwaga

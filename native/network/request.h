@@ -27,6 +27,7 @@ struct Answer {
     int64_t requested = 0;       // columns after the best
     float* attention = nullptr;  // (rows, attention_width) or null
     int64_t attention_width = 0;
+    float* features = nullptr;  // (rows, width) that the output layer reads, or null
 
     void put(int64_t row, int64_t i, int32_t token, double log_prob) const {
         tokens[row * (k + requested) + i] = token;

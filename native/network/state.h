@@ -39,6 +39,19 @@ struct Allowed {
 };
 using AllowedPtr = std::shared_ptr<const Allowed>;
 
+constexpr int64_t max_neighbours = 16;
+
+// Features of decoder states, and the token that followed each. The distributions of a sentence with a
+// datastore are mixed with the tokens of the nearest ones: see uwaga.decoder.Datastore.
+struct Datastore {
+    int64_t width = 0;
+    Buffer<float> keys;                  // (entries, width)
+    Tokens tokens;                       // (entries,)
+    double radius = 0, temperature = 0;  // of squared distances
+    int64_t neighbours = 0;
+};
+using DatastorePtr = std::shared_ptr<const Datastore>;
+
 // A prompt as read by a decoder-only network: all but the last token, which the first step reads.
 struct Prompt {
     std::shared_ptr<KeyValueStore> store;  // shared by all states that start from the prompt
@@ -52,6 +65,7 @@ struct EncodedSentence {
     AllowedPtr allowed = {};              // its shortlist; null: the whole vocabulary
     int64_t number = 0;                   // index within the chunk, in a recurrent encoder-decoder
     std::shared_ptr<Prompt> prompt = {};  // in a decoder-only network
+    DatastorePtr datastore = {};          // null: none
 };
 
 struct Memory {

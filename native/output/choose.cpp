@@ -1,8 +1,11 @@
 // Candidates from features without keeping the logits; the twin of uwaga.search.choose.
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "output/choose.h"
+#include "output/mixture.h"
 
 namespace uwaga {
 
@@ -28,9 +31,9 @@ double log_sum_exp(const float* logits, int64_t count) {
 class Chooser {
   public:
     Chooser(const Network& network, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
-            Workspace& ws, Workspace& shared, const ThreadSlice& slice)
-        : network_(network), in_(in), first_(first_row), request_(request), answer_(answer), ws_(ws),
-          shared_(shared), slice_(slice), vocabulary_(network.target_vocabulary),
+            const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice)
+        : network_(network), in_(in), first_(first_row), request_(request), answer_(answer), state_(state),
+          ws_(ws), shared_(shared), slice_(slice), vocabulary_(network.target_vocabulary),
           panels_(padded_outputs(network.target_vocabulary) / panel) {}
 
     void run() {
@@ -128,6 +131,21 @@ class Chooser {
         return merged_row;
     }
 
+    Mixture mixture(int64_t row) const {
+        const auto sentence = static_cast<std::size_t>((first_ + row) / state_.beams);
+        return sentence < state_.sentences.size()
+                   ? mixture_of(state_.sentences[sentence].memory, in_.x + row * in_.stride)
+                   : Mixture();
+    }
+
+    // Replace the logits of a row with a datastore by its log-probabilities.
+    void mix(int64_t row, float* logits) const {
+        const Mixture mixed = mixture(row);
+        if (!mixed) return;
+        mixed.apply(logits, vocabulary_, log_sum_exp(logits, vocabulary_),
+                    [](int32_t token) { return token; });
+    }
+
     // Compute logits a few rows at a time, into the answer or scratch, and pass them to `finish`.
     template <class Finish>
     void by_logits(const Finish& finish, bool into_answer) {
@@ -145,7 +163,10 @@ class Chooser {
             }
             Rows part = in_.part(start, rows);
             output(*network_.kernels, part, network_.output_weight, network_.logits(), out);
-            for (int64_t row = 0; row < rows; ++row) finish(start + row, out[row].logits);
+            for (int64_t row = 0; row < rows; ++row) {
+                mix(start + row, out[row].logits);
+                finish(start + row, out[row].logits);
+            }
         }
     }
 
@@ -177,6 +198,8 @@ class Chooser {
     void finish(int64_t row, const OutputRow& out) {
         const double total = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
         const int64_t forced_token = forced(row);
+        const Mixture mixed = mixture(row);
+        if (mixed && std::isfinite(total)) return finish_mixed(row, out, total, mixed);
         if (forced_token >= 0)
             return put_forced(row, forced_token,
                               logit_at(in_, row, network_.output_weight, network_.logits(), forced_token),
@@ -195,6 +218,48 @@ class Chooser {
                                                     token));
             },
             normaliser);
+    }
+
+    // The best of the kernel's candidates and of the datastore's tokens.
+    void finish_mixed(int64_t row, const OutputRow& out, double total, const Mixture& mixed) {
+        const auto log_prob_of = [&](int32_t token) {
+            return mixed.log_prob(logit_at(in_, row, network_.output_weight, network_.logits(), token) -
+                                      total,
+                                  token);
+        };
+        if (const int64_t forced_token = forced(row); forced_token >= 0)
+            return put_forced(row, forced_token, log_prob_of(static_cast<int32_t>(forced_token)), 0);
+        const int32_t *first = banned_count(row) ? banned(row) : nullptr, *last = first + banned_count(row);
+        const auto is_banned = [&](int32_t token) { return std::binary_search(first, last, token); };
+        double normaliser = 0;
+        if (request_.renormalise && banned_count(row)) {
+            double remaining = (1 - mixed.weight()) * std::exp(without_banned(row, total) - total);
+            for (int64_t i = 0; i < mixed.count(); ++i)
+                remaining += is_banned(mixed.token(i)) ? 0 : mixed.weight() * mixed.share(i);
+            normaliser = std::log(remaining);
+        }
+        std::vector<std::pair<float, int32_t>> candidates;
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            const Candidate& candidate = out.best[i];
+            const double of_model = log_prob(candidate.logit, total);
+            candidates.emplace_back(static_cast<float>(mixed.log_prob(of_model, candidate.token) -
+                                                       normaliser),
+                                    std::max(candidate.token, 0));
+        }
+        for (int64_t i = 0; i < mixed.count(); ++i) {
+            const int32_t token = mixed.token(i);
+            if (!is_banned(token) &&
+                std::none_of(out.best, out.best + answer_.k,
+                             [&](const Candidate& candidate) { return candidate.token == token; }))
+                candidates.emplace_back(static_cast<float>(log_prob_of(token) - normaliser), token);
+        }
+        std::sort(candidates.begin(), candidates.end(),
+                  [](const auto& a, const auto& b) { return before(a.first, a.second, b.first, b.second); });
+        for (int64_t i = 0; i < answer_.k; ++i) {
+            const auto& [value, token] = candidates[static_cast<std::size_t>(i)];
+            put(row, i, token, static_cast<double>(value));
+        }
+        put_requested(row, log_prob_of, normaliser);
     }
 
     // After the best, the requested tokens, whatever their probability.
@@ -248,6 +313,7 @@ class Chooser {
     int64_t first_;
     const Request& request_;
     const Answer& answer_;
+    const State& state_;
     Workspace &ws_, &shared_;
     const ThreadSlice& slice_;
     int64_t vocabulary_, panels_;
@@ -258,11 +324,15 @@ class Chooser {
 
 void choose(const Network& network, Rows& in, int64_t first_row, const Request& request, const Answer& answer,
             const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+    for (int64_t row = slice.first(in.rows); answer.features && row < slice.last(in.rows); ++row)
+        std::copy_n(in.x + row * in.stride, network.width,
+                    answer.features + (first_row + row) * network.width);
+    if (answer.features && !answer.k && !answer.requested) return;
     if (state.listed()) {
         return choose_listed(network, in, first_row, slice.first(in.rows), slice.last(in.rows), request,
                              answer, state, ws);
     }
-    Chooser(network, in, first_row, request, answer, ws, shared, slice).run();
+    Chooser(network, in, first_row, request, answer, state, ws, shared, slice).run();
 }
 
 }  // namespace uwaga

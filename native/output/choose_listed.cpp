@@ -1,32 +1,24 @@
 // Candidates from features, for sentences with shortlists.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "output/choose.h"
+#include "output/four.h"
+#include "output/mixture.h"
 
 namespace uwaga {
 
 namespace {
 
-constexpr int64_t block_rows = 8;                // rows whose logits are held at one time
-constexpr int64_t max_inserted = 64;             // best tokens selected by insertion; more are sorted
-constexpr int64_t parts = 4, lanes = 4 * parts;  // independent sums, the same on every processor
-
-// Four floats, vectorised by every compiler for x86-64 and Arm.
-typedef float Four __attribute__((vector_size(16)));
+constexpr int64_t block_rows = 8;     // rows whose logits are held at one time
+constexpr int64_t max_inserted = 64;  // best tokens selected by insertion; more are sorted
 typedef int32_t Bits __attribute__((vector_size(16)));
 
 inline Four broadcast(float x) { return Four{x, x, x, x}; }
 inline Bits broadcast(int32_t x) { return Bits{x, x, x, x}; }
 inline Four blend(Bits mask, Four a, Four b) {
     return reinterpret_cast<Four>((mask & reinterpret_cast<Bits>(a)) | (~mask & reinterpret_cast<Bits>(b)));
-}
-inline Four load(const float* from) {
-    Four values;
-    std::memcpy(&values, from, sizeof values);
-    return values;
 }
 
 // e^x for x <= 0, relative error about 1e-7; 0 below -87. Cephes expf: x = n ln 2 + r, a polynomial in r.
@@ -107,8 +99,11 @@ class ListedChooser {
             const int64_t stride = rounded(static_cast<int64_t>(allowed.tokens.size()) + 1, lanes);
             float* logits = ws_.logits.ensure(block_rows * stride);
             product(start, end - start, allowed, logits, stride);
-            for (int64_t row = start; row < end; ++row)
+            const EncodedSentence& memory = state_.sentences[static_cast<std::size_t>(sentence)].memory;
+            for (int64_t row = start; row < end; ++row) {
+                mixed_ = mixture_of(memory, in_.x + row * in_.stride);
                 finish(row, allowed.tokens, logits + (row - start) * stride);
+            }
             start = end;
         }
     }
@@ -153,7 +148,16 @@ class ListedChooser {
                                          ? request_.forced[first_ + row]
                                          : -1;
         if (forced_token >= 0) return put_forced(row, list, logits, static_cast<int32_t>(forced_token));
-        const double total = log_sum_exp(logits, count);
+        double total = log_sum_exp(logits, count);
+        if (mixed_ && std::isfinite(total)) {
+            mixed_.apply(logits, count, total, [&](int32_t token) {
+                return std::lower_bound(list.begin(), list.end(), token) - list.begin();
+            });
+            shift_ = std::log1p(-mixed_.weight()) - total;
+            total = log_sum_exp(logits, count);
+        } else {
+            shift_ = 0;
+        }
         if (request_.full_vocabulary) return put_full(row, list, logits, request_.logits ? 0 : total);
         if (std::isnan(total)) return answer_.put_all(first_ + row, total);
         const bool banned_any = ban(row, list, logits);
@@ -185,7 +189,8 @@ class ListedChooser {
                                                         token));
         }
         answer_.put_all(first_ + row, minus_infinity);
-        put(row, 0, token, logits[index] - log_sum_exp(logits, count));
+        const double of_model = logits[index] - log_sum_exp(logits, count);
+        put(row, 0, token, mixed_ ? mixed_.log_prob(of_model, token) : of_model);
     }
 
     // For a token of the list, or another token as if only it were added. `normaliser` is the list's
@@ -201,7 +206,7 @@ class ListedChooser {
                        last = request_.banned.begin() + request_.banned_first[row_index + 1];
             if (std::binary_search(first, last, token)) return minus_infinity;
         }
-        const double logit = logit_at(in_, row, network_.output_weight, network_.logits(), token),
+        const double logit = logit_at(in_, row, network_.output_weight, network_.logits(), token) + shift_,
                      top = std::max(logit, normaliser);
         if (!(logit <= std::numeric_limits<float>::max())) return not_a_number;
         return std::isinf(top) ? minus_infinity
@@ -249,6 +254,8 @@ class ListedChooser {
     const Answer& answer_;
     const State& state_;
     Workspace& ws_;
+    Mixture mixed_;     // of the row
+    double shift_ = 0;  // from a logit to the log-probability of a token that the datastore lacks
 };
 
 }  // namespace

@@ -86,6 +86,23 @@ class TokenSet {
     int64_t count_ = 0;
 };
 
+AllowedPtr make_list(const Network& network, Tokens tokens, std::shared_ptr<const Buffer<uint8_t>> weights) {
+    auto list = std::make_shared<Allowed>();
+    list->tokens = std::move(tokens);
+    list->weights = std::move(weights);
+    const auto select = [&](auto& to, const auto* from) {
+        to.reserve(list->tokens.size());
+        for (const int32_t token : list->tokens) to.push_back(from[token]);
+    };
+    const Matrix& weight = network.output_weight;
+    if (weight.quantised()) {
+        select(list->scales, weight.scales());
+        select(list->sums, weight.sums());
+    }
+    if (network.output_bias) select(list->biases, network.output_bias);
+    return list;
+}
+
 }  // namespace
 
 Shortlist::Shortlist(const Network& network, Tokens common, const int32_t* first, const int32_t* targets,
@@ -102,22 +119,18 @@ AllowedPtr Shortlist::allowed_for(const Tokens& source) const {
     }
     const int64_t missing = (multiple_ - set.count() % multiple_) % multiple_;
     set.add_lowest(std::min(missing, network_.target_vocabulary - set.count()));
-    auto list = std::make_shared<Allowed>();
-    list->tokens = set.ascending();
-    list->weights = weights_;
-    const auto select = [&](auto& to, const auto* from) {
-        to.reserve(list->tokens.size());
-        for (const int32_t token : list->tokens) to.push_back(from[token]);
-    };
-    const Matrix& weight = network_.output_weight;
-    if (weight.quantised()) {
-        select(list->scales, weight.scales());
-        select(list->sums, weight.sums());
-    }
-    if (network_.output_bias) select(list->biases, network_.output_bias);
-    return list;
+    return make_list(network_, set.ascending(), weights_);
 }
 
+void attach(const Network& network, const DatastorePtr& datastore, EncodedSentence& sentence) {
+    if (!datastore) return;
+    sentence.datastore = datastore;
+    if (!sentence.allowed) return;
+    TokenSet set(network.target_vocabulary);
+    for (const int32_t token : sentence.allowed->tokens) set.add(token);
+    for (const int32_t token : datastore->tokens) set.add(token);
+    sentence.allowed = make_list(network, set.ascending(), sentence.allowed->weights);
+}
 void restrict_to(const Shortlist& shortlist, const std::vector<Tokens>& sources, Memory& memory) {
     for (std::size_t s = 0; s < sources.size(); ++s)
         memory.sentences[s].allowed = shortlist.allowed_for(sources[s]);

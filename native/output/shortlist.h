@@ -32,6 +32,9 @@ class Shortlist {
     std::shared_ptr<const Buffer<uint8_t>> weights_;
 };
 
+// Give a sentence a datastore, whose tokens its shortlist then has too; a null one changes nothing.
+void attach(const Network& network, const DatastorePtr& datastore, EncodedSentence& sentence);
+
 void restrict_to(const Shortlist& shortlist, const std::vector<Tokens>& sources, Memory& memory);
 
 }  // namespace uwaga

@@ -234,6 +234,8 @@ void RunningBatch::admit(Server& server, std::vector<QueuedSentence> entering) {
         }
         return;
     }
+    for (std::size_t i = 0; i < entering.size(); ++i)
+        attach(*network_, entering[i].entry.datastore, memory.sentences[i]);
     enter(server, std::move(entering), memory);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "network/state.h"
 #include "search/draft.h"
 #include "search/phrases.h"
 
@@ -47,6 +48,7 @@ struct Entry {
     std::vector<int32_t> draft = {};  // a target to check; used by a single beam without phrases
     double bias = 0;                  // weight of the draft's first `favoured_tokens` tokens, below 0.5
     int64_t favoured_tokens = 0;
+    DatastorePtr datastore = nullptr;  // of a sentence that a running batch encodes
 };
 
 struct Hypothesis {

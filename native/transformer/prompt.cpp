@@ -4,6 +4,7 @@
 // barrier per layer. Results are bit-identical to those of steps, token by token.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "transformer/blocks.h"
 #include "transformer/encoder.h"
@@ -286,7 +287,9 @@ void start_after_prompts(const Memory& memory, State& state) {
     for (const EncodedSentence& sentence : memory.sentences) {
         const Prompt& prompt = *sentence.prompt;
         const int64_t length = static_cast<int64_t>(prompt.offsets.size());
-        state.sentences.push_back({{}, prompt.store, length, prompt.last});
+        EncodedSentence encoded;  // without the prompt, whose keys the state has
+        encoded.datastore = sentence.datastore;
+        state.sentences.push_back({std::move(encoded), prompt.store, length, prompt.last});
         state.stride = std::max(state.stride, length + spare_entries);
     }
     state.tables.resize(static_cast<std::size_t>(state.rows() * state.stride));

@@ -79,7 +79,8 @@ class Choice:
     """The candidates that a decoder step should return.
 
     Attributes:
-        count: candidates for each row, best first; ties go to the lower token id.
+        count: candidates for each row, best first; ties go to the lower token id. With ``features``, 0 for
+            none.
         banned: (pairs, 2) of (row, token): their log-probability becomes -inf; the others are not
             renormalised, unless ``renormalise`` is set.
         forced: (rows,) the only candidate of each row, or -1 for a free row. A forced row returns this token
@@ -89,9 +90,12 @@ class Choice:
         renormalise: renormalise the distribution after banning tokens (for checkpoints whose original library
             does so).
         all_tokens: return the complete vocabulary in the order of ids, with the model's log-probabilities
-            (for ensembles and entropy); of the other fields only ``attention`` and ``extra_tokens`` apply.
+            (for ensembles and entropy); of the other fields only ``attention``, ``features`` and
+            ``extra_tokens`` apply.
         logits: with ``all_tokens``, return the logits in place of their log-probabilities; an ensemble, which
             has none, returns log-probabilities.
+        features: return the features that the output layer reads too; an ensemble's are those of its models,
+            one after another.
         extra_tokens: (rows, extra) further tokens to return after the best, without duplicates in a row, -1
             for none: the step then has (rows, k + extra) candidates. Their log-probabilities are -inf for
             banned tokens, for -1 and in forced rows. A token outside a shortlist gets the log-probability
@@ -107,6 +111,7 @@ class Choice:
     renormalise: bool = False
     all_tokens: bool = False
     logits: bool = False
+    features: bool = False
     extra_tokens: Ids | None = None
 
 
@@ -145,12 +150,14 @@ class Step:
         log_probs: log-probabilities of the same shape, float32 or float64, descending over the first k.
         state: after the step.
         attention: (rows, source) float32 cross-attention, exactly 0 at padding; None if not requested.
+        features: (rows, width) float32 that the output layer reads; None if not requested.
     """
 
     tokens: Ids
     log_probs: LogProbs
     state: State
     attention: Floats | None = None
+    features: Floats | None = None
 
 
 EarlyStopping = bool | Literal["estimate"]
@@ -227,6 +234,56 @@ class Draft(NamedTuple):
     biased: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Datastore:
+    """Features of decoder states, with the tokens that followed them, for k-nearest-neighbour search (M43).
+
+    The distribution of a state with features h is mixed with the tokens of the nearest keys k_i, by their
+    squared distances d_i, ascending (SK-MT: Dai 2023; kNN-MT: Khandelwal 2021, eq. 2 and 3)::
+
+        p = λ p_kNN + (1 - λ) p_model,    λ = min(ReLU(1 - d_1 / radius), MAX_WEIGHT)
+        p_kNN(y) ∝ Σ_i [token_i = y] exp(-d_i / temperature),    over i with d_i < radius
+
+    Attributes:
+        keys: (entries, width) float16.
+        tokens: (entries,) int64.
+        radius: the squared distance from which a key has no weight.
+        temperature: of the squared distances.
+        neighbours: the maximum number of keys in p_kNN.
+    """
+
+    keys: NDArray[np.float16]
+    tokens: Ids
+    radius: float
+    temperature: float
+    neighbours: int = 4
+
+
+MAX_WEIGHT = 0.99
+"""The largest λ, with which other tokens stay possible."""
+MAX_NEIGHBOURS = 16
+
+
+class Entries(NamedTuple):
+    """Sentences that enter a search.
+
+    Attributes:
+        limits: (sentences,) maximum steps.
+        uncounted: (sentences,) first tokens excluded from the length.
+        forced: (sentences, width) the first tokens, -1 where they are free.
+        phrases: the phrases of each sentence, None for none; empty if no sentence has phrases.
+        drafts: the draft of each sentence, None for none; empty if there are none. For one beam only.
+        datastores: the datastore of each sentence, for a batch that encodes them; empty if there are none.
+    """
+
+    limits: Ids
+    uncounted: Ids
+    forced: Ids
+    phrases: Sequence[PhraseTables | None] = ()
+    drafts: Sequence[Draft | None] = ()
+    datastores: Sequence[Datastore | None] = ()
+
+
 class FinishedTarget(NamedTuple):
     """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol.
 
@@ -257,25 +314,8 @@ class BeamSearch(Protocol):
         """Unfinished sentences (sentences,), numbered in the order in which they entered."""
         ...
 
-    def enter(
-        self,
-        memory: Memory,
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None] = ...,
-        drafts: Sequence[Draft | None] = ...,
-    ) -> None:
-        """Add sentences to the batch.
-
-        Args:
-            memory: the encoded sources.
-            limits: (sentences,) maximum steps.
-            uncounted: (sentences,) first tokens excluded from the length.
-            forced: (sentences, width) the first tokens, -1 where they are free.
-            phrases: the phrases of each sentence, None for none; empty if no sentence has phrases.
-            drafts: the draft of each sentence, None for none; empty if there are none. For one beam only.
-        """
+    def enter(self, memory: Memory, entries: Entries) -> None:
+        """Add sentences, whose encoded sources are ``memory``, to the batch."""
         ...
 
     def run(self, tokens: int) -> None:
@@ -291,15 +331,7 @@ class BeamSearch(Protocol):
 class BatchTicket(Protocol):
     """The sentences of a search in a running batch, numbered in the order of submission."""
 
-    def submit(
-        self,
-        sources: Sources,
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None],
-        drafts: Sequence[Draft | None] = ...,
-    ) -> None:
+    def submit(self, sources: Sources, entries: Entries) -> None:
         """Add sentences, to be decoded as soon as possible; see :meth:`BeamSearch.enter`."""
         ...
 
@@ -345,6 +377,19 @@ def shared_positions(decoder: Decoder) -> int | None:
     """
     positions: int | None = getattr(decoder, "shared_positions", None)
     return positions
+
+
+WithDatastores = Callable[[Memory, Sequence[Datastore | None]], Memory]
+
+
+def with_datastores(decoder: Decoder) -> WithDatastores | None:
+    """Return what gives the sentences of a memory their datastores; None if the decoder cannot.
+
+    It is the decoder's attribute ``with_datastores``. The tokens of a datastore belong to the shortlist of
+    the sentence.
+    """
+    function: WithDatastores | None = getattr(decoder, "with_datastores", None)
+    return function
 
 
 def target_limit(decoder: Decoder, source: int) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 from overflowing_models import check_overflow
 from search_inputs import inputs
 
-from uwaga.decoder import BeamRules, Choice, Sampling, Symbols
+from uwaga.decoder import BeamRules, Choice, Entries, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import stored_shapes
@@ -218,10 +218,8 @@ def check_search(rng, model, sources, target):
         divisors=np.arange(1.0, 13.0),
     )
     beam_search = model.beam_search(rules)
-    no_prefix = np.full((len(sources), 1), -1)
-    beam_search.enter(
-        model.encode(sources), np.full(len(sources), 10), np.zeros(len(sources), dtype=np.int64), no_prefix
-    )
+    limits, uncounted = np.full(len(sources), 10), np.zeros(len(sources), dtype=np.int64)
+    beam_search.enter(model.encode(sources), Entries(limits, uncounted, np.full((len(sources), 1), -1)))
     threads = [threading.Thread(target=beam_search.run, args=(10**6,)) for _ in range(3)]
     for thread in threads:
         thread.start()

@@ -40,10 +40,10 @@ def options(draw, longest_target=24):
     )
 
 
-def search_or_error(decoder, sources, options, prefixes, phrases=None):
+def search_or_error(decoder, sources, options, prefixes, phrases=None, datastores=None):
     """Return the results of a search, or its error message."""
     try:
-        return search(decoder, inputs(sources, prefixes=prefixes, phrases=phrases), options)
+        return search(decoder, inputs(sources, prefixes, phrases, datastores=datastores), options)
     except UwagaError as error:
         return f"{type(error).__name__}: {error}"
 

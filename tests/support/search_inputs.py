@@ -3,8 +3,8 @@
 from uwaga.search import SearchInput
 
 
-def inputs(sources, prefixes=None, phrases=None, drafts=None):
-    """Return the sentences of a search; a prefix, phrases and a draft for each, or none for all."""
+def inputs(sources, prefixes=None, phrases=None, drafts=None, datastores=None):
+    """Return the sentences of a search; each with a prefix, phrases, a draft and a datastore."""
     if not sources:
         return []
     missing = [None] * len(sources)
@@ -13,8 +13,9 @@ def inputs(sources, prefixes=None, phrases=None, drafts=None):
         missing if prefixes is None else prefixes,
         phrases or missing,
         drafts or missing,
+        datastores or missing,
     )
     return [
-        SearchInput(ids, prefix or (), sentence_phrases, draft)
-        for ids, prefix, sentence_phrases, draft in zip(*columns, strict=True)
+        SearchInput(ids, prefix or (), sentence_phrases, draft, datastore=datastore)
+        for ids, prefix, sentence_phrases, draft, datastore in zip(*columns, strict=True)
     ]

@@ -135,7 +135,18 @@ class Memory:
     @property
     def encoder(self) -> list[NDArray[np.float32] | None] | None: ...
     def used_by(self, model: Model) -> Memory: ...
+    def with_datastores(self, datastores: Sequence[Datastore | None]) -> Memory: ...
     def start(self, beams: int) -> State: ...
+
+class Datastore:
+    def __init__(
+        self,
+        keys: NDArray[np.float32],
+        tokens: NDArray[np.int64],
+        radius: float,
+        temperature: float,
+        neighbours: int,
+    ) -> None: ...
 
 class State:
     def reorder(self, rows: NDArray[np.int64]) -> State: ...
@@ -158,7 +169,14 @@ class State:
         wanted: NDArray[np.int64] | None = None,
         fed: NDArray[np.int64] | None = None,
         logits: bool = False,
-    ) -> tuple[NDArray[np.int64] | None, NDArray[np.float32], State, NDArray[np.float32] | None]: ...
+        features: bool = False,
+    ) -> tuple[
+        NDArray[np.int64] | None,
+        NDArray[np.float32],
+        State,
+        NDArray[np.float32] | None,
+        NDArray[np.float32] | None,
+    ]: ...
 
 class Shortlist: ...
 
@@ -297,6 +315,7 @@ class RunningBatch:
         forced: NDArray[np.int64],
         phrases: list[PhraseTables | None] = ...,
         drafts: list[Draft | None] = ...,
+        datastores: Sequence[Datastore | None] = ...,
     ) -> None: ...
     def take(
         self, ticket: Ticket, seconds: float

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, DecidedToken, Draft, FinishedTarget, Ids, Memory, PhraseTables
+from uwaga.decoder import BeamRules, Datastore, DecidedToken, Entries, FinishedTarget, Ids, Memory
 from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.translation import DraftUse
@@ -31,19 +31,18 @@ class NativeBeamSearch:
     def running(self) -> Ids:
         return self._core.running
 
-    def enter(
-        self,
-        memory: Memory,
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None] = (),
-        drafts: Sequence[Draft | None] = (),
-    ) -> None:
+    def enter(self, memory: Memory, entries: Entries) -> None:
         assert isinstance(memory, _core.Memory)
         with translated_errors():
-            forced = np.ascontiguousarray(forced)
-            self._core.enter(memory, limits, uncounted, forced, list(phrases), self._streams, list(drafts))
+            self._core.enter(
+                memory,
+                entries.limits,
+                entries.uncounted,
+                np.ascontiguousarray(entries.forced),
+                list(entries.phrases),
+                self._streams,
+                list(entries.drafts),
+            )
 
     def run(self, tokens: int) -> None:
         with translated_errors():
@@ -54,6 +53,19 @@ class NativeBeamSearch:
 
     def decided(self) -> list[DecidedToken]:
         return list(map(DecidedToken._make, self._core.decided()))
+
+
+def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
+    """Convert a datastore for the core, which checks it."""
+    if datastore is None:
+        return None
+    return _core.Datastore(
+        np.ascontiguousarray(datastore.keys, dtype=np.float32),
+        np.ascontiguousarray(datastore.tokens, dtype=np.int64),
+        datastore.radius,
+        datastore.temperature,
+        datastore.neighbours,
+    )
 
 
 def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
@@ -164,20 +176,20 @@ class NativeTicket:
     ) -> None:
         self._batch, self._ticket, self._check = batch, ticket, check
 
-    def submit(
-        self,
-        sources: Sequence[Sequence[int]],
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None],
-        drafts: Sequence[Draft | None] = (),
-    ) -> None:
+    def submit(self, sources: Sequence[Sequence[int]], entries: Entries) -> None:
         if self._check is not None:
             self._check()
         with translated_errors(), closed_as_cancelled():
-            forced = np.ascontiguousarray(forced)
-            self._batch.hand(self._ticket, sources, limits, uncounted, forced, list(phrases), list(drafts))
+            self._batch.hand(
+                self._ticket,
+                sources,
+                entries.limits,
+                entries.uncounted,
+                np.ascontiguousarray(entries.forced),
+                list(entries.phrases),
+                list(entries.drafts),
+                list(map(core_datastore, entries.datastores)),
+            )
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with translated_errors(), closed_as_cancelled():

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols, Verify
+from uwaga.decoder import BeamRules, Choice, Datastore, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.engine import _core
-from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
+from uwaga.engine.beam_search import (
+    NativeBeamSearch,
+    NativeRunningBatch,
+    core_datastore,
+    translated_errors,
+)
 from uwaga.engine.cpu import resolve_isa, usable_cores
 from uwaga.engine.insight import MAX_BYTES
 from uwaga.engine.interventions import Intervention, core_edits, edited_positions
@@ -198,6 +203,16 @@ class NativeModel:
         with translated_errors():
             return memory.start(beams)
 
+    def with_datastores(self, memory: Memory, datastores: Sequence[Datastore | None]) -> _core.Memory:
+        """See :func:`uwaga.decoder.with_datastores`.
+
+        Raises:
+            DataError: a key has another width than the model's features, or a token is not in the vocabulary.
+        """
+        assert isinstance(memory, _core.Memory)
+        with translated_errors():
+            return memory.with_datastores(list(map(core_datastore, datastores)))
+
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """See :meth:`uwaga.decoder.Decoder.step`.
 
@@ -223,7 +238,7 @@ class NativeModel:
         assert isinstance(state, _core.State)
         sampling = choice.sampling
         with translated_errors():
-            candidates, log_probs, next_state, attention = state.step(
+            candidates, log_probs, next_state, attention, features = state.step(
                 np.ascontiguousarray(tokens, dtype=np.int64),
                 choice.count,
                 choice.all_tokens,
@@ -240,10 +255,11 @@ class NativeModel:
                 else np.ascontiguousarray(choice.extra_tokens, dtype=np.int64),
                 counts,
                 choice.logits,
+                choice.features,
             )
         if candidates is None:
             candidates = vocabulary_ids(*log_probs.shape)
-        return Step(candidates, log_probs, next_state, attention)
+        return Step(candidates, log_probs, next_state, attention, features)
 
     def join(self, first: State, second: State) -> State:
         """See :attr:`uwaga.decoder.Decoder.join`; sentences may be at different positions."""

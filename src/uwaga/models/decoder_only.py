@@ -15,7 +15,7 @@ from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import CausalBlock, Recording, norm
 from uwaga.models.layers.attention import mask_unless_full
-from uwaga.models.layers.choose import choose
+from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
 from uwaga.models.layers.packing import pack_caches
@@ -214,7 +214,7 @@ class DecoderOnly(Seq2Seq):
             mask=mask,
             layers=layers,
         )
-        return Step(candidates, log_probs, following)
+        return Step(candidates, log_probs, following, features=requested_features(x[:, 0], choice))
 
     @property
     def verify(self) -> Verify | None:

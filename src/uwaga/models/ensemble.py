@@ -161,7 +161,11 @@ class Ensemble:
     def _all_tokens(self, choice: Choice) -> Choice:
         """Return the choice that requests all tokens from the members."""
         return Choice(
-            self.vocabulary, attention=choice.attention, all_tokens=True, extra_tokens=choice.extra_tokens
+            self.vocabulary,
+            attention=choice.attention,
+            all_tokens=True,
+            features=choice.features,
+            extra_tokens=choice.extra_tokens,
         )
 
 
@@ -172,7 +176,14 @@ def _average_steps(steps: Sequence[Step], choice: Choice) -> Step:
         mixed = np.logaddexp(mixed, step.log_probs)
     candidates, log_probs = choose(mixed - np.log(len(steps)), choice)
     following = EnsembleState(tuple(step.state for step in steps))
-    return Step(candidates, log_probs, following, _mean([step.attention for step in steps]))
+    features = [step.features for step in steps if step.features is not None]
+    return Step(
+        candidates,
+        log_probs,
+        following,
+        _mean([step.attention for step in steps]),
+        np.concatenate(features, axis=1) if features else None,
+    )
 
 
 def _minimum(limits: Sequence[int | None]) -> int | None:

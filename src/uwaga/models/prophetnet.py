@@ -14,7 +14,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, norm
 from uwaga.models.layers.attention import mask_unless_full
-from uwaga.models.layers.choose import choose
+from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
 from uwaga.models.layers.multihead import AttendedSource, KeysValues, MultiHeadAttention
@@ -191,7 +191,7 @@ class ProphetNet(Seq2Seq):
         candidates, log_probs = choose(self.logits(x[:, 1, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
         following = replace(state, position=state.position + 1, layers=tuple(caches))
-        return Step(candidates, log_probs, following, attention)
+        return Step(candidates, log_probs, following, attention, requested_features(x[:, 1, 0], choice))
 
     def _blocks(self) -> list[StreamBlock]:
         return cast(list[StreamBlock], list(self.decoder))

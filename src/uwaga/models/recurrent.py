@@ -21,7 +21,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import Recording
 from uwaga.models.layers.attention import Adjustments, attend, masked_softmax
-from uwaga.models.layers.choose import choose
+from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import SequenceDropout
 from uwaga.models.layers.kernels import StepProduct
 from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
@@ -212,7 +212,8 @@ class Recurrent(Seq2Seq):
         candidates, log_probs = choose(self.logits(unrolled.features[:, 0]), choice)
         attention = None if unrolled.weights is None else unrolled.weights[:, 0].float().cpu().numpy()
         following = replace(state, position=state.position + 1, parts=unrolled.parts)
-        return Step(candidates, log_probs, following, attention)
+        features = requested_features(unrolled.features[:, 0], choice)
+        return Step(candidates, log_probs, following, attention, features)
 
     def _lengths(self, source: Tensor) -> Tensor:
         return (source != self.symbols.pad).sum(dim=1)  # (sentences,)

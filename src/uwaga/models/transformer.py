@@ -21,7 +21,7 @@ from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm
 from uwaga.models.layers.attention import causal_mask, mask_unless_full
-from uwaga.models.layers.choose import choose
+from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import AttendedSource, KeysValues
 from uwaga.models.layers.positions import position_bias, position_vectors, positions_of
@@ -211,9 +211,8 @@ class Transformer(Seq2Seq):
         x, layers, weights = self._decode(x, state, None, bias, choice.attention)
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
-        return Step(
-            candidates, log_probs, replace(state, position=state.position + 1, layers=layers), attention
-        )
+        following = replace(state, position=state.position + 1, layers=layers)
+        return Step(candidates, log_probs, following, attention, requested_features(x[:, 0], choice))
 
     def _decode(
         self, x: Tensor, state: TransformerState, causal: Tensor | None, bias: Tensor | None, attention: bool

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from uwaga.decoder import (
     Choice,
     CrossAttention,
     CrossAttentions,
+    Datastore,
     DecidedToken,
     Decoder,
     Draft,
+    Entries,
     FinishedTarget,
     Ids,
     Memory,
@@ -27,7 +30,9 @@ from uwaga.decoder import (
     State,
     Step,
     Verify,
+    WithDatastores,
     shared_positions,
+    with_datastores,
 )
 from uwaga.errors import UwagaError
 from uwaga.scheduling.call_context import CallContext
@@ -43,6 +48,7 @@ class Unencoded:
     """Sentences that are not yet encoded, used instead of a :class:`uwaga.decoder.Memory`."""
 
     sources: Sequence[Sequence[int]]
+    datastores: Sequence[Datastore | None] = ()
 
     @property
     def sentences(self) -> int:
@@ -64,6 +70,7 @@ class QueuedSentence(NamedTuple):
     forced: Ids
     phrases: PhraseTables | None
     draft: Draft | None
+    datastore: Datastore | None
 
 
 class BatchingDecoder:
@@ -136,10 +143,20 @@ class BatchingDecoder:
         self._context.check()
         return Unencoded(sources)
 
+    @property
+    def with_datastores(self) -> WithDatastores | None:
+        """See :func:`uwaga.decoder.with_datastores`."""
+        if with_datastores(self._decoder) is None:
+            return None
+        return lambda memory, datastores: replace(cast(Unencoded, memory), datastores=datastores)
+
     def start(self, memory: Memory, beams: int) -> State:
         """See :meth:`uwaga.decoder.Decoder.start`."""
         assert isinstance(memory, Unencoded)
-        return self._decoder.start(self._decoder.encode(memory.sources), beams)
+        encoded, attach = self._decoder.encode(memory.sources), with_datastores(self._decoder)
+        if attach is not None and any(memory.datastores):
+            encoded = attach(encoded, memory.datastores)
+        return self._decoder.start(encoded, beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """See :meth:`uwaga.decoder.Decoder.step`."""
@@ -182,26 +199,22 @@ class BatchingBeamSearch:
             [index for index, result in enumerate(self._results) if result is None], dtype=np.int64
         )
 
-    def enter(
-        self,
-        memory: Memory,
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None] = (),
-        drafts: Sequence[Draft | None] = (),
-    ) -> None:
+    def enter(self, memory: Memory, entries: Entries) -> None:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
         missing = [None] * len(sizes)
         rows = zip(
-            memory.sources, limits, uncounted, forced, phrases or missing, drafts or missing, strict=True
+            memory.sources,
+            entries.limits.tolist(),
+            entries.uncounted.tolist(),
+            entries.forced,
+            entries.phrases or missing,
+            entries.drafts or missing,
+            memory.datastores or missing,
+            strict=True,
         )
-        self._queued.extend(
-            QueuedSentence(source, int(limit), int(uncounted_tokens), row, tables, draft)
-            for source, limit, uncounted_tokens, row, tables, draft in rows
-        )
+        self._queued.extend(itertools.starmap(QueuedSentence, rows))
         self._sizes += sizes
         self._results += [None] * len(sizes)
         self._running += len(sizes)
@@ -275,11 +288,14 @@ class BatchingBeamSearch:
         try:
             self._ticket.submit(
                 [sentence.source for sentence in sentences],
-                np.array([sentence.limit for sentence in sentences], dtype=np.int64),
-                np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
-                forced,
-                [sentence.phrases for sentence in sentences],
-                [sentence.draft for sentence in sentences],
+                Entries(
+                    np.array([sentence.limit for sentence in sentences], dtype=np.int64),
+                    np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
+                    forced,
+                    [sentence.phrases for sentence in sentences],
+                    [sentence.draft for sentence in sentences],
+                    [sentence.datastore for sentence in sentences],
+                ),
             )
         except UwagaError as error:
             self._error = error

@@ -6,7 +6,16 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uwaga.decoder import BeamRules, DecidedToken, Decoder, Draft, FinishedTarget, Ids, PhraseTables
+from uwaga.decoder import (
+    BeamRules,
+    Datastore,
+    DecidedToken,
+    Decoder,
+    Draft,
+    Entries,
+    FinishedTarget,
+    PhraseTables,
+)
 from uwaga.errors import CancelledRequestError, SettingsError
 from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import BeamBatch
@@ -28,7 +37,8 @@ class PendingSentence:
     uncounted: int
     forced: Sequence[int]
     phrases: PhraseTables | None
-    draft: Draft | None = None
+    draft: Draft | None
+    datastore: Datastore | None
 
 
 class DynamicBatch:
@@ -158,17 +168,18 @@ class DynamicTicket:
         self._finished: set[int] = set()
         self._error: Exception | None = None
 
-    def submit(
-        self,
-        sources: Sequence[Sequence[int]],
-        limits: Ids,
-        uncounted: Ids,
-        forced: Ids,
-        phrases: Sequence[PhraseTables | None],
-        drafts: Sequence[Draft | None] = (),
-    ) -> None:
-        columns = sources, limits.tolist(), uncounted.tolist(), forced.tolist(), phrases
-        rows = zip(*columns, drafts or [None] * len(sources), strict=True)
+    def submit(self, sources: Sequence[Sequence[int]], entries: Entries) -> None:
+        missing = [None] * len(sources)
+        rows = zip(
+            sources,
+            entries.limits.tolist(),
+            entries.uncounted.tolist(),
+            entries.forced.tolist(),
+            entries.phrases or missing,
+            entries.drafts or missing,
+            entries.datastores or missing,
+            strict=True,
+        )
         sentences = [PendingSentence(self, self._submitted + index, *row) for index, row in enumerate(rows)]
         self._submitted += len(sentences)
         self._batch.add(sentences)
@@ -241,4 +252,5 @@ def _search_sentence(pending: PendingSentence) -> SearchSentence:
         phrases,
         pending.draft,
         rules.min_length,
+        datastore=pending.datastore,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.decoder import Decoder, FinishedTarget, Ids, Memory, State
+from uwaga.decoder import Decoder, FinishedTarget, Ids, Memory, State, with_datastores
 from uwaga.results.translation import Hypothesis
 from uwaga.search.constraints import Constraints
 from uwaga.search.inputs import SearchSentence
@@ -43,6 +43,11 @@ class Batch(ABC):
         """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
         entering = self._sentences[self._entered : self._entered + count]
         memory = self._decoder.encode([sentence.ids for sentence in entering])
+        datastores = [sentence.datastore for sentence in entering]
+        if any(datastores):
+            attach = with_datastores(self._decoder)
+            assert attach is not None
+            memory = attach(memory, datastores)
         self._enter(entering, memory)
         self._entered += count
 

@@ -58,6 +58,7 @@ def _check(
         draft,
         max(options.min_length, options.min_total - len(sentence.ids)),
         sentence.history,
+        sentence.datastore,
     )
 
 

@@ -13,7 +13,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, FinishedTarget, Ids, Memory, Symbols
+from uwaga.decoder import (
+    MAX_TOKENS,
+    BeamRules,
+    BeamSearch,
+    Decoder,
+    Entries,
+    FinishedTarget,
+    Ids,
+    Memory,
+    Symbols,
+)
 from uwaga.search.batch import Batch
 from uwaga.search.constraints import FREE, banned_tokens, start_token
 from uwaga.search.inputs import SearchSentence
@@ -73,7 +83,7 @@ class DecoderBatch(Batch):
             if self._has_phrases
         ]
         drafts = [sentence.draft for sentence in entering if self._has_drafts]
-        self._search.enter(memory, limits, uncounted, forced, tables, drafts)
+        self._search.enter(memory, Entries(limits, uncounted, forced, tables, drafts))
 
     def step(self) -> StepOutcome | None:
         """Run steps until other sentences may enter or all are finished; a single step when streaming."""

@@ -42,7 +42,7 @@ def with_entropies(
     """Return hypotheses with the entropy at each token, by force-decoding them.
 
     The entropy is that of the model's own distribution over the complete vocabulary, regardless of banned or
-    forced tokens and of sampling.
+    forced tokens, of sampling and of datastores.
 
     Args:
         decoder: the model.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uwaga.decoder import Draft
+from uwaga.decoder import Datastore, Draft
 
 if TYPE_CHECKING:
     from uwaga.search.phrases import Phrases
@@ -25,6 +25,7 @@ class SearchInput:
             banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence stops when it has
             one more finished hypothesis than its last bank has slots, between ``nbest`` and ``beam``. A
             result lacks a phrase only if the length limits leave no room for it.
+        datastore: decoder states of similar sentences, with which its distributions are mixed (M43).
         draft: a probable target, for greedy search only (M42). Without a bias the result is that without a
             draft, with fewer passes of the model; a decoder that cannot verify drafts ignores it. With
             phrases, drafts are ignored.
@@ -35,6 +36,7 @@ class SearchInput:
     phrases: Phrases | None = None
     draft: Draft | None = None
     history: Sequence[int] = ()
+    datastore: Datastore | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,7 @@ class SearchSentence:
         draft: a probable target, without its end symbol.
         minimum: minimum steps before the end symbol.
         history: the tokens that it continues, for ``no_repeat_ngram``.
+        datastore: decoder states of similar sentences.
     """
 
     ids: Sequence[int]
@@ -62,3 +65,4 @@ class SearchSentence:
     draft: Draft | None = None
     minimum: int = 0
     history: Sequence[int] = ()
+    datastore: Datastore | None = None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, with_datastores
 from uwaga.results.translation import Hypothesis
 from uwaga.search.batch import Batch
 from uwaga.search.batches import BatchMaker, batch_maker
@@ -121,6 +121,10 @@ def _run(
     if streaming:
         options.check_streams()
     checked = check_inputs(decoder, sentences, options, streaming)
+    if with_datastores(decoder) is None and any(sentence.datastore for sentence in checked):
+        from uwaga.search.retrieval import RetrievalDecoder
+
+        decoder = RetrievalDecoder(decoder)
     return _decode_all(checked, batch_maker(decoder, options, checked, streaming, drafter))
 
 

@@ -8,12 +8,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uwaga.decoder import Choice, Ids, LogProbs, Sampling
+from uwaga.results.attention import Floats
 from uwaga.search.choose import pick, vocabulary_ids
 
 
 def at_least_float32(x: Tensor) -> Tensor:
     """Return ``x`` (...) in float32 if it has fewer bits, else unchanged."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def requested_features(features: Tensor, choice: Choice) -> Floats | None:
+    """Return the features (rows, width) of a step if the choice asks for them, in float32 or float64."""
+    return at_least_float32(features).cpu().numpy() if choice.features else None
 
 
 CHUNK = 2**20

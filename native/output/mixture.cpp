@@ -1,0 +1,74 @@
+#include "output/mixture.h"
+
+#include <algorithm>
+
+#include "output/four.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr double max_weight = 0.99;  // so that other tokens stay possible
+
+// |a - b|²
+double squared_distance(const float* a, const float* b, int64_t width) {
+    Four sums[parts] = {};
+    int64_t i = 0;
+    for (; i + lanes <= width; i += lanes) {
+        for (int64_t part = 0; part < parts; ++part) {
+            const Four difference = load(a + i + 4 * part) - load(b + i + 4 * part);
+            sums[part] += difference * difference;
+        }
+    }
+    double sum = 0;
+    for (const Four& part : sums) {
+        for (int lane = 0; lane < 4; ++lane) sum += static_cast<double>(part[lane]);
+    }
+    for (; i < width; ++i) {
+        const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+}  // namespace
+
+Mixture::Mixture(const Datastore& datastore, const float* features) {
+    std::array<double, max_neighbours> distances;
+    std::array<int32_t, max_neighbours> tokens;
+    int64_t found = 0;
+    for (std::size_t entry = 0; entry < datastore.tokens.size(); ++entry) {
+        const double distance = squared_distance(features,
+                                                 datastore.keys.get() +
+                                                     static_cast<int64_t>(entry) * datastore.width,
+                                                 datastore.width);
+        if (!(distance < datastore.radius)) continue;
+        if (found == datastore.neighbours && !(distance < distances[static_cast<std::size_t>(found - 1)]))
+            continue;  // a later entry loses a tie
+        std::size_t slot = static_cast<std::size_t>(found < datastore.neighbours ? found++ : found - 1);
+        for (; slot > 0 && distance < distances[slot - 1]; --slot) {
+            distances[slot] = distances[slot - 1];
+            tokens[slot] = tokens[slot - 1];
+        }
+        distances[slot] = distance;
+        tokens[slot] = datastore.tokens[entry];
+    }
+    if (!found) return;
+    weight_ = std::min(1 - distances[0] / datastore.radius, max_weight);
+    double total = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
+        const double share = std::exp((distances[0] - distances[i]) / datastore.temperature);
+        total += share;
+        const auto end = tokens_.begin() + count_;
+        const auto known = std::find(tokens_.begin(), end, tokens[i]);
+        if (known == end) {
+            tokens_[static_cast<std::size_t>(count_)] = tokens[i];
+            shares_[static_cast<std::size_t>(count_++)] = share;
+        } else {
+            shares_[static_cast<std::size_t>(known - tokens_.begin())] += share;
+        }
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count_); ++i) shares_[i] /= total;
+}
+
+}  // namespace uwaga
