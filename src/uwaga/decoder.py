@@ -236,7 +236,7 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Datastore:
-    """Features of decoder states, with the tokens that followed them, for k-nearest-neighbour search (M43).
+    """Features of decoder states, with the tokens that followed them, for k-nearest-neighbour search (M44).
 
     The distribution of a state with features h is mixed with the tokens of the nearest keys k_i, by their
     squared distances d_i, ascending (SK-MT: Dai 2023; kNN-MT: Khandelwal 2021, eq. 2 and 3)::

@@ -26,6 +26,7 @@ from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
 from uwaga_memory.index import Index, IndexedText
 from uwaga_memory.similarity import Penalties, readings, similarity, stemmer_of
+from uwaga_memory.states import StateFile
 
 FORMAT = 1
 """Version of the tables."""
@@ -180,6 +181,7 @@ class Memory:
         if version != str(FORMAT):
             raise DataError(f"{path}: version {quoted(version)} of the format; this uwaga reads {FORMAT}")
         self._stemmer = stemmer_of(self.languages[0])
+        self._states = StateFile(self.path.with_name(f"{self.path.name}-states"), self.sample)
 
     @classmethod
     def create(cls, path: str | Path, source: str, target: str, name: str = "") -> Memory:
@@ -207,6 +209,22 @@ class Memory:
         finally:
             partial.unlink(missing_ok=True)
         return cls(path)
+
+    @property
+    def states(self) -> StateFile:
+        """The decoder states of the pairs, beside the memory."""
+        return self._states
+
+    def sample(self, count: int) -> list[tuple[str, str]]:
+        """Return the sources and targets of at most ``count`` pairs, from the first to the last."""
+        [(pairs,)] = self._database.execute("SELECT count(*) FROM pairs")
+        step = max(1, pairs // count)
+        rows = self._database.execute(
+            "SELECT source, target FROM (SELECT source, target, row_number() OVER (ORDER BY id) AS number "
+            "FROM pairs) WHERE number % ? = 0 LIMIT ?",
+            (step, count),
+        )
+        return list(rows)
 
     @property
     def _database(self) -> sqlite3.Connection:

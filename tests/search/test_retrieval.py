@@ -1,4 +1,4 @@
-"""k-nearest-neighbour search (M43): the engine, its own search, torch and the reference in numpy agree."""
+"""k-nearest-neighbour search (M44): the engine, its own search, torch and the reference in numpy agree."""
 
 import copy
 from dataclasses import replace

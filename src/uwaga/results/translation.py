@@ -65,7 +65,7 @@ def equal_fields(record: object, other: object) -> bool:
 GlossaryMode = Literal["forced", "soft"]
 """How the terms of a glossary are enforced: always used, or preferred."""
 
-MemoryUsage = Literal["verbatim", "fitted", "beginning"]
+MemoryUsage = Literal["verbatim", "fitted", "retrieved"]
 """How a pair of a translation memory was used; see :class:`MemoryUse`."""
 
 
@@ -95,8 +95,8 @@ class MemoryUse(JsonRecord):
         target: the pair's translation.
         score: how similar the source is to the text, in percent; 101 for the same text in the same context.
         used: ``verbatim``: the translation is ``target``; ``fitted``: it is ``target`` with the names,
-            numbers and placeholders of the text; ``beginning``: it begins as ``target`` does, up to the first
-            words that differ.
+            numbers and placeholders of the text; ``retrieved``: at each word, the model looked up its states
+            in those of the pair.
         origin: where the pair comes from, such as a file.
         created: when it was added, in ISO 8601.
     """

@@ -25,7 +25,7 @@ class SearchInput:
             banks need it (:func:`uwaga.search.banks.beam_size`). The search of the sentence stops when it has
             one more finished hypothesis than its last bank has slots, between ``nbest`` and ``beam``. A
             result lacks a phrase only if the length limits leave no room for it.
-        datastore: decoder states of similar sentences, with which its distributions are mixed (M43).
+        datastore: decoder states of similar sentences, with which its distributions are mixed (M44).
         draft: a probable target, for greedy search only (M42). Without a bias the result is that without a
             draft, with fewer passes of the model; a decoder that cannot verify drafts ignores it. With
             phrases, drafts are ignored.

@@ -1,4 +1,4 @@
-"""k-nearest-neighbour search over any decoder that returns features (M43): the reference for the engine.
+"""k-nearest-neighbour search over any decoder that returns features (M44): the reference for the engine.
 
 Dai et al. 2023, "Simple and Scalable Nearest Neighbor Machine Translation" (SK-MT); Khandelwal et al. 2021,
 "Nearest Neighbor Machine Translation" (kNN-MT).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
@@ -64,6 +64,31 @@ class TranslationMemory(Protocol):
             limit: the maximum number of pairs.
         """
         ...
+
+
+class StateStore(Protocol):
+    """Stores the decoder states of pairs for models; hashable."""
+
+    def load(self, model: str, keys: Iterable[bytes]) -> Mapping[bytes, bytes]:
+        """Return the stored values of some keys."""
+        ...
+
+    def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
+        """Store values, as far as there is room."""
+        ...
+
+    def sample(self, count: int) -> Sequence[tuple[str, str]]:
+        """Return at most ``count`` sources and targets of the memory, always the same."""
+        ...
+
+
+def state_store(memory: object) -> StateStore | None:
+    """Return where the decoder states of a memory's pairs are kept: its ``states``, if it has them.
+
+    Without, its pairs are not retrieved by a model.
+    """
+    store: StateStore | None = getattr(memory, "states", None)
+    return store
 
 
 MemoryArgument = TranslationMemory | str | PathLike[str] | None

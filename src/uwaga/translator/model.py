@@ -17,6 +17,7 @@ from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords, byte_tokens
 from uwaga.translator.split import KnownCharacters, Segmenter, within
+from uwaga.translator.states import StateCache
 from uwaga.translator.text import Sentence, TokenPair
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Model:
         alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
         place: the folder or file of the model; None with another decoder or an adapter.
         drafter: drafts the targets of greedy searches; None for no drafts.
+        states: the decoder states of pairs of translation memories.
     """
 
     decoder: Decoder
@@ -54,6 +56,7 @@ class Model:
     alignment_head: AlignmentHead | None = None
     place: Path | None = None
     drafter: Drafter | None = None
+    states: StateCache = field(default_factory=StateCache)
 
     def __repr__(self) -> str:
         origin = self.all_languages.location
@@ -112,7 +115,9 @@ class Model:
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
         """Return a copy with another decoder of the same vocabularies, by default scored step by step."""
-        return replace(self, decoder=decoder, score_stats=None, scorer=scorer, place=None)
+        return replace(
+            self, decoder=decoder, score_stats=None, scorer=scorer, place=None, states=StateCache()
+        )
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
         """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged."""

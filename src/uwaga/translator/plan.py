@@ -92,6 +92,7 @@ class Stage:
 
     ``terms`` finds the terms of a glossary in its sentences; None without a glossary. Warnings of the stages
     of a chain name its languages (``is_step``). ``drafter`` is a smaller model that drafts during a search.
+    ``memory`` is a translation memory whose pairs the model looks up, if it is the only model.
     """
 
     model: Model
@@ -101,6 +102,7 @@ class Stage:
     terms: TermFinder | None = None
     is_step: bool = False
     drafter: Decoder | None = None
+    memory: TranslationMemory | None = None
 
     @property
     def search_decoder(self) -> Decoder:
@@ -223,6 +225,8 @@ def make_plan(
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
     placeholders = resolve_placeholders(request.placeholders)
     memory = None if request.memory is None else open_memory(request.memory)
+    if len(stages) == 1:
+        stages = [replace(stages[0], memory=memory)]
     return Plan(request, tuple(stages), placeholders, untranslated, memory)
 
 

@@ -1,30 +1,25 @@
-"""Parts of a similar pair of a translation memory that a translation can take.
+"""Translations of similar texts that differ only in pieces that translations copy.
 
-The words of the text and of the pair's source are compared. Where they differ only in pieces that
-translations copy, such as names in code, numbers and placeholders, the pair's target with the pieces
-exchanged is the translation. Otherwise the translation can begin as the target does, up to the first word
-that translates something that differs.
+Such pieces are names in code, numbers and placeholders; the translation is that of the other text with the
+pieces exchanged.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from uwaga.alignment.words import WORD
 from uwaga.markup.inline import Tag
 from uwaga.markup.placeholders import Placeholders
-from uwaga.results.translation import Span, WordAlignment
+from uwaga.results.translation import Span
 
 AROUND_CODE = "`*~._:"
 """Marks that touch words in code and in roles of reStructuredText."""
 PIECE = re.compile(r"[\w.]*\d[\w.]*|\w*_\w*|[a-z]+[A-Z]\w*")
 """A number, or a name as programs have them."""
-AGREEING = 3
-"""Letters of words, such as articles, that may agree with the word after them."""
 MAX_COMPARED = 250
 """Maximum words of a text that are compared."""
 
@@ -38,64 +33,8 @@ class Token(NamedTuple):
     is_piece: bool
 
 
-@dataclass(frozen=True)
-class Repair:
-    """The target of a pair with the pieces of a text.
-
-    Attributes:
-        target: the target of the pair.
-        exchanges: spans of ``target`` that are replaced, ascending, with what replaces them.
-        differences: spans of the pair's source that differ otherwise; empty for words that the text adds.
-    """
-
-    target: str
-    exchanges: tuple[tuple[Span, str], ...] = ()
-    differences: tuple[Span, ...] = ()
-
-    @property
-    def is_complete(self) -> bool:
-        """True if nothing differs but pieces."""
-        return not self.differences
-
-    def text(self, end: int | None = None) -> str:
-        """Return the target, or its beginning up to ``end``, with the pieces of the text."""
-        parts, position, end = list[str](), 0, len(self.target) if end is None else end
-        for (start, stop), piece in self.exchanges:
-            if stop > end:
-                break
-            parts += [self.target[position:start], piece]
-            position = stop
-        return "".join([*parts, self.target[position:end]])
-
-    def beginning(self, words: WordAlignment) -> str:
-        """Return the beginning of the translation: the target up to the first word that may have to change.
-
-        Args:
-            words: the alignment of the pair.
-        """
-        linked: dict[int, list[int]] = {}
-        for source, target in words.links:
-            linked.setdefault(source, []).append(target)
-        first = len(words.target)
-        for start, end in self.differences:
-            changed = [n for n, span in enumerate(words.source) if span[0] < end and span[1] > start]
-            following = [n for n, span in enumerate(words.source) if span[0] >= start and n in linked]
-            if any(n in linked for n in changed):
-                first = min(first, *(target for n in changed for target in linked.get(n, ())))
-            elif following:
-                first = min(first, *linked[following[0]])
-        translated = {target for targets in linked.values() for target in targets}
-        while first and (first - 1 not in translated or self._may_agree(words.target[first - 1])):
-            first -= 1
-        return self.text(words.target[first - 1][1]) if first else ""
-
-    def _may_agree(self, span: Span) -> bool:
-        word = self.target[slice(*span)]
-        return len(word) <= AGREEING and word.isalpha()
-
-
-def compare(text: str, source: str, target: str, placeholders: Placeholders | None) -> Repair | None:
-    """Return what a text can take from a pair; None if the texts are too long to compare.
+def fit(text: str, source: str, target: str, placeholders: Placeholders | None) -> str | None:
+    """Return the target of a pair with the pieces of a text; None if more than pieces differ.
 
     Args:
         text: the text.
@@ -104,35 +43,29 @@ def compare(text: str, source: str, target: str, placeholders: Placeholders | No
         placeholders: what placeholders look like.
     """
     words, others = tokens(text, placeholders), tokens(source, placeholders)
-    if max(len(words), len(others)) > MAX_COMPARED:
+    if len(words) != len(others) or len(words) > MAX_COMPARED:
         return None
-    matcher = SequenceMatcher(None, list(map(_class, others)), list(map(_class, words)), autojunk=False)
-    renamed: dict[str, set[str]] = {}
-    differences: list[Span] = []
-    for kind, low, high, first, last in matcher.get_opcodes():
-        if kind == "equal" or (
-            high - low == last - first and all(map(_is_copied, (*others[low:high], *words[first:last])))
-        ):
-            for offset in range(high - low):
-                old = others[low + offset]
-                if _is_copied(old):
-                    renamed.setdefault(old.text, set()).add(words[first + offset].text)
-        elif kind == "insert":
-            position = others[low].start if low < len(others) else len(source)
-            differences.append((position, position))
-        else:
-            differences.append((others[low].start, others[high - 1].end))
+    renamed: dict[str, str] = {}
+    for old, new in zip(others, words, strict=True):
+        if not (_class(old) == _class(new) or (_is_copied(old) and _is_copied(new))):
+            return None
+        if _is_copied(old) and renamed.setdefault(old.text, new.text) != new.text:
+            return None
     exchanges: list[tuple[Span, str]] = []
-    for old_text, new_texts in renamed.items():
-        if new_texts == {old_text}:
-            continue
-        spans = _occurrences(old_text, target)
-        count = sum(token.text == old_text for token in others)
-        if len(new_texts) == 1 and len(spans) == count:
-            exchanges += [(span, next(iter(new_texts))) for span in spans]
-        else:
-            differences += [(token.start, token.end) for token in others if token.text == old_text]
-    return Repair(target, tuple(sorted(exchanges)), tuple(sorted(differences)))
+    counts = Counter(token.text for token in others)
+    for piece, new_piece in renamed.items():
+        if piece != new_piece:
+            spans = _occurrences(piece, target)
+            if len(spans) != counts[piece]:
+                return None
+            exchanges += [(span, new_piece) for span in spans]
+    parts, end = list[str](), 0
+    for (start, stop), piece in sorted(exchanges):
+        if start < end:
+            return None
+        parts += [target[end:start], piece]
+        end = stop
+    return "".join([*parts, target[end:]])
 
 
 def tokens(text: str, placeholders: Placeholders | None) -> list[Token]:

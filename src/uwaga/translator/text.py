@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from uwaga.markup.inline import Inline, Tag, join_parts
+from uwaga.markup.inline import Inline, Tag, join_parts, plain_text
 from uwaga.results.translation import Hypothesis, Span, Translation
 from uwaga.search import SearchInput
 
@@ -23,6 +23,18 @@ class TokenPair(NamedTuple):
 
     source: Sequence[int]
     target: Sequence[int]
+
+
+class Example(NamedTuple):
+    """A similar text and its translation, with their untranslated pieces as tags."""
+
+    source: Inline
+    target: Inline
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Both texts, with the words of untranslated pieces."""
+        return plain_text(self.source), plain_text(self.target)
 
 
 class TextDraft(NamedTuple):
@@ -55,9 +67,9 @@ class Text:
         content: words and tags. The outermost layers get the string of a request, in its format.
         name: the name of the text in messages.
         prefix: the beginning of the translation.
-        beginning: the same, from a translation memory; ignored where it does not fit.
         draft: a probable translation.
         context: where the text stands in its document.
+        examples: similar texts with their translations, whose states the model looks up.
         parent: the text from which this one was derived.
         symbols: words of ``content`` that stand for untranslated pieces.
         is_aligned: True if the words of the translation must be aligned, so that tags find their places.
@@ -76,8 +88,8 @@ class Text:
     translation: Translation | None = None
     inlines: list[Inline] = field(default_factory=list)
     error: DataError | None = None
-    beginning: str = ""
     context: TextContext | None = None
+    examples: tuple[Example, ...] = ()
 
     @property
     def words(self) -> str:
@@ -190,6 +202,7 @@ class Passage:
         text: the text.
         prefix: the beginning of the translation.
         draft: a probable translation.
+        examples: similar texts, each with its translation.
         translation: the translation, once it is assembled.
         pieces: for each sentence, its pieces aligned with those of its translation, if the options ask for
             ``alignment``.
@@ -201,6 +214,7 @@ class Passage:
     text: str = ""
     prefix: str = ""
     draft: TextDraft | None = None
+    examples: Sequence[tuple[str, str]] = ()
     translation: Translation | None = None
     pieces: tuple[PieceAlignment, ...] = ()
 

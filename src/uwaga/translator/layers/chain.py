@@ -82,8 +82,7 @@ def _splitter(
             passage = stage.split_text(text.words, text.name)
         if stage is stages[-1]:
             passage.prefix, passage.draft = text.prefix, text.draft
-            if text.beginning and not text.prefix and len(passage.sentences) == 1:
-                passage.prefix = text.beginning
+            passage.examples = [example.words for example in text.examples]
         steps.append(_Step(stage, passage))
 
     return split

@@ -76,7 +76,7 @@ class Characters:
             text.prefix,
             parent=text,
             is_aligned=text.is_aligned,
-            beginning=text.beginning,
+            examples=text.examples,
         )
 
     def _with_pieces(self, line: Inline) -> list[str | Tag]:

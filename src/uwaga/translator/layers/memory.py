@@ -1,31 +1,28 @@
-"""Translations from a translation memory, and translations that begin as those of similar texts."""
+"""Translations from a translation memory, and translations with the states of similar texts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from uwaga.errors import DataError
-from uwaga.markup.inline import Inline, Tag, join_parts, plain_text
+from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, plain_text
 from uwaga.markup.units import translatable
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
-from uwaga.translator.memories import MemoryMatch, TranslationMemory
-from uwaga.translator.plan import Plan, Stage
-from uwaga.translator.repair import Repair, compare
-from uwaga.translator.text import Layer, Text
-
-if TYPE_CHECKING:
-    from uwaga.results.translation import WordAlignment
+from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.memories import MemoryMatch, TranslationMemory, state_store
+from uwaga.translator.plan import Plan
+from uwaga.translator.repair import fit
+from uwaga.translator.text import Example, Layer, Text
 
 EXACT = 100.0
 CANDIDATES = 5
 """Pairs of a text that are asked for; the first whose tags fit is used."""
-MAX_ALIGNED = 1_000
-"""Maximum characters of the source and of the target of a pair that are aligned."""
+EXAMPLES = 2
+"""Similar pairs whose states the model looks up."""
+TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
 
@@ -34,8 +31,8 @@ class FromMemory:
     """Translates texts from a memory; the next layer translates the others.
 
     A pair of the same text is the translation, if it has the tags and placeholders of the text. So is a
-    similar pair that differs only in pieces that translations copy, with these exchanged. Other similar pairs
-    give the beginning of the translation.
+    similar pair that differs only in pieces that translations copy, with these exchanged. Of other similar
+    pairs, the model looks up the states as it translates.
 
     Args:
         layer: the next layer.
@@ -47,41 +44,42 @@ class FromMemory:
         self._layer, self._plan, self._memory = layer, plan, memory
 
     def translate(self, texts: Sequence[Text]) -> None:
-        remaining, begun = list[Text](), dict[Text, MemoryUse]()
-        repairs: dict[Text, tuple[MemoryMatch, Repair]] = {}
+        remaining, retrieved = list[Text](), dict[Text, MemoryMatch]()
         for text in while_active(texts):
-            repaired = self._repaired(text)
+            similar = self._similar(text)
             if text.translation is None:
                 remaining.append(text)
-                repairs |= {} if repaired is None else {text: repaired}
-        for text, words in self._alignments(repairs).items():
-            match, repair = repairs[text]
-            text.beginning = repair.beginning(words)
-            if text.beginning:
-                begun[text] = memory_use(match, "beginning")
+                if similar and self._retrieves:
+                    text.examples = tuple(self._example(text, match) for match in similar[:EXAMPLES])
+                    retrieved[text] = similar[0]
         self._layer.translate(remaining)
-        for text, use in begun.items():
-            if _letters(text.result.text).startswith(_letters(text.beginning)):
-                text.translation = replace(text.result, memory=(use,))
+        for text, match in retrieved.items():
+            text.translation = replace(text.result, memory=(memory_use(match, "retrieved"),))
 
-    def _repaired(self, text: Text) -> tuple[MemoryMatch, Repair] | None:
-        """Translate a text from the memory if a pair fits; otherwise return the most similar pair."""
-        written, best = _written(text.content), None
+    @property
+    def _retrieves(self) -> bool:
+        return self._plan.stages[0].memory is not None and state_store(self._memory) is not None
+
+    def _similar(self, text: Text) -> list[MemoryMatch]:
+        """Translate a text from the memory if a pair fits; otherwise return the most similar pairs."""
+        written, similar = _written(text.content), list[MemoryMatch]()
         for match in self._matches(text, written):
             if match.score >= EXACT:
                 if self._apply(text, match, match.target, "verbatim"):
-                    return None
+                    break
                 continue
-            repair = compare(written, match.source, match.target, self._plan.placeholders)
-            if (
-                repair is not None
-                and repair.is_complete
-                and self._apply(text, match, repair.text(), "fitted")
-            ):
-                return None
-            if repair is not None and best is None:
-                best = match, repair
-        return best
+            fitted = fit(written, match.source, match.target, self._plan.placeholders)
+            if fitted is not None and self._apply(text, match, fitted, "fitted"):
+                break
+            similar.append(match)
+        return similar
+
+    def _example(self, text: Text, match: MemoryMatch) -> Example:
+        """Return a pair as an example for a text, without tags if the text has tags."""
+        pair = match.source, match.target
+        if any(isinstance(part, Tag) and not is_kept(part) for part in text.content):
+            pair = TAG.sub("", pair[0]), TAG.sub("", pair[1])
+        return Example(*(with_placeholders((side,), self._plan.placeholders) for side in pair))
 
     def _matches(self, text: Text, written: str) -> Sequence[MemoryMatch]:
         if text.prefix or not translatable(text.content):
@@ -105,39 +103,10 @@ class FromMemory:
         )
         return True
 
-    def _alignments(self, repairs: Mapping[Text, tuple[MemoryMatch, Repair]]) -> dict[Text, WordAlignment]:
-        """Return the alignments of the pairs of texts, if a single model can align them."""
-        if len(self._plan.stages) > 1 or not self._plan.can_align:
-            return {}
-        stage = self._plan.stages[0]
-        pairs = {
-            text: (match.source, match.target)
-            for text, (match, _) in repairs.items()
-            if len(match.source) <= MAX_ALIGNED and len(match.target) <= MAX_ALIGNED
-        }
-        return _align(stage, pairs)
-
 
 def memory_use(match: MemoryMatch, used: MemoryUsage) -> MemoryUse:
     """Return the record of how a pair was used."""
     return MemoryUse(match.source, match.target, match.score, used, match.origin, match.created)
-
-
-def _align(stage: Stage, pairs: Mapping[Text, tuple[str, str]]) -> dict[Text, WordAlignment]:
-    from uwaga.translator.align import align_pairs
-
-    known, ids = dict[Text, tuple[str, str]](), []
-    for text, pair in pairs.items():
-        try:
-            ids += stage.model.pair_ids([pair])
-        except DataError:  # too long for the model
-            continue
-        known[text] = pair
-    if not known:
-        return {}
-    texts = list(known.values())
-    aligned = iter(align_pairs(stage.search_decoder, stage.model, texts, ids, stage.options.start))
-    return {text: next(aligned) for text in known}
 
 
 def _written(content: Inline) -> str:
@@ -160,7 +129,3 @@ def _with_tags(target: str, content: Inline) -> Inline | None:
         parts += [target[end : match.start()], tags[match[0]].pop(0)]
         end = match.end()
     return join_parts([*parts, target[end:]])
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text)).casefold()

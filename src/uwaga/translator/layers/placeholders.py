@@ -7,13 +7,12 @@ with. Pieces that no symbol preserves are put back by alignment alone, with a wa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from uwaga.alignment.words import word_spans
 from uwaga.errors import quoted
-from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
+from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, plain_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.placeholders import keep_order
 from uwaga.markup.strip_tags import strip_tags
@@ -32,7 +31,7 @@ from uwaga.markup.symbols import (
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.layers.failures import translate_separately
-from uwaga.translator.text import Layer, Text
+from uwaga.translator.text import Example, Layer, Text
 
 MAX_FORCED_SOURCE = 400
 """Characters of a text whose beginning may be forced: one that a model takes in one piece, most likely."""
@@ -65,14 +64,19 @@ class Placeholders:
             _finish(text, attempt)
 
     def _attempt(self, text: Text, number: int) -> Text:
-        attempt = self._with_symbols(text, choose_symbols(text.content, number))
-        if text.beginning and not number:
-            attempt.beginning = _beginning_with_symbols(text, attempt.symbols)
-        return attempt
+        return self._with_symbols(text, choose_symbols(text.content, number))
 
     def _with_symbols(self, text: Text, choice: Sequence[str | None]) -> Text:
         content, symbols = insert_symbols(text.content, choice)
-        return Text(content, text.name, text.prefix, parent=text, symbols=symbols, is_aligned=self._can_align)
+        return Text(
+            content,
+            text.name,
+            text.prefix,
+            parent=text,
+            symbols=symbols,
+            is_aligned=self._can_align,
+            examples=tuple(_with_symbols(example, symbols) for example in text.examples),
+        )
 
     def _retry(self, best: dict[Text, Text], attempts: Mapping[Text, Text]) -> None:
         """Translate attempts, and keep those that lose fewer symbols than the best so far."""
@@ -116,24 +120,21 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
     return content if prefix and not translatable(tuple(parts)) else tuple(parts)
 
 
-def _beginning_with_symbols(text: Text, symbols: Sequence[Symbol]) -> str:
-    """Return the beginning of a translation with symbols for its pieces, without those that have none.
+def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
+    """Return an example with the symbols of a text for its pieces.
 
-    It ends before a piece that the text lacks.
+    Pieces that the text has get their symbols; others get those of the text's other pieces, in order.
     """
-    remaining: dict[str, list[str]] = {part.text: [] for part in text.content if is_kept(part)}
-    for symbol in reversed(symbols):
-        remaining[symbol.tag.text].append(symbol.text)
-    pieces = sorted(filter(None, remaining), key=len, reverse=True)
-    words, end = list[str](), 0
-    for match in re.finditer("|".join(map(re.escape, pieces)), text.beginning) if pieces else ():
-        words.append(text.beginning[end : match.start()])
-        if remaining[match[0]]:
-            words.append(remaining[match[0]].pop())
-        elif not is_sign(match[0]):
-            return "".join(words).rstrip()
-        end = match.end()
-    return "".join([*words, text.beginning[end:]])
+    pieces = list(dict.fromkeys(part.text for part in example.source if is_kept(part)))
+    chosen = {symbol.tag.text: symbol.text for symbol in symbols}
+    others = [text for piece, text in chosen.items() if piece not in pieces]
+    missing = [piece for piece in pieces if piece not in chosen]
+    chosen |= dict(zip(missing, others, strict=False))
+
+    def replaced(inline: Inline) -> Inline:
+        return join_parts([chosen.get(part.text, part) if is_kept(part) else part for part in inline])
+
+    return Example(replaced(example.source), replaced(example.target))
 
 
 def _lost(attempt: Text) -> list[int]:

@@ -26,6 +26,10 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
         prepare(stage, passage)
     if stage.takes_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
         stage = replace(stage, drafter=add_drafts(stage, passages))
+    if any(passage.examples for passage in passages):
+        from uwaga.translator.layers.retrieval import add_datastores
+
+        add_datastores(stage, passages)
     sentences = [sentence for passage in passages for sentence in passage.sentences if sentence.is_searched]
     options = stage.options
     if options.entropy:  # added below, to the hypotheses that are returned

@@ -42,8 +42,8 @@ class Tags:
 
     def _untagged(self, text: Text, stripped: StrippedText) -> Text:
         is_aligned = text.is_aligned or (self._can_align and has_inner_tags(stripped))
-        content, beginning = (stripped.text,), text.beginning
-        return Text(content, text.name, text.prefix, parent=text, is_aligned=is_aligned, beginning=beginning)
+        content, examples = (stripped.text,), text.examples
+        return Text(content, text.name, text.prefix, parent=text, is_aligned=is_aligned, examples=examples)
 
 
 def has_inner_tags(stripped: StrippedText) -> bool:

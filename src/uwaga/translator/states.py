@@ -1,0 +1,193 @@
+"""Decoder states of the pairs of a translation memory: the keys of k-nearest-neighbour search (M44).
+
+States are computed once, by a forced pass over a pair, and kept: in memory, up to :data:`MAX_BYTES`, and by a
+translation memory that can store them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.decoder import Datastore, Decoder, Ids
+from uwaga.errors import DataError
+from uwaga.results.attention import Floats
+from uwaga.search import SearchOptions
+from uwaga.search.retrieval import forced_features
+from uwaga.translator.memories import StateStore
+
+if TYPE_CHECKING:
+    from uwaga.translator.text import TokenPair
+
+MAX_BYTES = 100 << 20
+"""Bytes of states that are kept in memory for a model."""
+RADIUS_SHARE = 0.7
+"""The radius of datastores, in variances of the model's features.
+
+By the likelihood of pairs, each given the others, 0.7 to 1 is best for the bundled model and for Firefox's
+(``benchmarks/memory_radius.py``).
+"""
+TEMPERATURE_SHARE = 0.1
+"""The temperature of datastores, in radii."""
+SAMPLED_PAIRS = 100
+"""Pairs by which the variance is measured."""
+PROBE_TOKENS = 12
+"""Tokens of the sentence whose features identify a model."""
+
+
+class PairReader(Protocol):
+    """A model that reads pairs: a :class:`uwaga.translator.model.Model`."""
+
+    @property
+    def decoder(self) -> Decoder:
+        """The model."""
+
+    @property
+    def decoding(self) -> SearchOptions:
+        """Its default search options."""
+
+    def pair_ids(self, pairs: Iterable[tuple[str, str]]) -> list[TokenPair]:
+        """Return the tokens of both sides of pairs."""
+
+
+class PairStates(NamedTuple):
+    """The features (target, width) before each token of a pair's target, float16, and these tokens."""
+
+    keys: NDArray[np.float16]
+    tokens: Ids
+
+    def to_bytes(self) -> bytes:
+        """Return the tokens as int32, then the keys."""
+        return self.tokens.astype("<i4").tobytes() + self.keys.astype("<f2").tobytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, tokens: int) -> PairStates:
+        """Return the states that :meth:`to_bytes` wrote, of a number of tokens."""
+        keys = np.frombuffer(content, dtype="<f2", offset=4 * tokens).reshape(tokens, -1)
+        return cls(keys, np.frombuffer(content, dtype="<i4", count=tokens).astype(np.int64))
+
+
+class StateCache:
+    """The states of pairs that a model has read, the latest ones, up to :data:`MAX_BYTES`; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._states: OrderedDict[TokenPair, PairStates] = OrderedDict()
+        self._bytes = 0
+        self._fingerprint = ""
+        self._radii: dict[StateStore, float] = {}
+
+    def states(self, model: PairReader, pairs: Sequence[TokenPair], store: StateStore) -> list[PairStates]:
+        """Return the states of pairs; those that are nowhere are computed, and stored."""
+        known = {pair: states for pair in pairs if (states := self._get(pair)) is not None}
+        missing = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        if missing:
+            name = self.fingerprint(model.decoder)
+            stored = store.load(name, map(_key, missing))
+            known |= {
+                pair: PairStates.from_bytes(content, len(pair.target))
+                for pair in missing
+                if (content := stored.get(_key(pair))) is not None
+            }
+            new = [pair for pair in missing if pair not in known]
+            known |= dict(zip(new, compute_states(model, new), strict=True))
+            store.save(name, {_key(pair): known[pair].to_bytes() for pair in new})
+            self._keep({pair: known[pair] for pair in missing})
+        return [known[pair] for pair in pairs]
+
+    def radius(self, model: PairReader, store: StateStore) -> float:
+        """Return the radius of datastores, from the variance of the features of a sample of pairs."""
+        with self._lock:
+            radius = self._radii.get(store)
+        if radius is None:
+            name = self.fingerprint(model.decoder)
+            stored = store.load(name, [b"radius"]).get(b"radius")
+            if stored is None:
+                pairs = _readable(model, store.sample(SAMPLED_PAIRS))
+                features = np.concatenate([states.keys for states in compute_states(model, pairs)])
+                radius = RADIUS_SHARE * float(features.astype(np.float64).var(axis=0).sum())
+                store.save(name, {b"radius": np.float64(radius).tobytes()})
+            else:
+                radius = float(np.frombuffer(stored, dtype=np.float64)[0])
+            with self._lock:
+                self._radii[store] = radius
+        return radius
+
+    def fingerprint(self, decoder: Decoder) -> str:
+        """Return what identifies the model, its precision and its processor: features of a fixed sentence."""
+        if not self._fingerprint:
+            size = decoder.vocabulary
+            tokens = [size * (2 * index + 1) // (2 * PROBE_TOKENS) for index in range(PROBE_TOKENS)]
+            source_size = getattr(decoder, "source_vocabulary", 0) or size
+            source = [token * source_size // size for token in tokens]
+            [features] = forced_features(decoder, [source], [tokens], decoder.symbols.start)
+            self._fingerprint = hashlib.sha256(features.tobytes()).hexdigest()
+        return self._fingerprint
+
+    def _get(self, pair: TokenPair) -> PairStates | None:
+        with self._lock:
+            states = self._states.get(pair)
+            if states is not None:
+                self._states.move_to_end(pair)
+            return states
+
+    def _keep(self, states: Mapping[TokenPair, PairStates]) -> None:
+        with self._lock:
+            for pair, pair_states in states.items():
+                if pair not in self._states:
+                    self._states[pair] = pair_states
+                    self._bytes += pair_states.keys.nbytes
+            while self._bytes > MAX_BYTES:
+                _, oldest = self._states.popitem(last=False)
+                self._bytes -= oldest.keys.nbytes
+
+
+def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> list[PairStates]:
+    """Return the states of pairs, by a forced pass of the model."""
+    if not pairs:
+        return []
+    start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
+    features: list[Floats] = forced_features(
+        model.decoder, [pair.source for pair in pairs], [pair.target for pair in pairs], start
+    )
+    return [
+        PairStates(_as_float16(each), np.array(pair.target, dtype=np.int64))
+        for each, pair in zip(features, pairs, strict=True)
+    ]
+
+
+def datastore(states: Sequence[PairStates], radius: float) -> Datastore:
+    """Return the datastore of a text with some similar pairs."""
+    return Datastore(
+        np.concatenate([each.keys for each in states]),
+        np.concatenate([each.tokens for each in states]),
+        radius,
+        TEMPERATURE_SHARE * radius,
+    )
+
+
+def _as_float16(features: Floats) -> NDArray[np.float16]:
+    with np.errstate(over="ignore"):  # infinite: no other state is near
+        return features.astype(np.float16)
+
+
+def _readable(model: PairReader, pairs: Iterable[tuple[str, str]]) -> list[TokenPair]:
+    """Return the tokens of the pairs that are not too long for a model."""
+    readable: list[TokenPair] = []
+    for pair in pairs:
+        try:
+            readable += model.pair_ids([pair])
+        except DataError:
+            continue
+    return readable
+
+
+def _key(pair: TokenPair) -> bytes:
+    content = f"{list(pair.source)}{list(pair.target)}"
+    return hashlib.blake2b(content.encode(), digest_size=16).digest()

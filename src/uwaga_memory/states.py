@@ -1,0 +1,85 @@
+"""Decoder states of the pairs of a memory, in a file beside it that may be deleted at any time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+MAX_BYTES = 256 << 20
+"""Bytes of states in a file; the oldest are removed for new ones."""
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS states (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    model TEXT NOT NULL,
+    key BLOB NOT NULL,
+    value BLOB NOT NULL,
+    UNIQUE (model, key)
+);
+"""
+
+
+class StateFile:
+    """A :class:`uwaga.translator.memories.StateStore`; states that cannot be written are not kept.
+
+    Args:
+        path: the file; created when states are saved.
+        sample: returns pairs of the memory.
+        max_bytes: the size up to which states are kept.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        sample: Callable[[int], Sequence[tuple[str, str]]],
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._path, self._sample, self._max_bytes = path, sample, max_bytes
+        self._threads = threading.local()
+
+    def sample(self, count: int) -> Sequence[tuple[str, str]]:
+        """See :meth:`uwaga.translator.memories.StateStore.sample`."""
+        return self._sample(count)
+
+    def load(self, model: str, keys: Iterable[bytes]) -> Mapping[bytes, bytes]:
+        """See :meth:`uwaga.translator.memories.StateStore.load`."""
+        if not self._path.exists():
+            return {}
+        values = dict[bytes, bytes]()
+        with suppress(sqlite3.Error):
+            for key in keys:
+                query = "SELECT value FROM states WHERE model = ? AND key = ?"
+                if row := self._database.execute(query, (model, key)).fetchone():
+                    values[key] = row[0]
+        return values
+
+    def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
+        """See :meth:`uwaga.translator.memories.StateStore.save`."""
+        rows = [(model, key, value) for key, value in values.items()]
+        with suppress(sqlite3.Error), self._database:
+            insert = "INSERT OR IGNORE INTO states (model, key, value) VALUES (?, ?, ?)"
+            self._database.executemany(insert, rows)
+            self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        [(size,)] = self._database.execute("SELECT coalesce(sum(length(value)), 0) FROM states")
+        rows = self._database.execute("SELECT number, length(value) FROM states ORDER BY number")
+        for number, length in rows:
+            if size <= self._max_bytes:
+                break
+            self._database.execute("DELETE FROM states WHERE number = ?", (number,))
+            size -= length
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        """The connection of this thread."""
+        database: sqlite3.Connection | None = getattr(self._threads, "database", None)
+        if database is None:
+            database = sqlite3.connect(self._path, timeout=5)
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+            database.executescript(SCHEMA)
+            self._threads.database = database
+        return database
