@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from uwaga.errors import MissingExtraError, SettingsError, quoted
 from uwaga.plugins import Registry
 
-DEFAULT_THRESHOLD = 75.0
+DEFAULT_THRESHOLD = 50.0
 """Similarity in percent below which pairs are not used."""
 STORES: Registry[Any] = Registry(
     "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.store:Memory"}

@@ -18,9 +18,9 @@ from uwaga.translator.repair import fit
 from uwaga.translator.text import Example, Layer, Text
 
 EXACT = 100.0
-CANDIDATES = 5
+CANDIDATES = 8
 """Pairs of a text that are asked for; the first whose tags fit is used."""
-EXAMPLES = 2
+EXAMPLES = 8
 """Similar pairs whose states the model looks up."""
 TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
