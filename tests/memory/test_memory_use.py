@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -156,6 +157,47 @@ def test_any_object_with_matches_is_a_memory(translator):
         translator.translate(CAR, memory="nothing.uwm")
     with pytest.raises(SettingsError, match="threshold"):
         translator.translate(CAR, memory=Listed(), threshold=0)
+
+
+def test_the_translation_confirmed_last_is_used(translator, tmp_path):
+    path = tmp_path / "new.uwm"
+    memory = Memory.create(path, "en", "de-DE")
+    for target in ("Ein Auto will ich.", "Einen Wagen will ich.", "Ein Auto will ich."):
+        translator.confirm(CAR, target, memory=path, origin="me")
+        assert translator.translate(CAR, memory=path).text == target
+    assert len(memory) == 2
+    state = TextContext(key="state.open")
+    translator.confirm("Open", "Offen", memory=memory, context=state)
+    translator.confirm("Open", "Öffnen", memory=memory, context=TextContext(key="menu.open"))
+    [result] = translator.run([Request("Open", memory=memory, context=state)])
+    assert (result.text, result.memory[0].score) == ("Offen", 101.0)
+
+
+def test_unsuitable_confirmations_are_refused(translator, path, tmp_path):
+    class Fixed:
+        def matches(self, text, context=None, *, threshold, limit):
+            return []
+
+    with pytest.raises(SettingsError, match=r"cannot learn: it has no method confirm\(\)"):
+        translator.confirm(CAR, CAR_IN_GERMAN, memory=Fixed())
+    with pytest.raises(DataError, match=r"not added: no translation"):
+        translator.confirm(CAR, " ", memory=path)
+    Memory.create(tmp_path / "other.uwm", "en", "pt").close()
+    for use in (translator.translate, lambda text, memory: translator.confirm(text, text, memory=memory)):
+        with pytest.raises(SettingsError, match="from en to pt, and the model translates from en to de"):
+            use(CAR, memory=tmp_path / "other.uwm")
+
+
+def test_async_translators_confirm(translator, tmp_path):
+    path = tmp_path / "new.uwm"
+    Memory.create(path, "en", "de").close()
+
+    async def confirm() -> str:
+        async with uwaga.AsyncTranslator(translator) as shared:
+            await shared.confirm(CAR, CAR_IN_GERMAN, memory=path)
+            return (await shared.translate(CAR, memory=path)).text
+
+    assert asyncio.run(confirm()) == CAR_IN_GERMAN
 
 
 def test_command_line_counts_by_score(path, tmp_path, capsys, monkeypatch):

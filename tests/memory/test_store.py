@@ -74,6 +74,15 @@ def test_context_decides_between_equal_sources(memory: Memory) -> None:
     assert matches(Context()) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
 
 
+def test_confirmed_pairs_are_the_newest(memory: Memory) -> None:
+    first, second = Pair("A", "B"), Pair("A", "C")
+    memory.add([first, second])
+    added = memory.confirm([first, first, Pair("D", "E"), Pair("", "F")])
+    assert (added.new, added.known, dict(added.skipped)) == (1, 2, {"no source": 1})
+    assert [match.target for match in memory.matches("A")] == ["B", "C"]
+    assert [pair.target for _, pair in memory.pairs()] == ["C", "B", "E"]
+
+
 def test_equal_pairs_are_kept_once_and_bad_ones_counted(memory: Memory) -> None:
     pairs = [
         Pair("A", "B"),

@@ -19,7 +19,7 @@ from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.memories import memory_name
+from uwaga.translator.memories import MemoryArgument, Pair, TextContext, confirm_pair, memory_name
 from uwaga.translator.model import Model
 from uwaga.translator.pipeline import translate_inlines, translate_requests
 from uwaga.translator.plan import Plan, make_plan, search_options
@@ -319,6 +319,35 @@ class Translator:
                 translations |= zip(indices, translate_requests(plan, group), strict=True)
             for index in range(len(batch)):
                 yield translations[index]
+
+    def confirm(
+        self,
+        source: str,
+        target: str,
+        *,
+        memory: MemoryArgument,
+        context: TextContext | None = None,
+        origin: str = "",
+    ) -> None:
+        """Add a confirmed translation to a translation memory, so that the next call with it uses the pair.
+
+        Of several translations of a text in the same context, the one confirmed last is used.
+
+        Args:
+            source: a text.
+            target: its translation.
+            memory: the file of the memory, a :class:`uwaga_memory.Memory`, or any
+                :class:`uwaga.translator.memories.LearningMemory`.
+            context: where the text stands in its document.
+            origin: where the translation comes from, such as the name of the document.
+
+        Raises:
+            DataError: a text is empty, too long or not valid Unicode; or the memory is damaged or cannot be
+                written.
+            SettingsError: the memory is of other languages, or pairs cannot be added to it.
+            MissingExtraError: the package of translation memories is not installed.
+        """
+        confirm_pair(memory, Pair(source, target, origin, *(context or TextContext())), self.languages)
 
     def retranslate(
         self,

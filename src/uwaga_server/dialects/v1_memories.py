@@ -119,11 +119,14 @@ def memory_routes(context: ServerContext) -> Routes:
         body=PairsBody, response_model=AddedAnswer,
     )  # fmt: skip
     async def add(request: Request, memory_id: str) -> Response:
-        """Add confirmed translations; the next translation with the memory uses them."""
+        """Add confirmed translations; the next translation with the memory uses them.
+
+        A pair that the memory has becomes its newest, and is preferred to other translations of its source.
+        """
         owner = BEARER_KEY.owner(context, request)
         body = await read_json(request, PairsBody)
         pairs = [Pair(**pair.model_dump()) for pair in body.pairs]
-        added = await in_thread(lambda: store.add(store.find(owner, memory_id), pairs))
+        added = await in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
         return json_response({"new": added.new, "known": added.known, "skipped": dict(added.skipped)})
 
     return routes
