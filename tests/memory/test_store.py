@@ -17,6 +17,7 @@ import pytest
 from uwaga.errors import DataError, SettingsError
 from uwaga_memory import Context, Memory, Pair, Penalties
 from uwaga_memory.analysis import analyse, bucket_of, count_words
+from uwaga_memory.files.reading import with_neighbours
 from uwaga_memory.similarity import Stemmer, number_value, readings, similarity
 
 
@@ -225,7 +226,8 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
     memory.add(
         [Pair("one two three four", "x"), Pair("five six", "y", before="one two three four", after="new")]
     )
-    analysis = analyse(memory, ["one two three four", "five six", "new", "new", "one two three zero"])
+    texts = ["one two three four", "five six", "new", "new", "one two three zero"]
+    analysis = analyse(memory, list(with_neighbours(Pair(text, "") for text in texts)))
     counts = {bucket.name: (bucket.texts, bucket.words) for bucket in analysis.buckets if bucket.texts}
     assert counts == {
         "context match": (1, 2),
@@ -235,9 +237,7 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
         "no match": (1, 1),
     }
     assert (analysis.total.texts, analysis.total.words) == (5, 12)
-    assert analysis.to_dict()["total"]["characters"] == sum(
-        map(len, ("one two three four", "five six", "new", "new", "one two three zero"))
-    )
+    assert analysis.to_dict()["total"]["characters"] == sum(map(len, texts))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +26,23 @@ class TextContext(NamedTuple):
     key: str = ""
     before: str = ""
     after: str = ""
+
+
+def contexts_in_order(texts: Sequence[str], surroundings: TextContext | None = None) -> Iterator[TextContext]:
+    """Yield the context of each of the consecutive texts of a document; blank ones are no neighbours.
+
+    Args:
+        texts: the texts.
+        surroundings: the key of all texts, and the texts before the first and after the last.
+    """
+    key, before, after = surroundings or TextContext()
+    following = [after] * len(texts)
+    for index in range(len(texts) - 1, 0, -1):
+        after = texts[index] if texts[index].strip() else after
+        following[index - 1] = after
+    for index, text in enumerate(texts):
+        yield TextContext(key, before, following[index])
+        before = text if text.strip() else before
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from uwaga.translator.model import Model
 from uwaga.translator.pipeline import translate_inlines, translate_requests
 from uwaga.translator.plan import Plan, make_plan, search_options
 from uwaga.translator.request import Request, Split, build_requests
+from uwaga.translator.text import InlineText
 
 if TYPE_CHECKING:
     from uwaga.alignment.words import WordKind
@@ -409,11 +410,12 @@ class Translator:
         plan = make_plan(self.models, self.languages, request, [request.text], streaming=True)
         return stream_request(plan, request)
 
-    def run_inlines(self, inlines: Sequence[Inline], request: Request) -> list[TranslatedInline]:
+    def run_inlines(self, inlines: Sequence[Inline | InlineText], request: Request) -> list[TranslatedInline]:
         """Translate texts with tags, all together; each translation has every tag exactly once.
 
         Args:
-            inlines: the texts; white space at their ends is kept.
+            inlines: the texts, with their contexts if there is a translation memory; white space at their
+                ends is kept.
             request: all fields but the text, which is ignored.
 
         Returns:
@@ -423,8 +425,9 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        plan = make_plan(self.models, self.languages, request, [plain_text(inline) for inline in inlines])
-        return translate_inlines(plan, inlines)
+        texts = [*map(InlineText.of, inlines)]
+        plan = make_plan(self.models, self.languages, request, [plain_text(text.inline) for text in texts])
+        return translate_inlines(plan, texts)
 
     def prepare(self, request: Request, streaming: bool = False) -> Request:
         """Check a request before its texts are known; return it with its glossary read and its seed chosen.

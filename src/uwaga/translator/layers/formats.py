@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
+from uwaga.markup.inline import written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
@@ -15,8 +16,9 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request
-from uwaga.translator.text import Layer, Text
+from uwaga.translator.text import InlineText, Layer, Text
 
 
 class TextWithPlaceholders:
@@ -66,9 +68,10 @@ class Markup:
         def read(text: Text) -> None:
             check_string(text)
             fragment, prefix, parts = self._read(text), text.prefix, list[Text]()
-            for inline in fragment.inlines:
-                content = with_placeholders(inline, self._placeholders, prefix)
-                parts.append(Text(content, text.name, prefix, parent=text))
+            contexts = contexts_in_order([*map(written_text, fragment.inlines)], text.context)
+            for part in map(InlineText, fragment.inlines, contexts):
+                content = with_placeholders(part.inline, self._placeholders, prefix)
+                parts.append(Text(content, text.name, prefix, parent=text, context=part.context))
                 prefix = ""  # the first part alone begins with it
             documents[text] = fragment, parts
 

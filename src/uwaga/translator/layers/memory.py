@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uwaga.errors import DataError
-from uwaga.markup.inline import Inline, Tag, join_parts, plain_text
+from uwaga.markup.inline import Inline, Tag, join_parts, plain_text, written_text
 from uwaga.markup.units import translatable
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
@@ -59,14 +59,27 @@ class FromMemory:
             text.beginning = repair.beginning(words)
             if text.beginning:
                 begun[text] = memory_use(match, "beginning")
-        self._layer.translate(remaining)
+        self._translate(remaining)
         for text, use in begun.items():
             if _letters(text.result.text).startswith(_letters(text.beginning)):
                 text.translation = replace(text.result, memory=(use,))
 
+    def _translate(self, texts: Sequence[Text]) -> None:
+        """Translate texts with the next layer; equal ones once, such as repetitions in a document."""
+        if self._plan.request.on_error != "raise":  # an error has to name each text that fails
+            self._layer.translate(texts)
+            return
+        first: dict[tuple[object, ...], Text] = {}
+        for text in texts:
+            first.setdefault((text.content, text.prefix, text.beginning), text)
+        self._layer.translate([*first.values()])
+        for text in texts:
+            equal = first[text.content, text.prefix, text.beginning]
+            text.translation, text.inlines = equal.translation, equal.inlines
+
     def _repaired(self, text: Text) -> tuple[MemoryMatch, Repair] | None:
         """Translate a text from the memory if a pair fits; otherwise return the most similar pair."""
-        written, best = _written(text.content), None
+        written, best = written_text(text.content).strip(), None
         for match in self._matches(text, written):
             if match.score >= EXACT:
                 if self._apply(text, match, match.target, "verbatim"):
@@ -138,11 +151,6 @@ def _align(stage: Stage, pairs: Mapping[Text, tuple[str, str]]) -> dict[Text, Wo
     texts = list(known.values())
     aligned = iter(align_pairs(stage.search_decoder, stage.model, texts, ids, stage.options.start))
     return {text: next(aligned) for text in known}
-
-
-def _written(content: Inline) -> str:
-    """Return a text as documents have it, with its tags."""
-    return "".join(part if isinstance(part, str) else part.raw for part in content).strip()
 
 
 def _with_tags(target: str, content: Inline) -> Inline | None:
