@@ -368,6 +368,13 @@ class Memory:
                 matches.append(Match(id_, source, target, score, origin, created))
         return matches
 
+    def digest(self) -> str:
+        """Return a SHA-256 of the pairs, on which the results of look-ups depend."""
+        digest = hashlib.sha256()
+        for row in self._database.execute("SELECT identity, created FROM pairs ORDER BY id"):
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
+
     def stats(self) -> MemoryStats:
         """Return the size of the memory, where its pairs come from, and when."""
         database = self._database
