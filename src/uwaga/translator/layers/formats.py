@@ -109,10 +109,21 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
                 words = replace(words, target=targets)
             results.append(replace(hypothesis, text=text, source=source, alignment=words))
         return replace(results[0], alternatives=tuple(results[1:]))
-    results = [part.result for part in parts]
+    text = fragment.write([best.inline for best, *_ in written])
+    return join_results([part.result for part in parts], text, source)
+
+
+def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:
+    """Return the translation of a text from those of its parts.
+
+    Args:
+        results: the translations of the parts.
+        text: the translation.
+        source: the text.
+    """
     searched = [result for result in results if result.tokens]
     return Translation(
-        text=fragment.write([best.inline for best, *_ in written]),
+        text=text,
         score=math.fsum(result.score for result in searched) / max(len(searched), 1),
         tokens=tuple(token for result in results for token in result.tokens),
         token_scores=tuple(score for result in results for score in result.token_scores),

@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from uwaga.errors import DataError
-from uwaga.markup.inline import Inline, Tag, join_parts, plain_text, written_text
-from uwaga.markup.units import translatable
+from uwaga.errors import DataError, TextTooLongError
+from uwaga.markup.inline import Inline, Tag, cut_inline, join_parts, plain_text, written_text
+from uwaga.markup.units import translatable, trim
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
-from uwaga.translator.memories import MemoryMatch, TranslationMemory
+from uwaga.translator.layers.formats import join_results
+from uwaga.translator.memories import MemoryMatch, TranslationMemory, contexts_in_order
 from uwaga.translator.plan import Plan, Stage
 from uwaga.translator.repair import Repair, compare
-from uwaga.translator.text import Layer, Text
+from uwaga.translator.text import InlineText, Layer, Text
 
 if TYPE_CHECKING:
     from uwaga.results.translation import WordAlignment
@@ -34,8 +35,8 @@ class FromMemory:
     """Translates texts from a memory; the next layer translates the others.
 
     A pair of the same text is the translation, if it has the tags and placeholders of the text. So is a
-    similar pair that differs only in pieces that translations copy, with these exchanged. Other similar pairs
-    give the beginning of the translation.
+    similar pair that differs only in pieces that translations copy, with these exchanged. If there is none,
+    the sentences of the text are looked up. Other similar pairs give the beginning of the translation.
 
     Args:
         layer: the next layer.
@@ -49,11 +50,17 @@ class FromMemory:
     def translate(self, texts: Sequence[Text]) -> None:
         remaining, begun = list[Text](), dict[Text, MemoryUse]()
         repairs: dict[Text, tuple[MemoryMatch, Repair]] = {}
+        divided: dict[Text, dict[Text, str]] = {}
         for text in while_active(texts):
-            repaired = self._repaired(text)
-            if text.translation is None:
-                remaining.append(text)
-                repairs |= {} if repaired is None else {text: repaired}
+            repaired = {text: self._repaired(text)}
+            if text.translation is None and (sentences := self._sentences(text)):
+                repaired_sentences = {sentence: self._repaired(sentence) for sentence in sentences}
+                if any(sentence.translation is not None for sentence in sentences):
+                    divided[text], repaired = sentences, repaired_sentences
+            for part, similar in repaired.items():
+                if part.translation is None:
+                    remaining.append(part)
+                    repairs |= {} if similar is None else {part: similar}
         for text, words in self._alignments(repairs).items():
             match, repair = repairs[text]
             text.beginning = repair.beginning(words)
@@ -63,6 +70,8 @@ class FromMemory:
         for text, use in begun.items():
             if _letters(text.result.text).startswith(_letters(text.beginning)):
                 text.translation = replace(text.result, memory=(use,))
+        for text, sentences in divided.items():
+            _join(text, sentences)
 
     def _translate(self, texts: Sequence[Text]) -> None:
         """Translate texts with the next layer; equal ones once, such as repetitions in a document."""
@@ -95,6 +104,28 @@ class FromMemory:
             if repair is not None and best is None:
                 best = match, repair
         return best
+
+    def _sentences(self, text: Text) -> dict[Text, str]:
+        """Return the sentences of a text, as the model translates them, and what follows each translation.
+
+        Returns an empty dictionary for a single sentence, and if there are several models.
+        """
+        if len(self._plan.stages) > 1 or text.prefix or not translatable(text.content):
+            return {}
+        try:
+            passage = self._plan.stages[0].split_text(plain_text(text.content), text.name)
+        except TextTooLongError:
+            return {}
+        starts = [sentence.span[0] for sentence in passage.sentences[1:]]
+        inlines = cut_inline(text.content, starts) if starts else None
+        if inlines is None:
+            return {}
+        contexts = contexts_in_order([*map(written_text, inlines)], text.context)
+        parts = [
+            Text(trim(part.inline)[1], text.name, parent=text, context=part.context)
+            for part in map(InlineText, inlines, contexts)
+        ]
+        return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
     def _matches(self, text: Text, written: str) -> Sequence[MemoryMatch]:
         if text.prefix or not translatable(text.content):
@@ -129,6 +160,15 @@ class FromMemory:
             if len(match.source) <= MAX_ALIGNED and len(match.target) <= MAX_ALIGNED
         }
         return _align(stage, pairs)
+
+
+def _join(text: Text, sentences: Mapping[Text, str]) -> None:
+    """Set the translation of a text to those of its sentences, with what follows each."""
+    parts = [part for sentence, after in sentences.items() for part in (*sentence.tagged[0].inline, after)]
+    inline = join_parts(parts)
+    text.inlines = [inline]
+    results = [sentence.result for sentence in sentences]
+    text.translation = join_results(results, plain_text(inline), plain_text(text.content))
 
 
 def memory_use(match: MemoryMatch, used: MemoryUsage) -> MemoryUse:
