@@ -181,6 +181,20 @@ def test_documents_are_translated_from_a_memory(client, letters):
     assert output.getvalue().decode() == f"{CAR_IN_GERMAN}\n"
 
 
+def test_own_dialect_translates_documents_from_a_memory(server, letters):
+    with httpx.Client(base_url=server.url) as client:
+        assert client.get("/v1/models").json()["memories"] is True
+        file = {"file": ("letter.txt", f"{CAR}\n".encode())}
+        form = {"source": "en", "target": "de", "memory": letters.translation_memory_id, "threshold": "80"}
+        number = client.post("/v1/documents", data=form, files=file).json()["id"]
+        while (state := client.get(f"/v1/documents/{number}").json()["state"]) not in ("done", "failed"):
+            time.sleep(0.05)
+        assert state == "done"
+        assert client.get(f"/v1/documents/{number}/result").text == f"{CAR_IN_GERMAN}\n"
+        for wrong, status in (({"memory": "x"}, 404), ({"threshold": "0"}, 400)):
+            assert client.post("/v1/documents", data=form | wrong, files=file).status_code == status
+
+
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Polls of the client do not sleep for five seconds."""

@@ -142,7 +142,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
             }
             for model in context.service.served
         ]
-        return json_response({"models": listed_models})
+        return json_response({"models": listed_models, "memories": context.settings.memories is not None})
 
 
 async def _events(

@@ -249,9 +249,10 @@ class ModelAnswer(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """The served models."""
+    """The served models, and whether the server has translation memories."""
 
     models: list[ModelAnswer]
+    memories: bool
 
 
 class ErrorDetail(BaseModel):
