@@ -20,7 +20,7 @@ from uwaga.translator.repair import fit
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
-CANDIDATES = 8
+CANDIDATES = 16
 """Pairs of a text that are asked for: the first that fits is its translation, or all are retrieved."""
 TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
