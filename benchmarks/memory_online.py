@@ -2,7 +2,7 @@
 
     python benchmarks/memory_online.py --multi30k FOLDER
 
-After 0, 100, 1,000, 5,000 and 28,900 captions of the training set are remembered, in the order of the file: BLEU
+After 0, 100, 1,000, 5,000 and 28,900 captions of the training set are remembered, in their order: BLEU
 and chrF of the next 100 captions, and of the first captions of the validation set, by the model alone and
 with the memory.
 """
