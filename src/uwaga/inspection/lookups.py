@@ -1,0 +1,187 @@
+"""The remembered states that a translation with a translation memory looked up (M44)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from uwaga.decoder import Choice, Datastore, Decoder, with_datastores
+from uwaga.results.attention import Floats
+from uwaga.results.translation import Translation
+from uwaga.search.constraints import start_token
+from uwaga.search.retrieval import RetrievalDecoder, mix, nearest, squared_distances
+from uwaga.translator import Request, Translator
+from uwaga.translator.layers.failures import check_string
+from uwaga.translator.layers.memory import FromMemory
+from uwaga.translator.layers.sentences import translate_passages
+from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryArgument, open_memory
+from uwaga.translator.plan import Stage, make_plan
+from uwaga.translator.states import readable_pairs
+from uwaga.translator.text import Passage, Sentence, Text
+
+
+class RememberedPair(NamedTuple):
+    """A pair of a memory whose states were looked up.
+
+    ``tokens`` are the pieces of ``target`` and the end symbol: each has a state.
+    """
+
+    source: str
+    target: str
+    tokens: tuple[str, ...]
+
+
+class Lookup(NamedTuple):
+    """The look-up of a token of a translation.
+
+    Attributes:
+        token: the piece, or the end symbol.
+        pair: index in :attr:`Lookups.pairs` of the pair with the nearest state.
+        position: index in its ``tokens`` of the token that followed that state.
+        distance: squared distance of the state from that of the translation.
+        weight: λ, the weight of the memory; 0 unless ``distance`` is less than the radius.
+        model_probability: probability of the token by the model alone.
+        probability: probability of the token by the mixture of model and memory.
+    """
+
+    token: str
+    pair: int
+    position: int
+    distance: float
+    weight: float
+    model_probability: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """A translation with the look-ups of its tokens.
+
+    Attributes:
+        translation: the translation.
+        radius: squared distance from which a state has no weight; 0 if no state was looked up.
+        pairs: the pairs whose states were looked up.
+        tokens: a look-up for each entry of the translation's ``token_scores``; empty if no state was looked
+            up: the memory has no similar pair, or its pair is the translation.
+    """
+
+    translation: Translation
+    radius: float
+    pairs: tuple[RememberedPair, ...]
+    tokens: tuple[Lookup, ...]
+
+    def remembered(self, lookup: Lookup) -> str:
+        """Return the piece that followed the nearest state."""
+        return self.pairs[lookup.pair].tokens[lookup.position]
+
+
+def look_up(
+    translator: Translator, text: str, memory: MemoryArgument, threshold: float = DEFAULT_THRESHOLD
+) -> Lookups:
+    """Translate a text with a memory, and return which remembered state is nearest at each token.
+
+    Args:
+        translator: a single model.
+        text: text to translate, without a format; placeholders are words like others.
+        memory: the memory, or its file.
+        threshold: similarity in percent below which pairs are not used.
+
+    Returns:
+        the translation, whose tokens are those of ``translator.translate(text, memory=memory,
+        placeholders=False)``, with its look-ups. Probabilities are those before tokens are banned.
+
+    Raises:
+        SettingsError: the translator is a chain of several models, or an argument is impossible.
+        DataError: the file is no memory, or the text is not valid Unicode.
+        TextTooLongError: the text is longer than the model accepts.
+    """
+    opened = open_memory(memory)
+    request = Request(text, placeholders=False, search={"sample": False}, memory=opened, threshold=threshold)
+    plan = make_plan([translator.model], translator.languages, request, [text])
+    [stage] = plan.stages
+    last_layer, record = _SinglePassage(stage), Text((text,), request.name)
+    check_string(record)
+    FromMemory(last_layer, plan, opened).translate([record])
+    passage = last_layer.passage
+    searched = [sentence for sentence in passage.sentences if sentence.hypotheses] if passage else []
+    if passage is None or not searched or searched[0].datastore is None:
+        return Lookups(record.result, 0.0, (), ())
+    pairs = _pairs(stage, passage)
+    lookups = [lookup for sentence in searched for lookup in _lookups(stage, sentence, pairs)]
+    return Lookups(record.result, searched[0].datastore.radius, pairs, tuple(lookups))
+
+
+class _SinglePassage:
+    """Translates a text with one model, and keeps its passage; None if the memory has the translation."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.passage: Passage | None = None
+
+    def translate(self, texts: Sequence[Text]) -> None:
+        for text in texts:
+            self.passage = self._stage.split_text(text.words, text.name)
+            self.passage.examples = [example.words for example in text.examples]
+            translate_passages(self._stage, [self.passage])
+            text.translation = self.passage.result
+
+
+def _pairs(stage: Stage, passage: Passage) -> tuple[RememberedPair, ...]:
+    """Return the pairs whose states are in the datastore of a passage's sentences, in order."""
+    pieces = stage.model.target.pieces
+    return tuple(
+        RememberedPair(source, target, tuple(pieces(pair.target)))
+        for source, target in passage.examples
+        for pair in readable_pairs(stage.model, [(source, target)])
+    )
+
+
+def _lookups(stage: Stage, sentence: Sentence, pairs: Sequence[RememberedPair]) -> list[Lookup]:
+    """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol."""
+    origins = [
+        (number, position) for number, pair in enumerate(pairs) for position in range(len(pair.tokens))
+    ]
+    decoder, best, datastore = stage.model.decoder, sentence.hypotheses[0], sentence.datastore
+    assert datastore is not None
+    target = [*best.tokens, decoder.symbols.end][: len(best.token_scores)]
+    start, lookups = start_token(stage.options, decoder.symbols), list[Lookup]()
+    steps = _forced_steps(decoder, sentence, datastore, [start, *target[:-1]])
+    for token, (features, log_probs) in zip(target, steps, strict=True):
+        distances, neighbours = squared_distances(datastore, features), nearest(datastore, features)
+        entry = int(distances.argmin())
+        mixture = log_probs.astype(np.float64)
+        mix(mixture, neighbours, datastore.tokens)
+        lookups.append(
+            Lookup(
+                stage.model.target.pieces([token])[0],
+                *origins[entry],
+                float(distances[entry]),
+                float(neighbours.weight),
+                float(np.exp(log_probs[token])),
+                float(np.exp(mixture[token])),
+            )
+        )
+    return lookups
+
+
+def _forced_steps(
+    decoder: Decoder, sentence: Sentence, datastore: Datastore, inputs: Sequence[int]
+) -> list[tuple[Floats, Floats]]:
+    """Return the features (width,) and the model's log-probabilities (vocabulary,) at each decoder input."""
+    attach = with_datastores(decoder)
+    if attach is None:
+        decoder = RetrievalDecoder(decoder)
+        attach = decoder.with_datastores
+    # A shortlist holds the tokens of the datastore, as in the search, but no key is near.
+    distant = Datastore(np.full_like(datastore.keys, np.inf), datastore.tokens, 1.0, 1.0)
+    state = decoder.start(attach(decoder.encode([sentence.ids]), [distant]), 1)
+    steps = list[tuple[Floats, Floats]]()
+    for token in inputs:
+        step = decoder.step(np.array([token]), state, Choice(1, all_tokens=True, features=True))
+        assert step.features is not None
+        steps.append((step.features[0], step.log_probs[0]))
+        state = step.state
+    return steps
