@@ -9,6 +9,7 @@ import pytest
 
 import uwaga
 from uwaga.decoder import MAX_WEIGHT
+from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import DataError, SettingsError
 from uwaga.inspection import RememberedPair, look_up
 
@@ -54,9 +55,15 @@ class ListedMemory:
         return [Match(*pair, 100.0 if pair[0] == text else 80.0) for pair in self.pairs]
 
 
-@pytest.fixture(scope="module", params=[{"engine": "native"}, {"engine": "torch"}], ids=["native", "torch"])
+@pytest.fixture(scope="module", params=["native", "torch", "shortlist"])
 def translator(request) -> uwaga.Translator:
-    return uwaga.load(threads=1, **request.param)
+    if request.param != "shortlist":
+        return uwaga.load(threads=1, engine=request.param)
+    translator = uwaga.load(threads=1)
+    [pair] = translator.pair_ids([(SINGING, translator.translate(SINGING).text)])
+    common, size = np.unique(pair.target).astype(np.int32), translator.decoder.vocabulary
+    shortlist = Shortlist(common, np.zeros(size + 1, np.int32), np.zeros(0, np.int32), size)
+    return translator.with_decoder(translator.decoder.with_shortlist(shortlist))
 
 
 @pytest.mark.parametrize("text", [SINGING, "A man in a blue shirt is sleeping.\nThe weather is nice."])
