@@ -3,6 +3,7 @@
 import { EventParser } from "./events";
 import type { Pair } from "./glossary_file";
 import { AUTO, type AvailableLanguages } from "./languages";
+import type { Memory, MemoryUse } from "./memories";
 import { toProblem, parseError, RequestError, unreachable } from "./problem";
 import type { Alignment, Word } from "./words";
 
@@ -15,6 +16,8 @@ export interface ServerTranslation {
   source_tokens?: string[];
   alternatives?: ServerTranslation[];
   warnings?: string[];
+  /** The pairs of the translation memory that it was made with. */
+  memory?: MemoryUse[];
   /** The data for the attention view, if requested. */
   attention_view?: unknown;
   error?: { code: string; message: string } | null;
@@ -26,6 +29,8 @@ export interface RequestSettings {
   /** Hypotheses of the beam search. */
   beam: number;
   glossary: readonly Pair[];
+  /** The translation memory of texts and documents, if it is for these languages. */
+  memory: Memory | null;
 }
 
 export interface Job {
@@ -43,9 +48,9 @@ export class Api {
   private lastLanguages = { from: "", to: "" };
 
   async loadLanguages(): Promise<AvailableLanguages> {
-    const [body, { models }] = (await Promise.all([this.json("GET", "v1/languages"), this.json("GET", "v1/models")])) as [
+    const [body, { models, memories }] = (await Promise.all([this.json("GET", "v1/languages"), this.json("GET", "v1/models")])) as [
       { languages: Array<{ code: string; name: string; targets: string[] }> },
-      { models: Array<{ name: string; sources: string[]; targets: string[] }> },
+      { models: Array<{ name: string; sources: string[]; targets: string[] }>; memories: boolean },
     ];
     const names = new Map(body.languages.map((entry) => [entry.code, entry.name]));
     const pairs = body.languages.flatMap((entry) => entry.targets.map((target) => [entry.code, target] as const));
@@ -57,7 +62,21 @@ export class Api {
       pairs,
       demonstration: models.find((model) => model.name === "bundled"),
       detects: sources.length > 1,
+      remembers: memories,
     };
+  }
+
+  async loadMemories(): Promise<Memory[]> {
+    return ((await this.json("GET", "v1/memories")) as { memories: Memory[] }).memories;
+  }
+
+  async createMemory(name: string, source: string, target: string): Promise<Memory> {
+    return (await this.json("POST", "v1/memories", { name, source, target })) as Memory;
+  }
+
+  /** Add a confirmed translation to a memory. */
+  async remember(memory: Memory, source: string, target: string): Promise<void> {
+    await this.json("POST", `v1/memories/${encodeURIComponent(memory.id)}/pairs`, { pairs: [{ source, target }] });
   }
 
   async translate(texts: readonly string[], settings: RequestSettings, options: Options, signal?: AbortSignal): Promise<ServerTranslation[]> {
@@ -114,6 +133,7 @@ export class Api {
     if (settings.source !== AUTO) form.set("source", settings.source);
     form.set("target", settings.target);
     if (glossary) form.set("glossary_id", glossary);
+    if (settings.memory) form.set("memory", settings.memory.id);
     form.set("file", file);
     this.lastLanguages = { from: settings.source, to: settings.target };
     const response = await this.request("POST", "v1/documents", form, null, signal);

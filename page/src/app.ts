@@ -2,6 +2,7 @@
 
 import { Api, type RequestSettings } from "./api";
 import { AUTO, nameOf, type AvailableLanguages, resolvePair, swapPair } from "./languages";
+import { fits, type Memory } from "./memories";
 import { currentLanguage, say } from "./messages";
 import { fromFragment } from "./share";
 import type { Store } from "./store";
@@ -14,6 +15,7 @@ export class App {
     readonly api: Api,
     readonly store: Store,
     readonly languages: AvailableLanguages,
+    private readonly memories: Memory[],
   ) {
     const shared = fromFragment(location.hash);
     const { source, target } = store.settings;
@@ -28,7 +30,38 @@ export class App {
   /** Return the settings of requests. */
   requestSettings(): RequestSettings {
     const { source, target, beam, usesGlossary } = this.store.settings;
-    return { source, target, beam, glossary: usesGlossary ? this.store.glossary(source, target) : [] };
+    return { source, target, beam, glossary: usesGlossary ? this.store.glossary(source, target) : [], memory: this.memory() };
+  }
+
+  /** Return the memories for the selected languages. */
+  suitableMemories(): Memory[] {
+    const { source, target } = this.store.settings;
+    return this.memories.filter((memory) => fits(memory, source, target));
+  }
+
+  /** Return the selected memory, if any. */
+  memory(): Memory | null {
+    const { source, target } = this.store.settings;
+    const id = this.store.memory(source, target);
+    return this.suitableMemories().find((memory) => memory.id === id) ?? null;
+  }
+
+  chooseMemory(id: string): void {
+    const { source, target } = this.store.settings;
+    this.store.setMemory(source, target, id);
+  }
+
+  /** Add a translation to the selected memory, or to one that is then selected, and created if there is none. */
+  async remember(source: string, target: string, text: string, translation: string): Promise<Memory> {
+    let memory = this.memory() ?? this.suitableMemories().find(({ shared }) => !shared);
+    if (!memory) {
+      memory = await this.api.createMemory(`${this.nameOf(source)} – ${this.nameOf(target)}`, source, target);
+      this.memories.push(memory);
+    }
+    await this.api.remember(memory, text, translation);
+    memory.pairs += 1;
+    this.chooseMemory(memory.id);
+    return memory;
   }
 
   /** Return the selected languages swapped, or null if no model translates in that direction. */

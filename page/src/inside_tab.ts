@@ -58,7 +58,7 @@ export class InsideTab {
   onShow(): void {
     const isForced = this.session.settings.glossary.length > 0;
     this.lines = this.session.lines.flatMap(({ source, translation, forced }, lineIndex) =>
-      translation ? sentencesOf(source, translation).map((parts, sentence) => ({ ...parts, lineIndex, sentence, isForced: isForced || forced !== undefined })) : [],
+      translation ? sentencesOf(source, translation).map((parts, sentence) => ({ ...parts, lineIndex, sentence, isForced: isForced || forced !== undefined || Boolean(translation.memory?.length) })) : [],
     );
     this.lineField.hidden = this.lines.length < 2;
     const { lineIndex, sentence } = this.selection.selected;

@@ -13,6 +13,8 @@ export interface AvailableLanguages {
   demonstration?: { sources: string[]; targets: string[] } | undefined;
   /** Whether the server can detect the language of a text. */
   detects: boolean;
+  /** Whether the server has translation memories. */
+  remembers: boolean;
 }
 
 export const AUTO = "auto";
@@ -23,6 +25,8 @@ const RIGHT_TO_LEFT = new Set(
 
 /** Return the subtags of a code such as `pt-BR`, `pt_BR` or `arb_Arab`. */
 const subtags = (code: string): string[] => code.split(/[-_]/);
+
+export const baseLanguage = (code: string): string => subtags(code)[0]!.toLowerCase();
 
 export function direction(code: string): "rtl" | "ltr" {
   const [language = "", ...others] = subtags(code);

@@ -45,4 +45,8 @@ export class LruCache<Value> {
   delete(key: string): void {
     this.entries.delete(key);
   }
+
+  clear(): void {
+    this.entries.clear();
+  }
 }

@@ -48,7 +48,8 @@ function build(app: App): void {
 async function start(): Promise<void> {
   clearTimeout(retryTimer); // it would rebuild the page and lose the text typed meanwhile
   try {
-    build(new App(api, store, await api.loadLanguages()));
+    const languages = await api.loadLanguages();
+    build(new App(api, store, languages, languages.remembers ? await api.loadMemories() : []));
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     const { problem } = error;

@@ -4,7 +4,8 @@ import { make } from "./dom";
 import { type Doubt, doubtsOf, overlaps } from "./doubts";
 import { direction } from "./languages";
 import { say, currentLanguage } from "./messages";
-import { sentenceAt, sentencesOf } from "./sentences";
+import { describeUse } from "./memories";
+import { sentenceAt, sentencesOf, usesOf } from "./sentences";
 import type { Line } from "./session";
 import { wordProbabilities, type Part, splitWords, sourceSpans, type Span } from "./words";
 
@@ -100,18 +101,20 @@ export class Output {
     const doubts = doubtsOf(line.source, translation, this.language).filter((doubt) => doubt.side === "target");
     const sentences = sentencesOf(line.source, translation);
     const spans = sentences.map(() => make("span", { class: "sentence" }));
+    const origins = sentences.map((_, index) => usesOf(line.source, translation, index).map(describeUse).join(" "));
     for (const part of splitWords(line.text, this.language)) {
       const sentence = sentenceAt(sentences, part.start);
       const [start, end] = sentences[sentence]!.targetSpan;
       const isBetween = part.start < start || part.start >= end;
       const parent = isBetween ? element : spans[sentence]!;
       if (!isBetween) element.append(parent);
-      parent.append(part.isWord ? this.word({ line, lineIndex, sentence, part }, probabilityAt(part.start), doubts) : part.text);
+      parent.append(part.isWord ? this.word({ line, lineIndex, sentence, part }, probabilityAt(part.start), doubts, origins[sentence]!) : part.text);
     }
     return element;
   }
 
-  private word(place: Omit<WordPosition, "element">, mean: number | undefined, doubts: readonly Doubt[]): HTMLElement {
+  /** Create a word; `origin` says where it comes from if that is not the model. */
+  private word(place: Omit<WordPosition, "element">, mean: number | undefined, doubts: readonly Doubt[], origin: string): HTMLElement {
     const { line, part } = place;
     const word = make(
       "span",
@@ -123,6 +126,7 @@ export class Output {
       word.dataset.doubt = String(Math.max(...found.map((doubt) => doubt.level)));
       word.title = found.map((doubt) => say(doubt.reason, doubt.values)).join(" ");
     } else if (mean !== undefined) word.title = say("probability", { percent: Math.round(100 * mean) });
+    else word.title = origin;
     const [from, to] = line.forced ?? [0, 0];
     if (from <= part.start && part.start + part.text.length <= to) word.classList.add("forced");
     this.positions.set(word, { ...place, element: word });

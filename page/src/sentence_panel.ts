@@ -5,15 +5,18 @@ import type { App } from "./app";
 import { button, checkbox, make, setMessage } from "./dom";
 import { type Doubt, doubtsOf, overlaps } from "./doubts";
 import { mergePairs } from "./glossary_file";
+import { AUTO } from "./languages";
+import { describeUse } from "./memories";
 import { say } from "./messages";
 import { RequestError } from "./problem";
-import { type Sentence, sentencesOf } from "./sentences";
+import { type Sentence, sentencesOf, usesOf } from "./sentences";
 import type { Line, Session } from "./session";
 
 export class SentencePanel {
   readonly element: HTMLElement;
   private readonly checks = make("div");
   private readonly title = make("h2");
+  private readonly origin = make("div", { class: "origin" });
   private readonly list = make("ul");
   private readonly actions = make("div");
   private readonly status = make("span", { class: "faint", attributes: { role: "status" } });
@@ -26,14 +29,14 @@ export class SentencePanel {
   constructor(
     private readonly app: App,
     private readonly session: Session,
-    private readonly callbacks: { onDoubt(doubt: Doubt): void; onMarks(isMarked: boolean): void },
+    private readonly callbacks: { onDoubt(doubt: Doubt): void; onMarks(isMarked: boolean): void; onRemember(line: Line): Promise<void> },
   ) {
     const marks = checkbox("markUnsure", app.store.settings.marksUnsure, (isChecked) => {
       app.store.change({ marksUnsure: isChecked });
       callbacks.onMarks(isChecked);
     });
     const head = make("div", { class: "row head" }, make("h2", { say: "checks" }), marks);
-    this.element = make("div", { class: "columns" }, make("section", { class: "checks" }, head, this.checks), make("section", { class: "others" }, this.title, this.list, this.actions));
+    this.element = make("div", { class: "columns" }, make("section", { class: "checks" }, head, this.origin, this.checks), make("section", { class: "others" }, this.title, this.list, this.actions));
   }
 
   /** Show a sentence of a line, unless its translation is being edited; the server may be asked for its other translations. */
@@ -47,6 +50,7 @@ export class SentencePanel {
     this.element.hidden = line?.stage !== "done" || !line.translation;
     if (this.element.hidden) return;
     this.showChecks();
+    this.showOrigin();
     this.showOthers([]);
     this.showActions();
     void this.loadOthers(key, mayRequest);
@@ -75,10 +79,22 @@ export class SentencePanel {
     this.checks.replaceChildren(list);
   }
 
+  /** Show what the sentence has from a translation memory: similarity, use, origin, and a pair that differs from it. */
+  private showOrigin(): void {
+    const { source, target } = this.sentence;
+    const text = (words: string, language: string) => make("span", { attributes: { dir: "auto", lang: language.replaceAll("_", "-") } }, words);
+    const uses = usesOf(this.line!.source, this.line!.translation!, this.index).flatMap((use) => {
+      const isSame = use.source.trim() === source.trim() || target.includes(use.target);
+      const pair = make("p", { class: "faint" }, text(use.source, this.session.settings.source), " → ", text(use.target, this.language));
+      return [make("p", {}, describeUse(use)), ...(isSame ? [] : [pair])];
+    });
+    this.origin.replaceChildren(...uses);
+  }
+
   private async loadOthers(key: string, mayRequest: boolean): Promise<void> {
     try {
       const translations = await this.session.nbestTranslations(this.line!, this.index, mayRequest);
-      if (key === this.shownKey && !this.isEditing) this.showOthers(translations);
+      if (key === this.shownKey && !this.isEditing && !this.element.hidden) this.showOthers(translations);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error; // the list is left out
     }
@@ -104,7 +120,34 @@ export class SentencePanel {
     const confirm = button("confirm", () => this.confirm(target));
     confirm.disabled = this.confirmed().some((pair) => pair[0] === source && pair[1] === target);
     const back = forced === undefined ? [] : [button("back", () => void this.session.resetLine(this.line!.source), "quiet")];
-    this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...back, this.status));
+    this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
+  }
+
+  /** Return the button that adds the sentence to a memory, or why the selected memory cannot be changed. */
+  private rememberButton(): HTMLElement[] {
+    const memory = this.app.memory();
+    if (!this.app.languages.remembers || this.session.settings.source === AUTO) return [];
+    if (memory?.shared) return [make("span", { class: "faint" }, say("rememberReadOnly", { name: memory.name }))];
+    const remember = button("remember", () => void this.remember());
+    remember.title = say("rememberHelp");
+    const { target } = this.sentence;
+    remember.disabled = usesOf(this.line!.source, this.line!.translation!, this.index).some((use) => use.used === "verbatim" && use.target === target);
+    return [remember];
+  }
+
+  /** Add the translation of the sentence to a memory, and translate again with it. */
+  private async remember(): Promise<void> {
+    const [line, { source, target }, settings] = [this.line!, this.sentence, this.session.settings];
+    this.clearStatus();
+    try {
+      const { name } = await this.app.remember(settings.source, settings.target, source.trim(), target.trim());
+      await this.callbacks.onRemember(line);
+      this.status.textContent = say("remembered", { name });
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      this.status.textContent = say(error.problem.key, this.app.withLanguageNames(error.problem.values));
+    }
+    this.actions.querySelector("button")?.focus();
   }
 
   private edit(): void {

@@ -2,6 +2,7 @@
 
 import type { ServerTranslation } from "./api";
 import { warningsOutside } from "./doubts";
+import type { MemoryUse } from "./memories";
 import type { Alignment, Span } from "./words";
 
 const END = "</s>";
@@ -78,6 +79,13 @@ export function sentencesOf(source: string, translation: ServerTranslation): Sen
   }));
 }
 
+/** Return the pairs of a translation memory that a sentence of a line was made with. */
+export function usesOf(source: string, translation: ServerTranslation, index: number): MemoryUse[] {
+  const sentences = sentencesOf(source, translation);
+  const uses = translation.memory ?? [];
+  return sentences.length > 1 ? uses.filter(({ target }) => sentences[index]!.target.includes(target)) : uses;
+}
+
 /** Return the index of the sentence that contains a position of the translation. */
 export function sentenceAt(sentences: readonly Sentence[], position: number): number {
   const index = sentences.findIndex((sentence) => position < sentence.targetSpan[1]);
@@ -91,6 +99,10 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
   const [start, end] = sentence.targetSpan;
   const replaceSentence = (text: string) => translation.text.slice(0, start) + text + translation.text.slice(end);
   const spliced: ServerTranslation = { ...translation, text: replaceSentence(other.text) };
+  if (translation.memory) {
+    const uses = usesOf(source, translation, index);
+    spliced.memory = [...translation.memory.filter((use) => !uses.includes(use)), ...(other.memory ?? [])];
+  }
   spliced.warnings = [...warningsOutside(translation.warnings ?? [], sentence.source, sentence.target), ...(other.warnings ?? [])];
   spliced.tokens = join(replaceAt(splitGroups(translation.tokens ?? [], isEnd), index, other.tokens ?? []), END);
   if (translation.words && other.words) {

@@ -3,6 +3,7 @@
 import type { Api, RequestSettings, ServerTranslation } from "./api";
 import { AUTO } from "./languages";
 import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
+import { fits } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
 import { sentencesOf, spliceSentence } from "./sentences";
 import type { Span } from "./words";
@@ -57,10 +58,17 @@ const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [transl
 /** Return a translation of which only the text is known; each word is a piece. */
 const untokenised = (text: string): ServerTranslation => ({ text, tokens: text.split(/\s+/).map((word) => `▁${word}`) });
 
+/** Return whether the text of a translation, or a part of it, is not the model's. */
+const isRemembered = (translation: ServerTranslation): boolean => translation.memory?.some(({ used }) => used !== "beginning") ?? false;
+
+/** Return a translation whose tokens spell its text. */
+const withTokens = (translation: ServerTranslation): ServerTranslation =>
+  isRemembered(translation) ? { ...translation, ...untokenised(translation.text), source_tokens: [] } : translation;
+
 export class Session {
   lines: Line[] = [];
   /** The languages and glossary of these lines, with the detected source language. */
-  settings: RequestSettings = { source: "", target: "", beam: 1, glossary: [] };
+  settings: RequestSettings = { source: "", target: "", beam: 1, glossary: [], memory: null };
   private readonly cache = new LruCache<CachedTranslation>(500);
   /** The best translations of single sentences, by sentence. */
   private readonly nbest = new LruCache<ServerTranslation[]>(100);
@@ -141,7 +149,8 @@ export class Session {
   private knownTranslations(line: Line, index: number): ServerTranslation[] | undefined {
     const sentences = sentencesOf(line.source, line.translation!);
     const key = this.cacheKey(sentences[index]!.source);
-    const known = this.nbest.get(key) ?? (sentences.length === 1 ? nbestOf(line.translation!) : undefined);
+    const isModels = sentences.length === 1 && !line.translation!.memory?.length;
+    const known = this.nbest.get(key) ?? (isModels ? nbestOf(line.translation!) : undefined);
     if (known) this.nbest.set(key, known);
     return known;
   }
@@ -149,11 +158,20 @@ export class Session {
   /** Undo the reader's choices for a line. */
   async resetLine(source: string): Promise<void> {
     await this.runOnce(async (signal) => {
-      const [translation] = await this.api.translate([source], this.settings, this.fullOptions(), signal);
+      const [translation] = await this.api.translate([source], this.settings, this.lineOptions(), signal);
       if (!translation) return;
-      this.cache.set(this.cacheKey(source), { translation });
+      this.cache.set(this.cacheKey(source), { translation: withTokens(translation) });
       for (const sentence of sentencesOf(source, translation)) this.nbest.delete(this.cacheKey(sentence.source));
     });
+  }
+
+  /** Translate all lines again, since a memory knows more: all but those with the reader's choices, except for one. */
+  async refreshExcept(line: Line, settings: RequestSettings): Promise<void> {
+    const kept = this.lines.filter(({ source, forced }) => forced !== undefined && source !== line.source);
+    this.settings = { ...settings, source: this.settings.source };
+    this.cache.clear();
+    for (const { source, translation, forced } of kept) this.cache.set(this.cacheKey(source), { translation: translation!, forced: forced! });
+    await this.update(this.requested.text, settings, 0);
   }
 
   /** Return the complete translation. */
@@ -189,8 +207,8 @@ export class Session {
     if (settings.source === AUTO) await this.findLanguage(text, signal);
     const pendingLines = missingLines(this.lines.map((line) => line.source), (line) => this.cache.get(this.cacheKey(line)) !== undefined);
     const joined = pendingLines.join("\n");
-    // A stream is greedy and does not support glossaries.
-    if (pendingLines.length && joined.length <= MAX_STREAM_CHARACTERS && !this.settings.glossary.length) {
+    // A stream is greedy and does not support glossaries; with a memory, it has no more than one piece.
+    if (pendingLines.length && joined.length <= MAX_STREAM_CHARACTERS && !this.settings.glossary.length && !this.memory) {
       const drafts = pendingLines.map((source) => this.lines.find((line) => line.source === source && line.grows)?.text);
       if (drafts.every(Boolean)) {
         const translations = await this.api.translate(pendingLines, this.settings, { draft: drafts, bias: BIAS }, signal);
@@ -202,8 +220,8 @@ export class Session {
     }
     for (let start = 0; start < pendingLines.length; start += LINES_AT_ONCE) {
       const batch = pendingLines.slice(start, start + LINES_AT_ONCE);
-      const translations = await this.api.translate(batch, this.settings, this.fullOptions(), signal);
-      batch.forEach((line, index) => this.cache.set(this.cacheKey(line), { translation: translations[index]! }));
+      const translations = await this.api.translate(batch, this.settings, this.lineOptions(), signal);
+      batch.forEach((line, index) => this.cache.set(this.cacheKey(line), { translation: withTokens(translations[index]!) }));
       this.fillFromCache();
       this.notify(start + LINES_AT_ONCE < pendingLines.length);
     }
@@ -240,9 +258,20 @@ export class Session {
     return { ...FULL, beam, nbest: Math.min(NBEST, beam) };
   }
 
+  /** Return the options of the best translation of a line, which may come from a memory. */
+  private lineOptions() {
+    return this.memory ? { ...this.fullOptions(), memory: this.memory.id } : this.fullOptions();
+  }
+
+  /** The memory, if it is for the language of the text. */
+  private get memory() {
+    const { source, target, memory } = this.settings;
+    return memory && fits(memory, source, target) ? memory : null;
+  }
+
   private cacheKey(line: string): string {
     const { source, target, beam, glossary } = this.settings;
-    return JSON.stringify([source, target, beam, glossary, line]);
+    return JSON.stringify([source, target, beam, glossary, this.memory?.id, line]);
   }
 
   /** Fill the lines from the cache. */

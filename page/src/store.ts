@@ -124,6 +124,16 @@ export class Store {
     this.write(`confirmed ${source} ${target}`, pairs);
   }
 
+  /** Return the id of the translation memory that the reader has selected. */
+  memory(source: string, target: string): string {
+    const id = this.read(`memory ${source} ${target}`);
+    return typeof id === "string" ? id : "";
+  }
+
+  setMemory(source: string, target: string, id: string): void {
+    this.write(`memory ${source} ${target}`, id);
+  }
+
   private read(name: string): unknown {
     if (this.unsaved.has(name)) return this.unsaved.get(name);
     try {

@@ -3,6 +3,7 @@
 import type { App } from "./app";
 import { button, make, setMessage } from "./dom";
 import { LanguageBar } from "./language_bar";
+import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
 import { type Key, say } from "./messages";
 import { type Doubt, doubtsOf, generalWarnings } from "./doubts";
@@ -42,6 +43,7 @@ export class TextTab implements Selection {
   private readonly output: Output;
   private readonly menu: WordMenu;
   private readonly bar: LanguageBar;
+  private readonly memories: MemoryChoice;
   private readonly count = make("span", { class: "faint" });
   private readonly status = make("p", { class: "unseen", attributes: { role: "status" } });
   private readonly note = make("div", { class: "note", attributes: { role: "alert" } });
@@ -76,7 +78,12 @@ export class TextTab implements Selection {
     this.panel = new SentencePanel(app, this.session, {
       onDoubt: (doubt) => this.showDoubt(doubt),
       onMarks: (isMarked) => this.element.classList.toggle("marks", isMarked),
+      onRemember: (line) => {
+        this.memories.refresh();
+        return this.session.refreshExcept(line, app.requestSettings());
+      },
     });
+    this.memories = new MemoryChoice(app, () => this.update(0));
     this.bar = new LanguageBar(app, () => this.update(0), () => this.swap());
     this.element = this.build();
     this.open(fromFragment(location.hash).text ?? "");
@@ -92,6 +99,7 @@ export class TextTab implements Selection {
   /** Translate again after a change of settings. */
   refresh(): void {
     this.bar.refresh();
+    this.memories.refresh();
     this.update(0);
   }
 
@@ -127,7 +135,7 @@ export class TextTab implements Selection {
         button("share", () => void this.share(), "quiet"),
         button("print", () => print(), "quiet")),
       this.menu.element);
-    const element = make("div", {}, this.bar.element, this.note, make("div", { class: "panes" }, left, right),
+    const element = make("div", {}, this.bar.element, this.memories.element, this.note, make("div", { class: "panes" }, left, right),
       this.demonstration, this.panel.element, this.status);
     element.classList.toggle("marks", this.app.store.settings.marksUnsure);
     return element;

@@ -4,7 +4,7 @@ import test from "node:test";
 import { Api, type RequestSettings } from "../src/api";
 import { isAborted, RequestError } from "../src/problem";
 
-const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [] };
+const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [], memory: null };
 
 /** Return the pieces and the error of a stream whose connection fails after the first piece. */
 async function broken(end: unknown, signal: AbortSignal): Promise<{ grown: string[]; error: unknown }> {

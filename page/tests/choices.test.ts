@@ -18,7 +18,7 @@ function randomModels(): AvailableLanguages {
   if (!pairs.length) pairs.push(["en", "de"]);
   const sources = [...new Set(pairs.map(([source]) => source))].map(language);
   const targets = [...new Set(pairs.map(([, two]) => two))].map(language);
-  return { sources, targets, pairs, detects: sources.length > 1 };
+  return { sources, targets, pairs, detects: sources.length > 1, remembers: false };
 }
 
 test("resolvePair returns an available pair, and keeps an available one", () => {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ServerTranslation } from "../src/api";
-import { sentenceAt, sentencesOf, spliceSentence } from "../src/sentences";
+import type { MemoryUse } from "../src/memories";
+import { sentenceAt, sentencesOf, spliceSentence, usesOf } from "../src/sentences";
 import { sourceSpans, type Span } from "../src/words";
 import { below, times } from "./random";
 
@@ -56,6 +57,15 @@ function together(parts: ReadonlyArray<{ source: string; translation: ServerTran
   }
   return { ...translation, alignment };
 }
+
+test("pairs of a memory belong to the sentence that has their translation", () => {
+  const use = (target: string): MemoryUse => ({ source: "a", target, score: 100, used: "verbatim" });
+  const memory = [use("Ein Hund."), use("Zwei Hunde.")];
+  const line: ServerTranslation = { text: "Ein Hund. Zwei Hunde.", tokens: ["▁Ein", "▁Hund.", "</s>", "▁Zwei", "▁Hunde."], source_tokens: ["▁A.", "</s>", "▁B."], memory };
+  assert.deepEqual(usesOf("A. B.", line, 1), [memory[1]]);
+  assert.deepEqual(usesOf("A. B.", { ...line, tokens: [], source_tokens: [] }, 0), memory);
+  assert.deepEqual(spliceSentence("A. B.", line, 0, { text: "Eine Hündin." }).memory, [memory[1]]);
+});
 
 test("sentences are found by their pieces", () => {
   times(200, () => {

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { Api, RequestSettings, ServerTranslation } from "../src/api";
+import type { Memory } from "../src/memories";
 import { RequestError, unreachable } from "../src/problem";
 import { Session } from "../src/session";
 
-const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [["a", "b"]] }; // a glossary prevents streaming
+const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [["a", "b"]], memory: null }; // a glossary prevents streaming
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
 /** A server that translates into capitals when `answer` is called. */
@@ -61,6 +62,44 @@ test("a corrected sentence is its own translation, even if the model would conti
   await server.answer();
   assert.equal(lines.text(), "my words");
   assert.deepEqual((await lines.nbestTranslations(lines.lines[0]!, 0, false)).map(({ text }) => text), ["FIRST"]);
+});
+
+const MEMORY: Memory = { id: "7", name: "Letters", source: "en-GB", target: "de", pairs: 1, shared: false };
+
+test("a memory is sent with lines if it is for their language, but not for other translations", async () => {
+  const sent: unknown[] = [];
+  const server = {
+    translate: (texts: string[], _: RequestSettings, options: { memory?: string }) => {
+      sent.push(options.memory);
+      const memory = options.memory ? [{ source: texts[0], target: "Hallo", score: 100, used: "verbatim" }] : [];
+      return Promise.resolve([{ text: options.memory ? "Hallo" : "Guten Tag", memory }]);
+    },
+  };
+  const lines = session(server);
+  await lines.update("hello", { ...SETTINGS, memory: MEMORY }, 0);
+  assert.equal(lines.text(), "Hallo");
+  assert.deepEqual(lines.lines[0]!.translation!.tokens, ["▁Hallo"]);
+  assert.deepEqual((await lines.nbestTranslations(lines.lines[0]!, 0, true)).map(({ text }) => text), ["Guten Tag"]);
+  await lines.update("hello", { ...SETTINGS, source: "pl", memory: MEMORY }, 0);
+  assert.deepEqual(sent, ["7", undefined, undefined]);
+});
+
+test("lines are translated again when a memory knows more, except those with the reader's choices", async () => {
+  const server = new Capitals();
+  const lines = session(server);
+  void lines.update("first\nsecond\nthird", SETTINGS, 0);
+  await soon();
+  await server.answer();
+  for (const index of [0, 1]) {
+    void lines.force(lines.lines[index]!, 0, "so ");
+    await soon();
+    await server.answer();
+  }
+  void lines.refreshExcept(lines.lines[1]!, { ...SETTINGS, memory: MEMORY });
+  await soon();
+  await server.answer();
+  assert.equal(lines.text(), "so FIRST\nSECOND\nTHIRD");
+  assert.deepEqual(server.requests.at(-1), ["second", "third"]);
 });
 
 test("problems are reported, except of aborted requests", async () => {

@@ -16,8 +16,11 @@ from uwaga.files.regular import read_regular
 from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.inline import written_text
 from uwaga.markup.units import Piece, Unit, translatable, untranslated_texts, write_unit
 from uwaga.results.translation import MemoryUse
+from uwaga.translator.memories import TextContext, contexts_in_order
+from uwaga.translator.text import InlineText
 from uwaga_documents.archive import open_document
 from uwaga_documents.document import (
     MAX_DOCUMENT_BYTES,
@@ -40,7 +43,9 @@ DEFAULT_OPTIONS = DocumentOptions()
 NOT_SETTINGS = frozenset({"format", "largest"})
 """Options that do not change the translations, or are recorded otherwise."""
 
-TranslateInlines = Callable[[Sequence[Inline]], list[Inline]]
+DocumentText = Inline | InlineText
+"""A text with tags; with its context if the job has a translation memory."""
+TranslateInlines = Callable[[Sequence[DocumentText]], list[Inline]]
 """Translates texts with tags. The translation of a text must not depend on the others."""
 Progress = Callable[[int, int], None]
 """Called with the number of completed texts and the total."""
@@ -101,6 +106,7 @@ class DocumentJob:
         settings: everything else that translations depend on, such as the model: an interrupted run is
             resumed only with the same settings.
         batch: the number of texts that are translated together.
+        in_context: whether the texts that are translated have their contexts, for a translation memory.
     """
 
     source: Path
@@ -109,6 +115,7 @@ class DocumentJob:
     options: DocumentOptions = DEFAULT_OPTIONS
     settings: Mapping[str, Any] | None = None
     batch: int = BATCH_TEXTS
+    in_context: bool = False
 
 
 def document_job(
@@ -164,7 +171,7 @@ def run_document_job(
     """
     text_count, untranslated = 0, Counter[str]()
     for piece in _pieces(job):
-        text_count += len(_texts(piece)) if isinstance(piece, Unit) else 0
+        text_count += len(_texts(piece))
         untranslated.update(text.reason for text in untranslated_texts((piece,)))
     digest = _digest(job.source)
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
@@ -191,7 +198,44 @@ def run_document_job(
 
 def job_texts(job: DocumentJob) -> Iterator[str]:
     """Yield the texts of a document without tags, in document order."""
-    return (plain_text(inline) for unit in _only_units(_pieces(job)) for inline in _texts(unit))
+    return (plain_text(inline) for piece in _pieces(job) for inline in _texts(piece))
+
+
+def document_texts(job: DocumentJob) -> Iterator[InlineText]:
+    """Yield the texts of a document with their tags and contexts, in document order."""
+    return (text for _, texts in _with_contexts(_pieces(job)) for text in texts)
+
+
+def _with_texts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Sequence[DocumentText]]]:
+    """Yield each piece with its texts."""
+    for piece in pieces:
+        yield piece, _texts(piece)
+
+
+def _with_contexts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[InlineText]]]:
+    """Yield each piece with its texts and their contexts, once the text after it is known."""
+    held, before = list[Piece](), ""
+    for piece in pieces:
+        inlines = _texts(piece)
+        if held and inlines:
+            texts = _in_context(held[0], before, written_text(inlines[0]))
+            yield held[0], texts
+            yield from ((copied, []) for copied in held[1:])
+            held, before = [], written_text(texts[-1].inline)
+        if held or inlines:
+            held.append(piece)
+        else:
+            yield piece, []
+    for piece in held:
+        yield piece, _in_context(piece, before, "")
+
+
+def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
+    """Return the texts of a piece with their contexts, between those before and after the piece."""
+    inlines = _texts(piece)
+    key = piece.key if isinstance(piece, Unit) else ""
+    contexts = contexts_in_order([*map(written_text, inlines)], TextContext(key, before, after))
+    return [*map(InlineText, inlines, contexts)]
 
 
 def _check_options(document_format: DocumentFormat, options: DocumentOptions) -> None:
@@ -252,10 +296,6 @@ def _pieces(job: DocumentJob) -> Iterator[Piece]:
                 archive.check_sums(name)
 
 
-def _only_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
-    return (piece for piece in pieces if isinstance(piece, Unit))
-
-
 def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None:
     with open_document(job.source, job.options.largest) as archive:
         readers, locations = _readers(job, archive), ArchiveLocations(archive)
@@ -270,9 +310,9 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
                     batches.write(reading, stream, locations.member(name))
 
 
-def _texts(unit: Unit) -> list[Inline]:
-    """Return the translatable texts of a unit."""
-    return [inline for inline in unit.inlines if translatable(inline)]
+def _texts(piece: Piece) -> list[Inline]:
+    """Return the translatable texts of a piece."""
+    return [] if isinstance(piece, str) else [inline for inline in piece.inlines if translatable(inline)]
 
 
 class _Batches:
@@ -283,6 +323,7 @@ class _Batches:
     ) -> None:
         self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
+        self._with_texts = _with_contexts if job.in_context else _with_texts
         self._completed = self._number = 0
         self._replayable = journal.resumed
         self.doubts: Doubts = {}
@@ -291,16 +332,15 @@ class _Batches:
     def write(self, reading: Reading, file: IO[bytes], location: Location) -> None:
         """Write a document, or a member of an archive, from its ``location`` on."""
         encoder = reading.encoder()
-        pending: list[Piece] = []
-        texts = size = 0
-        for piece in reading.pieces:
-            pending.append(piece)
-            if isinstance(piece, Unit):
-                texts += len(_texts(piece))
+        pending: list[tuple[Piece, Sequence[DocumentText]]] = []
+        count = size = 0
+        for piece, texts in self._with_texts(reading.pieces):
+            pending.append((piece, texts))
+            count += len(texts)
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
-            if texts >= self._batch or size >= MAX_PENDING_CHARACTERS:
+            if count >= self._batch or size >= MAX_PENDING_CHARACTERS:
                 file.write(self._encoded(encoder, "".join(self._written(pending, location))))
-                pending, texts, size = [], 0, 0
+                pending, count, size = [], 0, 0
         text = "".join(self._written(pending, location))
         file.write(self._encoded(encoder, text, final=True))
 
@@ -314,10 +354,11 @@ class _Batches:
             ) from None
         return encoded
 
-    def _written(self, pieces: Sequence[Piece], location: Location) -> Iterator[str]:
-        texts = [text for unit in _only_units(pieces) for text in _texts(unit)]
-        translations = iter(self._translated(texts))
-        for piece in pieces:
+    def _written(
+        self, pieces: Sequence[tuple[Piece, Sequence[DocumentText]]], location: Location
+    ) -> Iterator[str]:
+        translations = iter(self._translated([text for _, texts in pieces for text in texts]))
+        for piece, _ in pieces:
             written = piece
             if isinstance(piece, Unit):
                 inlines = [next(translations) if translatable(inline) else inline for inline in piece.inlines]
@@ -347,7 +388,7 @@ class _Batches:
                     )
                 )
 
-    def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
+    def _translated(self, texts: Sequence[DocumentText]) -> list[Inline]:
         stored = self._journal.replay(min(len(texts), self._replayable)) if self._replayable else []
         translations = [_from_json(parts, self._journal.path) for parts in stored]
         self._replayable -= len(translations)

@@ -314,6 +314,8 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
     return text[:position] + mark[2] + text[position:]
 
 
+MAX_NAME_LENGTH = 1024
+"""Characters of the name of a path."""
 OTHER_KEYS = "of other keys"
 """The reason why values of keys that are not selected are copied."""
 
@@ -337,21 +339,31 @@ class KeyPath:
 
     Paths are matched key by key: a path stores how much of each pattern matches it, so that deep paths and
     long keys are not matched again for their descendants.
+
+    Attributes:
+        selected: whether the path is translated.
+        name: its keys with points between them, such as ``menu.file.open``; None if that is long.
     """
 
-    def __init__(self, choice: KeyChoice, selected: bool, matched: set[tuple[int, int]]) -> None:
-        self.selected = selected
+    def __init__(
+        self, choice: KeyChoice, selected: bool, matched: set[tuple[int, int]], name: str | None = ""
+    ) -> None:
+        self.selected, self.name = selected, name
         self._choice, self._matched = choice, matched
 
     def child(self, key: str) -> KeyPath:
-        """Return the path of a key below this path."""
+        """Return the path of a key below this path; that of a list has an empty key."""
+        name = self.name
+        if key and name is not None:
+            is_long = len(name) + len(key) >= MAX_NAME_LENGTH
+            name = None if is_long else f"{name}.{key}" if name else key
         if self.selected:
-            return self
+            return KeyPath(self._choice, True, self._matched, name)
         matched = self._matched
         for name in key.split(".") if matched else ():
             matched = {state for number, index in matched for state in self._step(number, index, name)}
         selected = any(index == len(self._choice.paths[number]) for number, index in matched)
-        return KeyPath(self._choice, selected or key in self._choice.names, matched)
+        return KeyPath(self._choice, selected or key in self._choice.names, matched, name)
 
     def _step(self, number: int, index: int, name: str) -> Iterator[tuple[int, int]]:
         path = self._choice.paths[number]
@@ -455,7 +467,8 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
                 forms.append(start + category + end + values[source_category])
         return separators[0].join(forms)
 
-    return Unit(inlines, write)
+    keys_of_units = [member.piece.key for member in members if isinstance(member.piece, Unit)]
+    return Unit(inlines, write, key=keys_of_units[0])
 
 
 def _split_at_category(key: str, category: str) -> tuple[str, str]:

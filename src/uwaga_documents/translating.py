@@ -11,10 +11,12 @@ from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
 from uwaga.results.translation import MemoryUse, Translation
 from uwaga.translator.checks import UNLIKE
+from uwaga.translator.text import InlineText
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import (
     BATCH_TEXTS,
     DocumentReport,
+    DocumentText,
     Doubts,
     Progress,
     TranslateInlines,
@@ -65,7 +67,8 @@ def translate_file(
     prepared = translator.prepare(request or Request(""))
     options = with_languages(options or DocumentOptions(), translator)
     settings = translator.work_settings(prepared)
-    job = replace(document_job(source, target, options, settings), batch=batch)
+    in_context = prepared.memory is not None
+    job = replace(document_job(source, target, options, settings), batch=batch, in_context=in_context)
     doubts: Doubts = {}
     uses: list[MemoryUse] = []
     report = run_document_job(job, inline_translator(translator, prepared, doubts, uses), progress, doubts)
@@ -87,8 +90,9 @@ def inline_translator(
         uses: filled with the pairs of a translation memory that texts are translated with.
     """
 
-    def translate(inlines: Sequence[Inline]) -> list[Inline]:
-        translated = translator.run_inlines(inlines, request)
+    def translate(texts: Sequence[DocumentText]) -> list[Inline]:
+        inlines = [InlineText.of(text).inline for text in texts]
+        translated = translator.run_inlines(texts, request)
         if uses is not None:
             uses.extend(use for result in translated for use in result.translation.memory)
         if doubts is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
-from uwaga_memory.store import EXACT, IN_CONTEXT, Context, Memory, normalised
+from uwaga_memory.store import EXACT, IN_CONTEXT, Context, Memory, Pair, normalised
 
 BUCKETS = (
     ("context match", IN_CONTEXT),
@@ -62,8 +62,7 @@ def count_words(text: str, language: str) -> int:
 
 def analyse(
     memory: Memory,
-    texts: Sequence[str],
-    keys: Sequence[str] = (),
+    texts: Sequence[Pair],
     progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Analysis:
     """Return the classes of the texts of a document.
@@ -72,16 +71,13 @@ def analyse(
 
     Args:
         memory: the memory.
-        texts: the texts, in order.
-        keys: their keys; empty for none.
+        texts: the texts with their contexts, as pairs without translations.
         progress: called with the number of texts, and their total.
     """
     buckets = {name: Bucket(name) for name, _ in BUCKETS}
     known: set[str] = set()
-    for number, text in enumerate(texts):
-        before = texts[number - 1] if number else ""
-        after = texts[number + 1] if number + 1 < len(texts) else ""
-        context = Context(keys[number] if keys else "", before, after)
+    for number, pair in enumerate(texts, start=1):
+        text, context = pair.source, Context(pair.key, pair.before, pair.after)
         matches = memory.matches(text, context, threshold=LOWEST, limit=1)
         score = matches[0].score if matches else 0.0
         name = bucket_of(score)
@@ -92,7 +88,7 @@ def analyse(
         bucket.texts += 1
         bucket.words += count_words(text, memory.languages[0])
         bucket.characters += len(text)
-        progress(number + 1, len(texts))
+        progress(number, len(texts))
     return Analysis(tuple(buckets.values()))
 
 

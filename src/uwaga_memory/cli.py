@@ -287,9 +287,11 @@ def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> 
     from uwaga.cli.meter import texts_meter
     from uwaga_memory import Memory
     from uwaga_memory.analysis import analyse as analyse_texts
-    from uwaga_memory.files.documents import document_texts
+    from uwaga_memory.files.documents import document_sources
+    from uwaga_memory.files.reading import with_neighbours
 
-    texts = [text for document in documents for text in document_texts(document)]
+    sources = (pair for document in documents for pair in document_sources(document))
+    texts = list(with_neighbours(sources))
     with Memory(path) as store, texts_meter("analysing", "texts") as progress:
         analysis = analyse_texts(store, texts, progress=progress)
     if as_json:

@@ -12,10 +12,9 @@ import json
 import os
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -23,6 +22,8 @@ from typing import Any
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
+from uwaga.translator.memories import Added as Added
+from uwaga.translator.memories import Pair as Pair
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
 from uwaga_memory.index import Index, IndexedText
 from uwaga_memory.similarity import Penalties, readings, similarity, stemmer_of
@@ -65,31 +66,6 @@ CACHE_KIB = 256 << 10
 """Memory for pages of the file while pairs are added."""
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A source with its translation.
-
-    Attributes:
-        source: the source text.
-        target: its translation.
-        origin: where the pair comes from, such as a file's name.
-        key: the name of the text in its document, such as a message id.
-        before: the source text before it in the document.
-        after: the source text after it.
-        created: time of the translation in ISO 8601; empty for now.
-        properties: what else a file says of the pair, as names and values, such as notes.
-    """
-
-    source: str
-    target: str
-    origin: str = ""
-    key: str = ""
-    before: str = ""
-    after: str = ""
-    created: str = ""
-    properties: tuple[tuple[str, str], ...] = ()
-
-
 Context = TextContext
 
 
@@ -107,15 +83,6 @@ class Match:
     score: float
     origin: str
     created: str
-
-
-@dataclass
-class Added:
-    """The result of an addition: new pairs, pairs that the memory had, and skipped pairs by reason."""
-
-    new: int = 0
-    known: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -242,8 +209,11 @@ class Memory:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Change the memory in one step: all that the block does, or nothing."""
+        """Change the memory in one step: all that the block does, or nothing; blocks may be nested."""
         database = self._database
+        if database.in_transaction:
+            yield database
+            return
         try:
             database.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -276,6 +246,18 @@ class Memory:
             finally:
                 database.execute(f"PRAGMA cache_size = {int(pages)}")
         return added
+
+    def confirm(self, pairs: Sequence[Pair]) -> Added:
+        """Add pairs as the newest, in one transaction: of equal scores they are the first matches.
+
+        Pairs that the memory has are known ones, and become the newest, too.
+        """
+        identities = json.dumps([*map(_identity, pairs)])
+        query = "SELECT id FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
+        with self._transaction() as database:
+            known = self.remove(id_ for (id_,) in database.execute(query, (identities,)).fetchall())
+            added = self.add(pairs)
+        return Added(added.new - known, added.known + known, added.skipped)
 
     def _add_block(self, index: Index, pairs: Sequence[Pair], now: str, added: Added) -> None:
         database = self._database
@@ -403,6 +385,13 @@ class Memory:
             if score >= threshold:
                 matches.append(Match(id_, source, target, score, origin, created))
         return matches
+
+    def digest(self) -> str:
+        """Return a SHA-256 of the pairs, on which the results of look-ups depend."""
+        digest = hashlib.sha256()
+        for row in self._database.execute("SELECT identity, created FROM pairs ORDER BY id"):
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
 
     def stats(self) -> MemoryStats:
         """Return the size of the memory, where its pairs come from, and when."""

@@ -297,7 +297,7 @@ def test_standard_input_is_read_in_chunks():
         chunks = lines._decode_chunks(lines._read_ahead(lines._raw_lines(reading)), "pipe")
         for number in range(1, 4):
             writing.write(f"line {number}\n".encode())
-            assert next(chunks) == (number, [f"line {number}"])
+            assert next(chunks) == lines.Chunk(number, [f"line {number}"])
         writing.write(b"x\n" * (lines.CHUNK_LINES + 500))
         time.sleep(0.3)
         writing.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.settings.load_options import LoadOptions
 from uwaga_corpora.jobs.translation import TranslationSpec, worker_fingerprint
+from uwaga_memory import Memory, Pair
 
 JOINT = tiny.tokeniser()
 
@@ -70,6 +72,39 @@ def test_glossary_is_part_of_the_job(source: Path, tmp_path: Path) -> None:
     output = invoke("batch", source, tmp_path / "out", *words, fails=True)
     assert "started with settings.glossary = " in output
     assert "cannot be read" in invoke("batch", source, tmp_path / "new", "--glossary", "no.tsv", fails=True)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_rows_are_matched_by_their_keys(tmp_path: Path, suffix: str) -> None:
+    arrow = pytest.importorskip("pyarrow.json") if suffix == "parquet" else None
+    memory = Memory.create(tmp_path / "a.uwm", "en", "de")
+    memory.add([Pair("Open", "Öffnen", key="7"), Pair("Open", "Geöffnet", key="8"), Pair("Close", "Zu")])
+    rows = [{"id": 7, "text": "Open"}, {"id": 8, "text": "Open"}, {"id": 9, "text": "A dog sleeps."}]
+    source, out = tmp_path / "in.jsonl", tmp_path / "out"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    if arrow is not None:
+        table = arrow.read_json(source)
+        source = tmp_path / "in.parquet"
+        pytest.importorskip("pyarrow.parquet").write_table(table, source)
+    options = ("--column", "text=de", "--memory", memory.path, "--threshold", 90)
+    invoke("batch", source, out, *options, "--key", "id", "--workers", 2)
+    [part] = out.glob(f"part-*.{suffix}")
+    if arrow is None:
+        written = [json.loads(line) for line in part.read_text(encoding="utf-8").splitlines()]
+    else:
+        written = pytest.importorskip("pyarrow.parquet").read_table(part).to_pylist()
+    assert [(row["de"], row["de_memory"]) for row in written] == [
+        ("Öffnen", 101.0),
+        ("Geöffnet", 101.0),
+        ("Ein Hund schläft.", None),
+    ]
+    memory.confirm([Pair("Close", "Schließen")])
+    changed = invoke("batch", source, out, *options, "--key", "id", fails=True)
+    assert "started with settings.memory = " in changed
+    assert "no column 'no'" in invoke("batch", source, tmp_path / "b", *options, "--key", "no", fails=True)
+    assert "add --memory" in invoke(
+        "batch", source, tmp_path / "c", "--column", "text", "--key", "id", fails=True
+    )
 
 
 @pytest.mark.slow

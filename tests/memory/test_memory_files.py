@@ -328,6 +328,16 @@ def test_pairs_of_documents(tmp_path: Path) -> None:
         )
 
 
+def test_pairs_of_documents_have_tags_and_keys(tmp_path: Path) -> None:
+    (tmp_path / "a.de.md").write_text("Ein **fetter** Absatz.\n")
+    [pair] = read_pairs(file(tmp_path, "a.md", "A **bold** paragraph.\n", translation=tmp_path / "a.de.md"))
+    assert (pair.source, pair.target) == ("A **bold** paragraph.", "Ein **fetter** Absatz.")
+    (tmp_path / "de.json").write_text('{"menu": {"open": "Öffnen"}, "state": "Offen"}')
+    english = '{"menu": {"open": "Open"}, "state": "Open"}'
+    pairs = read_pairs(file(tmp_path, "en.json", english, translation=tmp_path / "de.json"))
+    assert [(pair.key, pair.target) for pair in pairs] == [("menu.open", "Öffnen"), ("state", "Offen")]
+
+
 def test_unknown_formats_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="say --format tmx, tsv, po, xliff"):
         list(read_pairs(file(tmp_path, "a.xyz", "")))

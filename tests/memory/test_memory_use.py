@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 import uwaga
 from uwaga.cli.main import main
 from uwaga.errors import DataError, SettingsError
+from uwaga.markup.inline import Tag, cut_inline
 from uwaga.translator.memories import TextContext
 from uwaga.translator.repair import fit
 from uwaga.translator.request import Request
@@ -155,6 +157,77 @@ def test_any_object_with_matches_is_a_memory(translator):
         translator.translate(CAR, memory="nothing.uwm")
     with pytest.raises(SettingsError, match="threshold"):
         translator.translate(CAR, memory=Listed(), threshold=0)
+
+
+@pytest.mark.parametrize("text", ["It is late. {}", "{} It is late.", "It is late.\n\n{} It is late. {}"])
+def test_sentences_of_a_text_are_looked_up(translator, path, text):
+    late = translator.translate("It is late.").text
+    result = translator.translate(text.replace("{}", CAR), memory=path)
+    assert result.text == text.replace("It is late.", late).replace("{}", CAR_IN_GERMAN)
+    assert used(result) == [("verbatim", "letters")] * text.count("{}")
+    name = translator.translate("It is late. Open {name} with version 3.", memory=path)
+    assert name.text == f"{late} Öffnen Sie bitte {{name}} mit Version 3."
+
+
+def test_sentences_that_share_tags_are_not_looked_up(translator, path):
+    for text in (f"<i>It is late. {CAR}</i> It is late.", f"<i>It is late. {CAR[:6]}</i>{CAR[6:]}"):
+        plain = translator.translate(text, format="html")
+        result = translator.translate(text, format="html", memory=path, threshold=90)
+        assert (result.text, result.memory) == (plain.text, ())
+    whole = translator.translate(f"<p><i>It is late.</i> {CAR}", format="html", memory=path)
+    assert whole.text.endswith(f" {CAR_IN_GERMAN}")
+
+
+def test_texts_are_cut_at_positions_of_their_words():
+    start, end, line = Tag("open", "<b>"), Tag("close", "</b>"), Tag("void", "<br>")
+    inline = ("One. ", start, "Two.", end, " Three", line, ".")
+    assert cut_inline(inline, [5]) == [("One. ",), inline[1:]]
+    assert cut_inline(inline, [5, 10]) == [("One. ",), (*inline[1:4], " "), ("Three", line, ".")]
+    assert cut_inline(inline, [9]) == [inline[:4], inline[4:]]
+    assert cut_inline(inline, [7]) is None  # between the tags of a pair
+    assert cut_inline(("A ", Tag("kept", "<i/>", "name")), [4]) is None
+    assert cut_inline(("ab",), []) == [("ab",)]
+
+
+def test_the_translation_confirmed_last_is_used(translator, tmp_path):
+    path = tmp_path / "new.uwm"
+    memory = Memory.create(path, "en", "de-DE")
+    for target in ("Ein Auto will ich.", "Einen Wagen will ich.", "Ein Auto will ich."):
+        translator.confirm(CAR, target, memory=path, origin="me")
+        assert translator.translate(CAR, memory=path).text == target
+    assert len(memory) == 2
+    state = TextContext(key="state.open")
+    translator.confirm("Open", "Offen", memory=memory, context=state)
+    translator.confirm("Open", "Öffnen", memory=memory, context=TextContext(key="menu.open"))
+    [result] = translator.run([Request("Open", memory=memory, context=state)])
+    assert (result.text, result.memory[0].score) == ("Offen", 101.0)
+
+
+def test_unsuitable_confirmations_are_refused(translator, path, tmp_path):
+    class Fixed:
+        def matches(self, text, context=None, *, threshold, limit):
+            return []
+
+    with pytest.raises(SettingsError, match=r"cannot learn: it has no method confirm\(\)"):
+        translator.confirm(CAR, CAR_IN_GERMAN, memory=Fixed())
+    with pytest.raises(DataError, match=r"not added: no translation"):
+        translator.confirm(CAR, " ", memory=path)
+    Memory.create(tmp_path / "other.uwm", "en", "pt").close()
+    for use in (translator.translate, lambda text, memory: translator.confirm(text, text, memory=memory)):
+        with pytest.raises(SettingsError, match="from en to pt, and the model translates from en to de"):
+            use(CAR, memory=tmp_path / "other.uwm")
+
+
+def test_async_translators_confirm(translator, tmp_path):
+    path = tmp_path / "new.uwm"
+    Memory.create(path, "en", "de").close()
+
+    async def confirm() -> str:
+        async with uwaga.AsyncTranslator(translator) as shared:
+            await shared.confirm(CAR, CAR_IN_GERMAN, memory=path)
+            return (await shared.translate(CAR, memory=path)).text
+
+    assert asyncio.run(confirm()) == CAR_IN_GERMAN
 
 
 def test_command_line_counts_by_score(path, tmp_path, capsys, monkeypatch):

@@ -17,6 +17,7 @@ import pytest
 from uwaga.errors import DataError, SettingsError
 from uwaga_memory import Context, Memory, Pair, Penalties
 from uwaga_memory.analysis import analyse, bucket_of, count_words
+from uwaga_memory.files.reading import with_neighbours
 from uwaga_memory.similarity import Stemmer, number_value, readings, similarity
 
 
@@ -72,6 +73,15 @@ def test_context_decides_between_equal_sources(memory: Memory) -> None:
     assert matches(Context("", "A", "B")) == [("Eröffnen", 101), ("Öffnen", 100), ("Offen", 100)]
     assert matches(Context("", "A", "C")) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
     assert matches(Context()) == [("Öffnen", 100), ("Offen", 100), ("Eröffnen", 100)]
+
+
+def test_confirmed_pairs_are_the_newest(memory: Memory) -> None:
+    first, second = Pair("A", "B"), Pair("A", "C")
+    memory.add([first, second])
+    added = memory.confirm([first, first, Pair("D", "E"), Pair("", "F")])
+    assert (added.new, added.known, dict(added.skipped)) == (1, 2, {"no source": 1})
+    assert [match.target for match in memory.matches("A")] == ["B", "C"]
+    assert [pair.target for _, pair in memory.pairs()] == ["C", "B", "E"]
 
 
 def test_equal_pairs_are_kept_once_and_bad_ones_counted(memory: Memory) -> None:
@@ -216,7 +226,8 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
     memory.add(
         [Pair("one two three four", "x"), Pair("five six", "y", before="one two three four", after="new")]
     )
-    analysis = analyse(memory, ["one two three four", "five six", "new", "new", "one two three zero"])
+    texts = ["one two three four", "five six", "new", "new", "one two three zero"]
+    analysis = analyse(memory, list(with_neighbours(Pair(text, "") for text in texts)))
     counts = {bucket.name: (bucket.texts, bucket.words) for bucket in analysis.buckets if bucket.texts}
     assert counts == {
         "context match": (1, 2),
@@ -226,9 +237,7 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
         "no match": (1, 1),
     }
     assert (analysis.total.texts, analysis.total.words) == (5, 12)
-    assert analysis.to_dict()["total"]["characters"] == sum(
-        map(len, ("one two three four", "five six", "new", "new", "one two three zero"))
-    )
+    assert analysis.to_dict()["total"]["characters"] == sum(map(len, texts))
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,34 @@ def test_texts_are_translated_from_a_memory(client, letters):
     assert [result.text for result in exact] == [CAR_IN_GERMAN, *plain[1:]]
 
 
+@pytest.mark.usefixtures("short_waits")
+def test_neighbours_in_a_request_are_its_context(client, server):
+    with httpx.Client(base_url=server.url) as own:
+        created = own.post("/v1/memories", json={"name": "Menus", "source": "en", "target": "de"}).json()
+        pairs = [
+            {"source": "Open", "target": "Öffnen", "key": "menu", "before": "File", "after": "Close"},
+            {"source": "Open", "target": "Auf"},
+        ]
+        own.post(f"/v1/memories/{created['id']}/pairs", json={"pairs": pairs})
+        options = {"source_lang": "EN", "target_lang": "DE", "translation_memory": created["id"]}
+        texts = client.translate_text(["File", "Open", "Close", "Open"], **options)
+        assert [text.text for text in texts][1::2] == ["Öffnen", "Auf"]
+
+        body = {"text": ["Open", "Open"], "source": "en", "target": "de", "memory": created["id"]}
+
+        def scores(**values) -> list[float]:
+            answer = own.post("/v1/translate", json=body | values)
+            assert answer.status_code == 200, answer.text
+            return [each["memory"][0]["score"] for each in answer.json()["translations"]]
+
+        assert scores() == [100, 100]
+        assert scores(context={"key": "menu"}) == [101, 101]
+        assert scores(context=[{"before": "File", "after": "Close"}, {"before": "File"}]) == [101, 100]
+        wrong = own.post("/v1/translate", json=body | {"context": [{"key": "menu"}]})
+        assert (wrong.status_code, wrong.json()["error"]["parameter"]) == (400, "context")
+        own.delete(f"/v1/memories/{created['id']}")
+
+
 def test_wrong_memories_are_refused(client, letters):
     other = next(memory for memory in client.list_translation_memories() if memory.name == "Other")
     for memory, message in ((other, "for these languages"), ("x", "no such translation memory")):
@@ -151,6 +179,20 @@ def test_documents_are_translated_from_a_memory(client, letters):
         translation_memory_threshold=80,
     )
     assert output.getvalue().decode() == f"{CAR_IN_GERMAN}\n"
+
+
+def test_own_dialect_translates_documents_from_a_memory(server, letters):
+    with httpx.Client(base_url=server.url) as client:
+        assert client.get("/v1/models").json()["memories"] is True
+        file = {"file": ("letter.txt", f"{CAR}\n".encode())}
+        form = {"source": "en", "target": "de", "memory": letters.translation_memory_id, "threshold": "80"}
+        number = client.post("/v1/documents", data=form, files=file).json()["id"]
+        while (state := client.get(f"/v1/documents/{number}").json()["state"]) not in ("done", "failed"):
+            time.sleep(0.05)
+        assert state == "done"
+        assert client.get(f"/v1/documents/{number}/result").text == f"{CAR_IN_GERMAN}\n"
+        for wrong, status in (({"memory": "x"}, 404), ({"threshold": "0"}, 400)):
+            assert client.post("/v1/documents", data=form | wrong, files=file).status_code == status
 
 
 @pytest.fixture

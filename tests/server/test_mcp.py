@@ -80,11 +80,11 @@ def translator() -> uwaga.Translator:
 
 def test_tools_are_listed_with_schemas_and_hints(client: McpClient):
     tools = client.tools()
-    assert list(tools) == ["translate", "translate_file", "languages", "glossary"]
+    assert list(tools) == ["translate", "translate_file", "languages", "glossary", "memory", "confirm"]
     for name, tool in tools.items():
         assert tool.description and tool.title and tool.outputSchema["type"] == "object"
         assert tool.inputSchema["additionalProperties"] is False
-        assert tool.annotations.readOnlyHint is (name in ("translate", "languages"))
+        assert tool.annotations.readOnlyHint is (name in ("translate", "languages", "memory"))
     assert client.hello.serverInfo.name == "uwaga" and client.hello.serverInfo.version == uwaga.__version__
     assert "inside" in client.hello.instructions
 
@@ -195,6 +195,48 @@ def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path
     assert not (folder / "x.tsv").exists()
 
 
+def test_confirmed_translations_are_remembered(client: McpClient, folder: Path):
+    for path in folder.glob("deep/new.uwm*"):
+        path.unlink()
+    name = "deep/new.uwm"
+    pair = {"memory": name, "text": "A dog", "translation": "Ein Hündchen"}
+    assert "no such file" in client.refused("confirm", **pair)
+    languages = {"source": "en", "target": "de"}
+    added = client.ok("confirm", **pair, create=languages, origin="Ann")
+    assert added == {"memory": name, "count": 1, "known": False}
+    client.ok("confirm", **{**pair, "translation": "Wauwau"}, context={"key": "title"})
+    assert client.ok("confirm", **pair, create=languages)["known"] is True
+    arguments = {**languages, "memory": name, "threshold": 90}
+    [plain] = client.ok("translate", text="A dog", **arguments)["translations"]
+    assert (plain["text"], plain["memory"][0]["used"], plain["memory"][0]["score"]) == (
+        "Ein Hündchen",
+        "verbatim",
+        100.0,
+    )
+    [title] = client.ok("translate", text="A dog", context={"key": "title"}, **arguments)["translations"]
+    assert (title["text"], title["memory"][0]["score"]) == ("Wauwau", 101.0)
+    assert name in [entry["name"] for entry in client.ok("memory")["memories"]]
+    [found] = client.ok("memory", name=name, text="A dog.", threshold=60)["memories"]
+    assert (found["source"], found["target"], found["count"]) == ("en", "de", 2)
+    assert [match["target"] for match in found["matches"]] == ["Ein Hündchen", "Wauwau"]
+    (folder / "deep/title.md").write_text("# A dog\n")
+    output = {"output": "deep/title.de.md", "overwrite": True}
+    assert client.ok("translate_file", document="deep/title.md", **output, **arguments)["memory"] == {
+        "verbatim": 1
+    }
+    assert (folder / "deep/title.de.md").read_text(encoding="utf-8") == "# Ein Hündchen\n"
+    for tool, values, hint in (
+        ("memory", {"text": "A dog"}, "name the memory"),
+        ("memory", {"name": "page.md"}, "must be a .uwm file"),
+        ("confirm", {**pair, "memory": "deep/x.txt", "create": languages}, "ends with .uwm: 'deep/x.uwm'"),
+        ("confirm", {**pair, "translation": " "}, "was not added: no translation"),
+        ("translate", {"text": "a", "target": "de", "memory": "no.uwm"}, "deep/new.uwm"),
+    ):
+        assert hint in client.refused(tool, **values)
+    for path in folder.glob("deep/new.uwm*"):
+        path.unlink()
+
+
 OUTSIDE = [
     "../secret.txt",
     "deep/../../secret.txt",
@@ -235,6 +277,9 @@ def test_paths_outside_folders_are_refused(client: McpClient, folder: Path, path
     assert client.refused("translate", text=TEXT, target="de", glossary=path)
     assert client.refused("glossary", name=path)
     assert client.refused("glossary", name=path, terms={"a": "b"}, overwrite=True)
+    assert client.refused("memory", name=path)
+    new = {"create": {"source": "en", "target": "de"}, "text": "a", "translation": "b"}
+    assert client.refused("confirm", memory=path, **new)
     assert sorted(folder.parent.rglob("*")) == before
     assert (folder.parent / "secret.txt").read_text() == SECRET
 
@@ -275,7 +320,7 @@ NAMES = st.sampled_from(
     ["text", "target", "source", "model", "glossary", "terms", "format", "document", "output", "name"]
 )
 ARGUMENTS = st.dictionaries(NAMES | st.text(max_size=5), VALUES, max_size=5)
-TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary"])
+TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary", "memory", "confirm"])
 
 
 @settings(
@@ -287,7 +332,11 @@ def test_arbitrary_arguments_cause_no_server_error(
     client: McpClient, tool: str, arguments: dict[str, object], valid: bool
 ):
     if valid:
-        required = {"translate": {"text": "A dog."}, "translate_file": {"document": "page.md"}}
+        required = {
+            "translate": {"text": "A dog."},
+            "translate_file": {"document": "page.md"},
+            "confirm": {"memory": "no.uwm", "text": "A dog.", "translation": "Ein Hund."},
+        }
         arguments = {"target": "de", **required.get(tool, {}), **arguments}
     result = client.call(tool, extra=arguments)
     assert result.isError is (result.structuredContent is None)
@@ -323,7 +372,7 @@ def test_garbage_on_standard_input_does_not_stop_the_server(tmp_path: Path):
         assert server.stdout.read() == b"" and server.wait(30) == 0
     assert responses[1]["result"]["serverInfo"]["name"] == "uwaga"
     assert responses[2]["error"]["code"] == responses[7]["error"]["code"] == -32602
-    assert len(responses[3]["result"]["tools"]) == 4
+    assert len(responses[3]["result"]["tools"]) == 6
 
 
 @pytest.mark.slow

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from running_server import running_server
 from server_page import copy_bundled_model, open_server_page, translate_text
+
+from uwaga_memory import Memory, Pair
 
 pytest_plugins = "server_fixtures"
 
@@ -18,6 +21,9 @@ TEXT = (
     "I want to buy a small red car tomorrow. It is not expensive.\n"
     "The zeitgeist of jazz smells of velvet thunder."
 )
+OPEN = "Please open the file {} with version {} of the program."
+VERSIONS = itertools.count(3)
+"""A memory that has learned the text with a number has a similar pair for the next."""
 MEASURE = """() => {
   const problems = [];
   const describe = (element) =>
@@ -85,10 +91,14 @@ SET_LANGUAGE = """(code) => {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[str]:
-    """A server that detects languages and takes documents."""
+    """A server that detects languages, takes documents and has a translation memory."""
     folder = tmp_path_factory.mktemp("server")
     models = ["bundled", str(copy_bundled_model(folder, "de", "en"))]
-    with running_server(folder, models=models, state=str(folder / "state")) as running:
+    (folder / "memories").mkdir()
+    with Memory.create(folder / "memories/letters.uwm", "en", "de", "Letters and other texts") as memory:
+        memory.add([Pair(OPEN.format("{file}", 2), "Bitte {file} mit Version 2 öffnen.", "letters.tmx")])
+    folders = {"state": str(folder / "state"), "memories": str(folder / "memories")}
+    with running_server(folder, models=models, **folders) as running:
         yield running.url
 
 
@@ -144,6 +154,19 @@ def open_history(page) -> None:
     page.locator("#tabHistory").click()
 
 
+def use_memory(page) -> None:
+    page.locator("#tabText").click()
+    page.locator("#memory").select_option(index=1)
+    translate_text(page, OPEN.format("{name}", next(VERSIONS)))
+    page.locator(".word").first.focus()
+    page.wait_for_selector(".origin .faint")
+
+
+def remember(page) -> None:
+    page.locator(".others .row button").nth(2).click()
+    page.wait_for_selector(".origin p:only-child")
+
+
 def show_problem(page) -> None:
     page.locator("#tabText").click()
     page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
@@ -162,6 +185,8 @@ STATES: tuple[Callable, ...] = (
     send_document,
     add_pair,
     open_history,
+    use_memory,
+    remember,
     show_problem,
 )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import queue
 import shlex
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +20,7 @@ import typer
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.lines import MAX_LINE_LENGTH, check_compression, open_compressed, read_lines
+from uwaga.translator.memories import TextContext
 
 CHUNK_LINES = 1024
 """Lines per chunk: enough to sort into batches of even length, few enough for output to appear soon."""
@@ -37,10 +40,17 @@ DEMONSTRATION = (
 
 
 class Chunk(NamedTuple):
-    """Consecutive lines; ``first`` is the number of the first one, from 1."""
+    """Consecutive lines.
+
+    Attributes:
+        first: the number of the first line, from 1.
+        lines: the lines.
+        context: the lines before and after them; None if they are not known.
+    """
 
     first: int
     lines: list[str]
+    context: TextContext | None = None
 
     def names(self, unit: str) -> list[str]:
         """Return the names of the lines for error messages: ``line 7`` and so on."""
@@ -48,7 +58,10 @@ class Chunk(NamedTuple):
 
     def without(self, count: int) -> Chunk:
         """Return the chunk without its first lines."""
-        return Chunk(self.first + count, self.lines[count:])
+        context = self.context
+        if context is not None:
+            context = context._replace(before=_first_text(reversed(self.lines[:count])) or context.before)
+        return Chunk(self.first + count, self.lines[count:], context)
 
 
 class Pace:
@@ -80,6 +93,38 @@ def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None =
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("Type a line and press Enter; Ctrl-D ends.\n")
     return standard_input_chunks()
+
+
+def is_complete(texts: list[str] | None, path: Path | None) -> bool:
+    """Return True if the input is all there: texts or a regular file, not a pipe or a terminal."""
+    if texts:
+        return True
+    try:
+        status = os.fstat(sys.stdin.fileno()) if path is None else path.stat()
+    except (AttributeError, OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode)
+
+
+def with_contexts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Yield chunks with the texts before and after them, once the text after them has been read."""
+    held, context = list[Chunk](), TextContext()
+    try:
+        for chunk in chunks:
+            if after := _first_text(chunk.lines):
+                yield from (each._replace(context=context._replace(after=after)) for each in held)
+                lines = (line for each in reversed(held) for line in reversed(each.lines))
+                held, context = [], TextContext(before=_first_text(lines))
+            held.append(chunk)
+    except DataError:
+        yield from (each._replace(context=context) for each in held)
+        raise
+    yield from (each._replace(context=context) for each in held)
+
+
+def _first_text(lines: Iterable[str]) -> str:
+    """Return the first line that is not blank."""
+    return next((line for line in lines if line.strip()), "")
 
 
 def _check_not_files(texts: list[str]) -> None:

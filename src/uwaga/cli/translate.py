@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -23,8 +23,10 @@ from uwaga.cli.lines import (
     Chunk,
     Pace,
     input_chunks,
+    is_complete,
     language_sample,
     open_output,
+    with_contexts,
 )
 from uwaga.cli.loading import load_for_sample
 from uwaga.cli.memory_counts import MemoryCounts
@@ -35,6 +37,7 @@ from uwaga.results.confidence import Word, split_words
 from uwaga.results.translation import DraftUse
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request
 
 if TYPE_CHECKING:
@@ -323,6 +326,8 @@ def translate(
     translator, bundled = load_for_sample(model, load, via, sample)
     template = translator.prepare(template, streaming=stream)
     memory = None if template.memory is None else MemoryCounts()
+    if memory is not None and is_complete(text, input_):
+        chunks = with_contexts(chunks)
     notes = Notes("text" if text else "line", bundled, memory=memory)
     with open_results(translator, template, shape, output, resume) as journal:
         job = _Job(translator, template, shape, notes, pace, journal, load.source == AUTO)
@@ -529,9 +534,10 @@ class _Job:
         self.notes.warn(number, self.translator.input_warnings(request.text, request.split))
 
     def _requests(self, chunk: Chunk) -> list[Request]:
+        contexts = repeat(None) if chunk.context is None else contexts_in_order(chunk.lines, chunk.context)
         return [
-            replace(self.request, text=line, name=f"{self.notes.unit} {number}")
-            for number, line in enumerate(chunk.lines, start=chunk.first)
+            replace(self.request, text=line, name=f"{self.notes.unit} {number}", context=context)
+            for number, line, context in zip(count(chunk.first), chunk.lines, contexts, strict=False)
         ]
 
 

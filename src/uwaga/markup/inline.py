@@ -53,6 +53,11 @@ def plain_text(inline: Sequence[str | Tag]) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in inline)
 
 
+def written_text(inline: Sequence[str | Tag]) -> str:
+    """Return the text as the document has it, with its tags; only entities are characters."""
+    return "".join(part if isinstance(part, str) else part.raw for part in inline)
+
+
 def join_parts(parts: Iterable[str | Tag]) -> Inline:
     """Build an inline; adjacent stretches of text are joined, and empty ones dropped."""
     inline: list[str | Tag] = []
@@ -82,6 +87,36 @@ def lines(inline: Inline) -> Iterator[Inline]:
                 line = []
     if line:
         yield tuple(line)
+
+
+def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
+    """Cut a text at positions of its :func:`plain_text`; a closing tag there ends the part before it.
+
+    Returns:
+        the parts; None if an untranslated element would be cut, or the tags of a pair divided.
+    """
+    parts: list[list[str | Tag]] = [[]]
+    end, remaining = 0, list(reversed(positions))
+    for part in inline:
+        start, end = end, end + len(part if isinstance(part, str) else part.text)
+        while remaining and (remaining[-1] < end or _begins_part(part, remaining[-1] - start)):
+            cut = remaining.pop() - start
+            if isinstance(part, str):
+                parts[-1].append(part[:cut])
+                start, part = start + cut, part[cut:]
+            elif cut:
+                return None
+            parts.append([])
+        parts[-1].append(part)
+    for stretch in parts:
+        ends = sum(isinstance(part, Tag) and part.kind in ("open", "close") for part in stretch)
+        if ends != 2 * len(paired_tags(stretch)):
+            return None
+    return [join_parts(stretch) for stretch in parts]
+
+
+def _begins_part(part: str | Tag, cut: int) -> bool:
+    return isinstance(part, Tag) and part.kind == "open" and cut == 0
 
 
 def paired_tags(inline: Sequence[str | Tag]) -> dict[int, int]:

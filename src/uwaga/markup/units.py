@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, paired_tags
@@ -64,16 +64,23 @@ class Unit:
         raw: the original text, which is copied if no translation differs from its text; None if the
             translation is next to its source, and always written.
         untranslated: the texts inside it that are copied.
+        key: the name of the texts in the document, such as a message id; empty if they have none.
     """
 
     inlines: tuple[Inline, ...]
     write: Write
     raw: str | None = None
     untranslated: tuple[Untranslated, ...] = ()
+    key: str = ""
 
 
 Piece = str | Unit
 """A stretch of a document: text that is copied, or a unit that is translated."""
+
+
+def with_key(piece: Piece, key: str) -> Piece:
+    """Return a piece with a key if it is a unit."""
+    return replace(piece, key=key) if isinstance(piece, Unit) else piece
 
 
 @dataclass(frozen=True)

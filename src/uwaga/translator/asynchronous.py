@@ -20,6 +20,7 @@ from uwaga.scheduling.fair_queue import FairWorkers
 from uwaga.settings.load_options import LoadOptions
 from uwaga.settings.options import check_integer
 from uwaga.translator.choose_models import choose_for
+from uwaga.translator.memories import MemoryArgument, TextContext
 from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
 
@@ -163,6 +164,24 @@ class AsyncTranslator:
         """
         translations = await self.run(build_requests(text, options), client=client, deadline=deadline)
         return translations[0] if isinstance(text, str) else translations
+
+    async def confirm(
+        self,
+        source: str,
+        target: str,
+        *,
+        memory: MemoryArgument,
+        context: TextContext | None = None,
+        origin: str = "",
+    ) -> None:
+        """Add a confirmed translation to a memory; see :meth:`uwaga.translator.Translator.confirm`.
+
+        Raises:
+            DataError, SettingsError, MissingExtraError: as of ``Translator.confirm``.
+        """
+        await asyncio.to_thread(
+            self.translator.confirm, source, target, memory=memory, context=context, origin=origin
+        )
 
     async def retranslate(
         self,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
-from uwaga.errors import MissingExtraError, SettingsError, quoted
+from uwaga.errors import DataError, MissingExtraError, SettingsError, quoted
+from uwaga.languages.codes import same_language
 from uwaga.plugins import Registry
 
-DEFAULT_THRESHOLD = 75.0
+DEFAULT_THRESHOLD = 50.0
 """Similarity in percent below which pairs are not used."""
 STORES: Registry[Any] = Registry(
     "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.store:Memory"}
@@ -23,6 +26,57 @@ class TextContext(NamedTuple):
     key: str = ""
     before: str = ""
     after: str = ""
+
+
+def contexts_in_order(texts: Sequence[str], surroundings: TextContext | None = None) -> Iterator[TextContext]:
+    """Yield the context of each of the consecutive texts of a document; blank ones are no neighbours.
+
+    Args:
+        texts: the texts.
+        surroundings: the key of all texts, and the texts before the first and after the last.
+    """
+    key, before, after = surroundings or TextContext()
+    following = [after] * len(texts)
+    for index in range(len(texts) - 1, 0, -1):
+        after = texts[index] if texts[index].strip() else after
+        following[index - 1] = after
+    for index, text in enumerate(texts):
+        yield TextContext(key, before, following[index])
+        before = text if text.strip() else before
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A source with its translation.
+
+    Attributes:
+        source: the source text.
+        target: its translation.
+        origin: where the pair comes from, such as a file's name.
+        key: the name of the text in its document, such as a message id.
+        before: the source text before it in the document.
+        after: the source text after it.
+        created: time of the translation in ISO 8601; empty for now.
+        properties: what else a file says of the pair, as names and values, such as notes.
+    """
+
+    source: str
+    target: str
+    origin: str = ""
+    key: str = ""
+    before: str = ""
+    after: str = ""
+    created: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Added:
+    """The result of an addition: new pairs, pairs that the memory had, and skipped pairs by reason."""
+
+    new: int = 0
+    known: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
 
 
 class MemoryMatch(Protocol):
@@ -91,17 +145,29 @@ def state_store(memory: object) -> StateStore | None:
     return store
 
 
+class LearningMemory(TranslationMemory, Protocol):
+    """A translation memory that pairs can be added to."""
+
+    def confirm(self, pairs: Sequence[Pair]) -> Added:
+        """Add pairs so that of equal scores they are the first matches."""
+        ...
+
+
 MemoryArgument = TranslationMemory | str | PathLike[str] | None
 """The ``memory`` of a call: a memory, or its file."""
 
 
-def open_memory(memory: MemoryArgument) -> TranslationMemory:
+def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None) -> TranslationMemory:
     """Return a memory; one that is named by its file is opened.
+
+    Args:
+        memory: the memory, or its file.
+        languages: source and target of the translator, which must be those of the memory if both are known.
 
     Raises:
         DataError: the file is no memory.
         MissingExtraError: the package that reads it is not installed.
-        SettingsError: the argument is neither.
+        SettingsError: the argument is neither, or the memory is of other languages.
     """
     if isinstance(memory, str | PathLike):
         if "sqlite" not in STORES:
@@ -109,14 +175,47 @@ def open_memory(memory: MemoryArgument) -> TranslationMemory:
                 "translation memories need the package uwaga_memory: pip install 'uwaga[memory]'"
             )
         opened: TranslationMemory = STORES["sqlite"](memory)
-        return opened
-    if memory is None or not callable(getattr(memory, "matches", None)):
+    elif memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
             f"memory must be the file of a translation memory, or have matches(), not {quoted(memory)}"
         )
-    return memory
+    else:
+        opened = memory
+    stored: tuple[str, str] | None = getattr(opened, "languages", None)
+    if languages and stored and not all(map(_agree, languages, stored)):
+        raise SettingsError(
+            f"{memory_name(memory)}: is a memory from {' to '.join(stored)}, and the model translates from "
+            f"{' to '.join(languages)}; name another memory or another model"
+        )
+    return opened
+
+
+def _agree(language: str, stored: str) -> bool:
+    from uwaga.checkpoints.languages import UNSTATED_LANGUAGES  # slow to import
+
+    return language in UNSTATED_LANGUAGES or same_language(language, stored)
+
+
+def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str]) -> None:
+    """Add a pair to a memory.
+
+    Args:
+        memory: the memory, or its file.
+        pair: the pair.
+        languages: source and target of the translator.
+
+    Raises:
+        DataError: the pair or the memory is unsuitable, or the memory cannot be written.
+        MissingExtraError, SettingsError: as :func:`open_memory`; or pairs cannot be added to the memory.
+    """
+    opened = open_memory(memory, languages)
+    confirm = getattr(opened, "confirm", None)
+    if not callable(confirm):
+        raise SettingsError(f"{memory_name(memory)[:200]}: cannot learn: it has no method confirm()")
+    if skipped := confirm([pair]).skipped:
+        raise DataError(f"{memory_name(memory)}: the pair was not added: {', '.join(skipped)}")
 
 
 def memory_name(memory: MemoryArgument) -> str:
-    """Return what identifies a memory in the settings of a job."""
+    """Return what identifies a memory in messages and in the settings of a job."""
     return str(getattr(memory, "path", memory))

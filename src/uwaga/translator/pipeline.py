@@ -10,7 +10,7 @@ from uwaga.translator.layers.chain import Chain
 from uwaga.translator.layers.failures import Failures
 from uwaga.translator.plan import Plan
 from uwaga.translator.request import Request
-from uwaga.translator.text import Layer, Text, TextDraft, TranslatedInline
+from uwaga.translator.text import InlineText, Layer, Text, TextDraft, TranslatedInline
 
 
 # --8<-- [start:layers]
@@ -83,7 +83,7 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
     return [text.result for text in texts]
 
 
-def translate_inlines(plan: Plan, inlines: Sequence[Inline]) -> list[TranslatedInline]:
+def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[TranslatedInline]:
     """Translate texts with tags, all together; each translation has every tag exactly once.
 
     Args:
@@ -93,9 +93,9 @@ def translate_inlines(plan: Plan, inlines: Sequence[Inline]) -> list[TranslatedI
     from uwaga.translator.layers.placeholders import with_placeholders
 
     prefix, texts = plan.request.prefix, dict[Text, Inline]()
-    for number, inline in enumerate(inlines, start=1):
-        content = with_placeholders(inline, plan.placeholders, prefix)
-        texts[Text(content, f"text {number}", prefix)] = inline
+    for number, text in enumerate(inlines, start=1):
+        content = with_placeholders(text.inline, plan.placeholders, prefix)
+        texts[Text(content, f"text {number}", prefix, context=text.context)] = text.inline
     Failures(inline_pipeline(plan), plan.request.on_error).translate(list(texts))
     return [_translated(inline, text) for text, inline in texts.items()]
 

@@ -224,7 +224,9 @@ def make_plan(
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
     placeholders = resolve_placeholders(request.placeholders)
-    memory = None if request.memory is None else open_memory(request.memory)
+    memory = None
+    if request.memory is not None:
+        memory = open_memory(request.memory, (models[0].languages[0], models[-1].languages[1]))
     if len(stages) == 1:
         stages = [replace(stages[0], memory=memory)]
     return Plan(request, tuple(stages), placeholders, untranslated, memory)

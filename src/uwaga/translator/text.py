@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from uwaga.translator.memories import TextContext
 
 
+@dataclass(frozen=True)
+class InlineText:
+    """A text with tags, and where it stands in its document."""
+
+    inline: Inline
+    context: TextContext | None = None
+
+    @classmethod
+    def of(cls, text: Inline | InlineText) -> InlineText:
+        """Return a text with tags, without a context if it has none."""
+        return text if isinstance(text, InlineText) else cls(text)
+
+
 class TokenPair(NamedTuple):
     """The tokens of a source and of a target."""
 

@@ -19,11 +19,12 @@ from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.memories import memory_name
+from uwaga.translator.memories import MemoryArgument, Pair, TextContext, confirm_pair, memory_name
 from uwaga.translator.model import Model
 from uwaga.translator.pipeline import translate_inlines, translate_requests
 from uwaga.translator.plan import Plan, make_plan, search_options
 from uwaga.translator.request import Request, Split, build_requests
+from uwaga.translator.text import InlineText
 
 if TYPE_CHECKING:
     from uwaga.alignment.words import WordKind
@@ -320,6 +321,35 @@ class Translator:
             for index in range(len(batch)):
                 yield translations[index]
 
+    def confirm(
+        self,
+        source: str,
+        target: str,
+        *,
+        memory: MemoryArgument,
+        context: TextContext | None = None,
+        origin: str = "",
+    ) -> None:
+        """Add a confirmed translation to a translation memory, so that the next call with it uses the pair.
+
+        Of several translations of a text in the same context, the one confirmed last is used.
+
+        Args:
+            source: a text.
+            target: its translation.
+            memory: the file of the memory, a :class:`uwaga_memory.Memory`, or any
+                :class:`uwaga.translator.memories.LearningMemory`.
+            context: where the text stands in its document.
+            origin: where the translation comes from, such as the name of the document.
+
+        Raises:
+            DataError: a text is empty, too long or not valid Unicode; or the memory is damaged or cannot be
+                written.
+            SettingsError: the memory is of other languages, or pairs cannot be added to it.
+            MissingExtraError: the package of translation memories is not installed.
+        """
+        confirm_pair(memory, Pair(source, target, origin, *(context or TextContext())), self.languages)
+
     def retranslate(
         self,
         text: str,
@@ -380,11 +410,12 @@ class Translator:
         plan = make_plan(self.models, self.languages, request, [request.text], streaming=True)
         return stream_request(plan, request)
 
-    def run_inlines(self, inlines: Sequence[Inline], request: Request) -> list[TranslatedInline]:
+    def run_inlines(self, inlines: Sequence[Inline | InlineText], request: Request) -> list[TranslatedInline]:
         """Translate texts with tags, all together; each translation has every tag exactly once.
 
         Args:
-            inlines: the texts; white space at their ends is kept.
+            inlines: the texts, with their contexts if there is a translation memory; white space at their
+                ends is kept.
             request: all fields but the text, which is ignored.
 
         Returns:
@@ -394,8 +425,9 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        plan = make_plan(self.models, self.languages, request, [plain_text(inline) for inline in inlines])
-        return translate_inlines(plan, inlines)
+        texts = [*map(InlineText.of, inlines)]
+        plan = make_plan(self.models, self.languages, request, [plain_text(text.inline) for text in texts])
+        return translate_inlines(plan, texts)
 
     def prepare(self, request: Request, streaming: bool = False) -> Request:
         """Check a request before its texts are known; return it with its glossary read and its seed chosen.

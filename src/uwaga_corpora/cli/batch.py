@@ -8,6 +8,7 @@ import typer
 
 from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
+from uwaga.errors import SettingsError
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.request import Request
@@ -44,6 +45,13 @@ Score = Annotated[bool, typer.Option("--score", help="Add a column with the scor
 Alignment = Annotated[
     bool, typer.Option("--alignment", help="Add a column with word alignments in Moses format: 0-0 1-2.")
 ]
+Key = Annotated[
+    str,
+    typer.Option(
+        help="Column with the key of each row, by which the pairs of --memory are distinguished.",
+        show_default=False,
+    ),
+]
 FROM_HELP = {
     "source": "Language of the texts. With --to and without --model: use the best installed model "
     "between the two, or a chain of models"
@@ -78,7 +86,10 @@ Search = Annotated[
         without=("nbest", "mbr", "utility", *options.DETAIL_OPTIONS, "batch_tokens"),
     ),
 ]
-RequestValues = Annotated[dict[str, Any], Group(Request, names=("split", "glossary", "glossary_mode"))]
+RequestValues = Annotated[
+    dict[str, Any],
+    Group(Request, names=("split", "glossary", "glossary_mode", "memory", "threshold")),
+]
 Load = Annotated[LoadOptions, Group(LoadOptions, help=options.LOAD_HELP | FROM_HELP)]
 
 
@@ -90,6 +101,8 @@ EXAMPLES = """
         uwaga batch reviews/ out --column title --column body --workers 8
 
         uwaga batch s3://shop/reviews s3://shop/reviews-de --column text --ray auto
+
+        uwaga batch menus.jsonl out --column text --key id --memory menus.uwm
 """
 
 
@@ -102,6 +115,7 @@ def batch(
     format_: FormatName = None,
     score: Score = False,
     alignment: Alignment = False,
+    key: Key = "",
     part_rows: jobs.PartRows = 10_000,
     on_error: OnError = "stop",
     workers: Workers = None,
@@ -124,8 +138,9 @@ def batch(
     from uwaga_corpora.jobs.table_formats import Columns, TextColumn
     from uwaga_corpora.jobs.translation import TranslationSpec
 
-    if "glossary" in request:
-        request["glossary"] = str(request["glossary"])
+    request |= {name: str(request[name]) for name in ("glossary", "memory") if name in request}
+    if key and "memory" not in request:
+        raise SettingsError("--key distinguishes the pairs of a memory: add --memory, or leave it out")
     spec = TranslationSpec(
         tuple(model or ()),
         load,
@@ -135,7 +150,7 @@ def batch(
         via=tuple(via or ()),
         **request,
     )
-    columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment)
+    columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment, "memory" in request, key)
     skip = on_error == "skip"
     job = batch_job(source, target, spec, columns, format_name=format_, part_rows=part_rows, skip=skip)
     if len((choice := spec.select_models()).steps) > 1:

@@ -107,6 +107,7 @@ class TableJob(Job):
             "columns": tuple(f"{column.source}={column.target}" for column in columns.columns),
             "score": columns.score,
             "alignment": columns.alignment,
+            "key": columns.key or None,
         }
         record = InputRecord(
             name=self.source.name,
@@ -226,22 +227,23 @@ def _checked_columns(format_: TableFormat, columns: Columns) -> Columns:
             )
         columns.names()
         return columns
-    if columns.columns or columns.score or columns.alignment:
+    if columns.columns or columns.score or columns.alignment or columns.key:
         raise SettingsError(
-            "plain text has no columns: leave out --column, --score and --alignment, or use JSON Lines"
+            "plain text has no columns: leave out --column, --score, --alignment and --key, or use JSON Lines"
         )
     return Columns((TextColumn("line", "translation"),))
 
 
 def _task(number: int, rows: BlockRows) -> Task:
     """Return the texts to translate, column by column."""
-    numbers, texts = [], []
+    numbers, texts, keys = list[int](), list[str](), list[str]()
     for column in rows.texts:
         for index, text in enumerate(column):
             if text:
                 numbers.append(rows.first + index + 1)
                 texts.append(text)
-    return Task(number, "row", numbers, texts, [])
+                keys += rows.keys[index : index + 1]
+    return Task(number, "row", numbers, texts, [], keys)
 
 
 def _listing_sha256(files: Sequence[StoredFile]) -> str:

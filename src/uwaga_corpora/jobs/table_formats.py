@@ -52,12 +52,20 @@ class TextColumn(NamedTuple):
 class Columns:
     """The columns to translate, and the columns to add besides the translations.
 
-    For translations in ``de`` these are ``de_score``, ``de_alignment`` and, always, ``de_error``.
+    For translations in ``de`` these are ``de_score``, ``de_alignment``, ``de_memory`` and, always,
+    ``de_error``. ``key`` is the column with the keys by which a translation memory knows the texts.
     """
 
     columns: tuple[TextColumn, ...]
     score: bool = False
     alignment: bool = False
+    memory: bool = False
+    key: str = ""
+
+    @property
+    def sources(self) -> list[str]:
+        """The columns that are read."""
+        return [*(column.source for column in self.columns), *((self.key,) if self.key else ())]
 
     def new_values(
         self, column: TextColumn, cell: TranslatedText
@@ -68,6 +76,8 @@ class Columns:
             yield f"{column.target}_score", cell.score
         if self.alignment:
             yield f"{column.target}_alignment", cell.alignment
+        if self.memory:
+            yield f"{column.target}_memory", cell.memory
         yield f"{column.target}_error", cell.error
 
     def names(self) -> list[str]:
@@ -114,6 +124,7 @@ class BlockRows:
         share: the share of the file read up to their end.
         content: the rows as read, which the format writes back.
         faults: (column, row) → why a cell is not text.
+        keys: (rows,) the keys of the rows; empty without a column of keys.
     """
 
     first: int
@@ -122,6 +133,7 @@ class BlockRows:
     share: float
     content: object = None
     faults: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    keys: Sequence[str] = ()
 
 
 class SourceFile(NamedTuple):
@@ -216,10 +228,10 @@ class JsonLinesFormat:
             row, _ = _json_object(line, file)
             if row is None:
                 continue
-            for column in columns.columns:
-                if column.source not in row:
+            for source in columns.sources:
+                if source not in row:
                     keys = ", ".join(row) or "none"
-                    raise DataError(f"{file.name}: no column {quoted(column.source)}; its columns: {keys}")
+                    raise DataError(f"{file.name}: no column {quoted(source)}; its columns: {keys}")
             for name in columns.names():
                 if name in row:
                     raise DataError(
@@ -234,7 +246,7 @@ class JsonLinesFormat:
     def _rows(self, file: SourceFile, columns: Columns, start: int, lines: list[_Line]) -> BlockRows:
         texts: list[list[str | None]] = [[] for _ in columns.columns]
         faults: dict[tuple[int, int], str] = {}
-        content = []
+        content, keys = [], list[str]()
         for index, line in enumerate(lines):
             row, fault = _json_object(line, file)
             content.append(_RawRow(_without_brace(line, bool(fault)), row is not None or bool(fault)))
@@ -246,7 +258,9 @@ class JsonLinesFormat:
                 elif fault:
                     faults[column_index, index] = fault
                 texts[column_index].append(value)
-        return BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
+            if columns.key:
+                keys.append(_key((row or {}).get(columns.key)))
+        return BlockRows(start, len(lines), texts, lines[-1].share, content, faults, keys)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
         chunks: list[bytes | memoryview] = []
@@ -263,6 +277,11 @@ class JsonLinesFormat:
                 chunks.append(comma + ", ".join(added).encode() + b"}")
             chunks.append(b"\n")
         return b"".join(chunks)
+
+
+def _key(value: object) -> str:
+    """Return a value of a column of keys as text."""
+    return str(value) if isinstance(value, str | int) else ""
 
 
 def _json(value: str | float | None) -> str:
@@ -396,8 +415,8 @@ class ParquetFormat:
         for column, translated in zip(columns.columns, cells, strict=True):
             values = [dict(columns.new_values(column, cell)) for cell in translated]
             for name, _ in columns.new_values(column, TranslatedText(None)):
-                is_score = columns.score and name == f"{column.target}_score"
-                value_type = arrow.float64() if is_score else arrow.string()
+                is_number = name in (f"{column.target}_score", f"{column.target}_memory")
+                value_type = arrow.float64() if is_number else arrow.string()
                 table = table.append_column(name, arrow.array([value[name] for value in values], value_type))
         file = io.BytesIO()
         arrow.parquet.write_table(table, file, row_group_size=max(1, rows.count))
@@ -412,12 +431,11 @@ class ParquetFormat:
     def _check_schema(self, schema: Any, name: str, columns: Columns) -> None:
         types = self._arrow.types
         existing = list(schema.names)
+        for source in columns.sources:
+            if existing.count(source) != 1:
+                problem = "no column" if source not in existing else "several columns"
+                raise DataError(f"{name}: {problem} {quoted(source)}; its columns: {', '.join(existing)}")
         for column in columns.columns:
-            if existing.count(column.source) != 1:
-                problem = "no column" if column.source not in existing else "several columns"
-                raise DataError(
-                    f"{name}: {problem} {quoted(column.source)}; its columns: {', '.join(existing)}"
-                )
             column_type = schema.field(column.source).type
             inner = column_type.value_type if types.is_dictionary(column_type) else column_type
             if not (types.is_string(inner) or types.is_large_string(inner) or types.is_null(inner)):
@@ -461,8 +479,9 @@ class ParquetFormat:
     def _rows(self, batches: list[Any], schema: Any, columns: Columns, first: int, total: int) -> BlockRows:
         table = self._arrow.Table.from_batches(batches, schema).combine_chunks()
         texts = [table.column(column.source).to_pylist() for column in columns.columns]
+        keys = [_key(value) for value in table.column(columns.key).to_pylist()] if columns.key else ()
         share = (first + table.num_rows) / max(1, total)
-        return BlockRows(first, table.num_rows, texts, share, table)
+        return BlockRows(first, table.num_rows, texts, share, table, keys=keys)
 
 
 TABLE_FORMATS: Mapping[str, Callable[[], TableFormat]] = {

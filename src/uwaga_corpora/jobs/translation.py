@@ -19,6 +19,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
 from uwaga.translator.choose_models import ChosenModels, choose_for
+from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext, open_memory
 from uwaga.translator.request import Request, Split
 from uwaga.translator.translator import Translator
 from uwaga_corpora.jobs.distillation import TargetChoice, choose_target
@@ -37,7 +38,8 @@ class Task(NamedTuple):
     """The texts of a block.
 
     ``rows`` (texts,) are their numbers in messages, which call each a ``unit``; ``references`` (texts,) are
-    the reference translations of each, for distillation.
+    the reference translations of each, for distillation; ``keys`` (texts,) are those by which a translation
+    memory knows the texts.
     """
 
     number: int
@@ -45,13 +47,21 @@ class Task(NamedTuple):
     rows: list[int]
     texts: list[str]
     references: list[list[str]]
+    keys: Sequence[str] = ()
+
+    def request(self, request: Request, index: int) -> Request:
+        """Return a request for a text."""
+        context = TextContext(self.keys[index]) if self.keys else None
+        name = f"{self.unit} {self.rows[index]}"
+        return replace(request, text=self.texts[index], name=name, context=context)
 
 
 class TranslatedText(NamedTuple):
     """The translation of a text, or None with the error.
 
     ``score`` and ``alignment`` (Moses format) are None if there was nothing to translate;
-    ``truncated`` is true if the translation reached a length limit.
+    ``truncated`` is true if the translation reached a length limit; ``memory`` is the similarity in percent
+    of the pair of a translation memory that it was made with, the lowest of several.
     """
 
     text: str | None
@@ -59,6 +69,7 @@ class TranslatedText(NamedTuple):
     alignment: str | None = None
     error: str | None = None
     truncated: bool = False
+    memory: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,8 @@ class TranslationSpec:
         glossary: file of terms.
         glossary_mode: as of :class:`uwaga.translator.Request`.
         choice: for distillation: how the target is chosen from several candidates.
+        memory: file of a translation memory.
+        threshold: least similarity of its pairs that are used, in percent.
     """
 
     models: tuple[str, ...] = ()
@@ -89,6 +102,8 @@ class TranslationSpec:
     glossary: str | None = None
     glossary_mode: GlossaryMode = "forced"
     choice: TargetChoice | None = None
+    memory: str | None = None
+    threshold: float = DEFAULT_THRESHOLD
 
     def to_dict(self) -> dict[str, Any]:
         """Return the specification as JSON values."""
@@ -128,6 +143,7 @@ class TranslationSpec:
             "device": self.load.device,
             **self.file_hashes(),
             "glossary_mode": None if self.glossary is None else self.glossary_mode,
+            "threshold": None if self.memory is None else self.threshold,
         }
         for name, value in values.items():
             if isinstance(value, float) and not math.isfinite(value):
@@ -138,6 +154,7 @@ class TranslationSpec:
         """Return the SHA-256 of the files besides the models that affect the result; None for unused ones.
 
         Raises:
+            DataError, MissingExtraError: as :func:`uwaga.translator.memories.open_memory`.
             ModelError: a file cannot be read.
         """
         adapter = self.load.adapter
@@ -147,6 +164,7 @@ class TranslationSpec:
             else file_sha256(Path(adapter) / CONFIG),  # has its weights' sum
             "shortlist": file_sha256(self.load.shortlist),
             "glossary": file_sha256(self.glossary),
+            "memory": memory_sha256(self.memory),
         }
 
     def select_models(self) -> ChosenModels:
@@ -187,6 +205,8 @@ class TranslationSpec:
             split=self.split,
             search=search if self.choice is None else self.choice.widened(translator.options(**search)),
             on_error="return",
+            memory=self.memory,
+            threshold=self.threshold,
         )
         return translator, translator.prepare(request)
 
@@ -285,10 +305,7 @@ class TaskTranslator:
         for window in windows(order, [len(task.texts[index]) for index in order], limit):
             results = [
                 translator.run(
-                    [
-                        replace(request, text=task.texts[index], name=f"{task.unit} {task.rows[index]}")
-                        for index in window
-                    ],
+                    [task.request(request, index) for index in window],
                     window=len(window),
                 )
                 for translator, request in self._translators
@@ -308,7 +325,8 @@ class TaskTranslator:
         if best.error is not None:
             return TranslatedText(None, error=str(best.error))
         links = None if best.alignment is None else str(best.alignment)
-        return TranslatedText(best.text, best.score, links, truncated=best.truncated)
+        memory = min((use.score for use in best.memory), default=None)
+        return TranslatedText(best.text, best.score, links, truncated=best.truncated, memory=memory)
 
 
 def windows(texts: Sequence[int], sizes: Sequence[int], limit: int) -> Iterator[Sequence[int]]:
@@ -357,6 +375,21 @@ def file_sha256(path: str | Path | None) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def memory_sha256(path: str | None) -> str | None:
+    """Return the SHA-256 of the pairs of a translation memory.
+
+    Raises:
+        DataError, MissingExtraError: as :func:`uwaga.translator.memories.open_memory`.
+    """
+    if path is None:
+        return None
+    open_memory(path)  # says what is missing
+    from uwaga_memory.store import Memory
+
+    with Memory(path) as memory:
+        return memory.digest()
 
 
 def model_sha256(location: Path) -> str:

@@ -17,6 +17,7 @@ from uwaga.markup.units import (
     make_escape,
     make_writer,
     untranslated,
+    with_key,
     write_pieces,
 )
 from uwaga.markup.xml import (
@@ -62,12 +63,13 @@ def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece
     if attributes(element.tag(text)).get("translatable") == "false":
         raw = element.content(text)
         return [untranslated(raw, "marked as untranslated", MARKUP.sub("", raw))]
+    key = unescape(attributes(element.tag(text)).get("name", ""))
     if element.name == "string":
-        return [_string(text, element)]
+        return [with_key(_string(text, element), key)]
     if element.name == "plurals" and target is not None:
-        return [_plurals(text, element, target)]
+        return [with_key(_plurals(text, element, target), key)]
     return content_pieces(
-        text, ("item",), lambda item: [_string(text, item)], element.inner, element.inner_end
+        text, ("item",), lambda item: [with_key(_string(text, item), key)], element.inner, element.inner_end
     )
 
 

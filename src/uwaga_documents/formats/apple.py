@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from uwaga.errors import DataError
-from uwaga.markup.units import Piece
+from uwaga.markup.units import Piece, with_key
 from uwaga.markup.xml import escape, unescape, xml_tokens
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text, marked_encoding, xml_text
@@ -46,7 +46,7 @@ def _list_pieces(text: str, is_displayed: Callable[[str], bool]) -> Iterator[Pie
             keys[-1] = raw.removeprefix(CDATA).removesuffix(CDATA_END)
         elif token.kind in ("text", "cdata") and element == "string" and is_displayed(keys[-1]):
             yield text[position : token.start]
-            yield _string(raw, token.kind == "cdata")
+            yield with_key(_string(raw, token.kind == "cdata"), keys[1] if len(keys) > 1 else "")
             position = token.end
     yield text[position:]
 
@@ -100,11 +100,12 @@ def _pair_pieces(text: str, location: str) -> Iterator[Piece]:
             continue
         value = VALUE.match(text, _match_end(SPACE, text, equals.end())) if equals else None
         end = _match_end(SPACE, text, value.end()) if value else position
-        if value is None or text[end : end + 1] != ";":
+        if key is None or value is None or text[end : end + 1] != ";":
             line = text.count("\n", 0, position) + 1
             raise DataError(f'{location}: line {line}: expected a pair such as "key" = "value";')
         yield text[copied : value.start(1)]
-        yield message_unit(value[1], _unescape(value[1]), _write, SYNTAX)
+        name = key[0] if key[1] is None else _unescape(key[1])
+        yield with_key(message_unit(value[1], _unescape(value[1]), _write, SYNTAX), name)
         copied, position = value.end(1), end + 1
     yield text[copied:]
 

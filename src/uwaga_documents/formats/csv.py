@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from uwaga.errors import DataError, SettingsError, quoted
-from uwaga.markup.units import Piece, untranslated
+from uwaga.markup.units import Piece, untranslated, with_key
 from uwaga_documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.messages import APPLICATION_SYNTAX, message_unit
 
 SEPARATORS = ",;\t|"
+KEY_COLUMNS = frozenset({"key", "id"})
+"""Names of columns with the key of a row."""
 
 
 def check(options: DocumentOptions) -> None:
@@ -34,18 +36,21 @@ def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece
     rows = _rows(text, separator, source.name)
     names = [_value(text[start:end]) for start, end in next(rows, [])]
     columns = _selected_columns(names, source)
+    keys = [index for index, name in enumerate(names) if name.lower() in KEY_COLUMNS and index not in columns]
     position = 0
     for row in rows:
         if len(row) != len(names) and row != [(row[0][0], row[0][0])]:
             line = text.count("\n", 0, row[0][0]) + 1
             raise DataError(f"{source.name}: line {line} has {len(row)} cells, the first line {len(names)}")
+        key = _value(text[slice(*row[keys[0]])]) if keys and len(row) == len(names) else ""
         for column, (start, end) in enumerate(row):
             raw = text[start:end]
             yield text[position:start]
             if column not in columns:
                 yield untranslated(raw, "in other columns")
             else:
-                yield message_unit(raw, _value(raw), _CellWriter(raw, separator), APPLICATION_SYNTAX)
+                piece = message_unit(raw, _value(raw), _CellWriter(raw, separator), APPLICATION_SYNTAX)
+                yield with_key(piece, key)
             position = end
     yield text[position:]
 

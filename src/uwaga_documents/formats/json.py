@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from uwaga.errors import DataError
-from uwaga.markup.units import Piece, untranslated
+from uwaga.markup.units import Piece, untranslated, with_key
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
@@ -50,6 +50,7 @@ class JsonText(NamedTuple):
         top: the first key of its path.
         depth: the number of objects and lists around it.
         selected: whether its key is among those to translate.
+        name: the name of its path.
     """
 
     start: int
@@ -60,6 +61,7 @@ class JsonText(NamedTuple):
     top: str
     depth: int
     selected: bool
+    name: str = ""
 
 
 def read_json(source: DocumentSource) -> Reading:
@@ -163,9 +165,11 @@ def json_texts(text: str, root: KeyPath) -> Iterator[JsonText]:
             stack[-1].key, key_start = str(json.loads(symbol)), token.start()
         elif stack:
             container = stack[-1]
-            selected = container.path.child(container.key).selected
-            top, depth = stack[0].key, len(stack)
-            yield JsonText(*token.span(), container.key, key_start, container.number, top, depth, selected)
+            path = container.path.child(container.key)
+            top, depth, name = stack[0].key, len(stack), path.name or ""
+            yield JsonText(
+                *token.span(), container.key, key_start, container.number, top, depth, path.selected, name
+            )
         else:
             yield JsonText(*token.span(), "", 0, 0, "", 0, root.selected)
 
@@ -229,7 +233,7 @@ def _member(text: str, value: JsonText, category: str, syntax: MessageSyntax) ->
     piece = message_unit(
         raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only), syntax
     )
-    return PluralMember(category, value.key_start, value.start, value.end, piece)
+    return PluralMember(category, value.key_start, value.start, value.end, with_key(piece, value.name))
 
 
 JSON = DocumentFormat("json", (".json",), read_json)

@@ -313,7 +313,7 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
             lines[-2] += line_end
         return "".join(lines) if raw.endswith("\n") else "".join(lines).rstrip("\r\n")
 
-    return Unit(inlines, write)
+    return Unit(inlines, write, key=entry.texts.get("msgctxt", ""))
 
 
 def _without_fuzzy(line: str) -> str:

@@ -21,6 +21,7 @@ from uwaga.markup.units import (
     text_unit,
     translatable,
     untranslated,
+    with_key,
 )
 from uwaga.markup.xml import (
     Element,
@@ -30,6 +31,7 @@ from uwaga.markup.xml import (
     children,
     elements,
     escape_attribute,
+    unescape,
     with_attribute,
     write_xml,
     xml_inline,
@@ -45,6 +47,7 @@ PAIRED = frozenset(("g", "mrk", "pc"))
 LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
 """An attribute of Trados or memoQ that locks a segment."""
 SEGMENT_TAG = re.compile(r"<sdl:seg\s[^<>]*>")
+GETTEXT_CONTEXT = "x-gettext-msgctxt"
 UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
 """States of targets that are not yet translated."""
 
@@ -91,7 +94,10 @@ class _XliffUnits:
                 unit = next(elements(text, (self._unit,), token.start))
                 skip_to = unit.end
                 yield text[position : unit.inner]
-                yield from self._unit_pieces(unit, is_untranslated or bool(untranslated_elements))
+                pieces = list(self._unit_pieces(unit, is_untranslated or bool(untranslated_elements)))
+                count = sum(isinstance(piece, Unit) for piece in pieces)
+                key = self._key(unit, count) if count else ""
+                yield from (with_key(piece, key) for piece in pieces)
                 position = unit.inner_end
             elif token.kind == "open":
                 if untranslated_elements or is_untranslated:
@@ -100,6 +106,14 @@ class _XliffUnits:
                 yield self._with_language(token, tag)
                 position = token.end
         yield text[position:]
+
+    def _key(self, unit: Element, count: int) -> str:
+        """Return the key of a unit's segments: the context of gettext, or for one segment its name."""
+        for context in elements(self._text, (f"{self._prefix}context",), unit.inner, unit.inner_end):
+            if attributes(context.tag(self._text)).get("context-type") == GETTEXT_CONTEXT:
+                return unescape(context.content(self._text))
+        names = attributes(unit.tag(self._text)) if count == 1 else {}
+        return unescape(names.get("resname") or names.get("name", ""))
 
     def _with_language(self, token: Token, tag: str) -> str:
         """Write the target language in the tag that declares the languages."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from uwaga.errors import DataError, reason
-from uwaga.markup.units import Piece, untranslated
+from uwaga.markup.units import Piece, untranslated, with_key
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
@@ -63,6 +63,7 @@ class _Scalar(NamedTuple):
         key_start: start of the key.
         mapping: the number of its mapping, 0 for none.
         selected: whether its key is among those to translate.
+        name: the name of its path.
     """
 
     start: int
@@ -74,6 +75,7 @@ class _Scalar(NamedTuple):
     key_start: int = 0
     mapping: int = 0
     selected: bool = True
+    name: str = ""
 
 
 class _Collection:
@@ -163,7 +165,8 @@ class _YamlReader:
             copied = untranslated(raw, "identifiers")
             return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
         piece = message_unit(raw, scalar.value, _writer(scalar, raw), APPLICATION_SYNTAX)
-        return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, piece)
+        named = with_key(piece, scalar.name)
+        return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, named)
 
     def _scalars(self) -> Iterator[_Scalar]:
         """Yield the scalars to translate."""
@@ -206,7 +209,7 @@ class _YamlReader:
         path = self._keys.root if parent is None else parent.path.child(parent.key)
         tag = event.tag or self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
         if tag == STRING_TAG and path.selected:
-            scalar = _scalar(self._text, event)
+            scalar = _scalar(self._text, event)._replace(name=path.name or "")
             if parent is not None and parent.number:
                 scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)
             yield scalar

@@ -22,7 +22,8 @@ FolderNames = Annotated[
     list[Path] | None,
     typer.Option(
         "--folder", "-f",
-        help="Folder of documents and glossaries that clients may read and write; repeatable. "
+        help="Folder of documents, glossaries and translation memories that clients may read and write; "
+        "repeatable. "
         "Default: none.",
     ),
 ]  # fmt: skip
@@ -52,7 +53,8 @@ def mcp(
     """Offer translation to AI assistants and editors as tools of the Model Context Protocol (MCP).
 
     The client usually starts the server and speaks to it over standard input and output. The tools are
-    translate, translate_file, languages and glossary. Files outside the folders are neither read nor written.
+    translate, translate_file, languages, glossary, memory and confirm. Files outside the folders are neither
+    read nor written.
 
     **Examples**
 

@@ -14,6 +14,7 @@ from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
 from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
+from uwaga.translator.memories import TextContext
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import listed_prefixes
 from uwaga_server.api_errors import ApiError, api_error, in_thread
@@ -22,7 +23,7 @@ from uwaga_server.context import BEARER_KEY, Dialect, ServerContext
 from uwaga_server.dialects import v1_schema as schema
 from uwaga_server.dialects.memories import memory_of_request
 from uwaga_server.dialects.v1_inside import inside_routes
-from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectBody, TranslateBody
+from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody, DetectBody, TranslateBody
 from uwaga_server.dialects.v1_stored import document_routes, glossary_routes
 from uwaga_server.http import (
     EventStream,
@@ -141,7 +142,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
             }
             for model in context.service.served
         ]
-        return json_response({"models": listed_models})
+        return json_response({"models": listed_models, "memories": context.settings.memories is not None})
 
 
 async def _events(
@@ -237,11 +238,25 @@ def text_requests(
         mask=body.mask,
     )
     prefixes, drafts = (listed_prefixes(value, len(texts)) for value in (body.prefix, body.draft))
+    contexts = text_contexts(body.context, len(texts))
     names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
     return [
-        replace(common, text=text, prefix=prefix, draft=draft, name=name)
-        for text, prefix, draft, name in zip(texts, prefixes, drafts, names, strict=True)
+        replace(common, text=text, prefix=prefix, draft=draft, name=name, context=context)
+        for text, prefix, draft, name, context in zip(texts, prefixes, drafts, names, contexts, strict=True)
     ]
+
+
+def text_contexts(
+    context: ContextBody | Sequence[ContextBody] | None, count: int
+) -> list[TextContext | None]:
+    """Return the context of each of ``count`` texts."""
+    if context is None:
+        return [None] * count
+    contexts = [context] * count if isinstance(context, ContextBody) else context
+    if len(contexts) != count:
+        message = f"{len(contexts)} contexts for {count} texts: give one for all or one for each"
+        raise ApiError(400, "wrong_context", message, "context")
+    return [TextContext(each.key, each.before, each.after) for each in contexts]
 
 
 def _search(body: TranslateBody) -> SearchOverrides:

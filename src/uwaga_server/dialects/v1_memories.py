@@ -11,7 +11,7 @@ from starlette.responses import Response
 from uwaga_memory.store import Pair
 from uwaga_server.api_errors import in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
-from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND
+from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody
 from uwaga_server.http import json_response, read_json
 from uwaga_server.routing import Routes
 from uwaga_server.store.memories import MemoryStore, StoredMemory
@@ -31,17 +31,12 @@ class MemoryBody(BaseModel):
     target: LanguageCode
 
 
-class PairBody(BaseModel):
-    """A text with its translation."""
-
-    model_config = ConfigDict(extra="forbid")
+class PairBody(ContextBody):
+    """A text with its translation, and where it stands in its document."""
 
     source: str = Field(min_length=1, max_length=100_000, examples=["The weather is nice today."])
     target: str = Field(min_length=1, max_length=100_000, examples=["Das Wetter ist heute schön."])
     origin: str = Field("", max_length=1024, description="Where the pair comes from, such as a file.")
-    key: str = Field("", max_length=1024, description="The text's name in its document.")
-    before: str = Field("", max_length=100_000, description="The source text before it in the document.")
-    after: str = Field("", max_length=100_000, description="The source text after it.")
 
 
 class PairsBody(BaseModel):
@@ -119,11 +114,14 @@ def memory_routes(context: ServerContext) -> Routes:
         body=PairsBody, response_model=AddedAnswer,
     )  # fmt: skip
     async def add(request: Request, memory_id: str) -> Response:
-        """Add confirmed translations; the next translation with the memory uses them."""
+        """Add confirmed translations; the next translation with the memory uses them.
+
+        A pair that the memory has becomes its newest, and is preferred to other translations of its source.
+        """
         owner = BEARER_KEY.owner(context, request)
         body = await read_json(request, PairsBody)
         pairs = [Pair(**pair.model_dump()) for pair in body.pairs]
-        added = await in_thread(lambda: store.add(store.find(owner, memory_id), pairs))
+        added = await in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
         return json_response({"new": added.new, "known": added.known, "skipped": dict(added.skipped)})
 
     return routes

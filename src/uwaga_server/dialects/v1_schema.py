@@ -34,6 +34,16 @@ Integral = BeforeValidator(_as_integer)
 Closed = ConfigDict(extra="forbid", strict=True)
 
 
+class ContextBody(BaseModel):
+    """Where a text stands in its document."""
+
+    model_config = Closed
+
+    key: str = Field("", max_length=1024, description="Its name there, such as a message id.")
+    before: str = Field("", max_length=100_000, description="The source text before it.")
+    after: str = Field("", max_length=100_000, description="The source text after it.")
+
+
 class TextBody(BaseModel):
     """Texts to translate, and what to return of each translation; without the options of the search."""
 
@@ -78,6 +88,11 @@ class TextBody(BaseModel):
     memory: str | None = Field(None, max_length=64, description="Id of a translation memory.")
     threshold: float = Field(
         DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
+    )
+    context: ContextBody | list[ContextBody] | None = Field(
+        None,
+        description="Where the text stands in its document, or a list with that of each text. A pair of the "
+        "memory from the same place, by the key or by both neighbours, has a score of 101.",
     )
     placeholders: bool = Field(True, description="Keep {names}, %s, URLs etc. unchanged.")
     ignore_tags: list[str] = Field(
@@ -234,9 +249,10 @@ class ModelAnswer(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """The served models."""
+    """The served models, and whether the server has translation memories."""
 
     models: list[ModelAnswer]
+    memories: bool
 
 
 class ErrorDetail(BaseModel):

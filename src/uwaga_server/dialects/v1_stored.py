@@ -11,6 +11,7 @@ from starlette.responses import Response
 from uwaga.errors import DataError
 from uwaga.languages.detection import AUTO
 from uwaga.terms.files import SEPARATOR, split_forms
+from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.api_errors import ApiError, in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
 from uwaga_server.dialects.documents import Upload, result_response, store_document
@@ -134,6 +135,10 @@ class DocumentForm(BaseModel):
     target: DocumentLanguage
     source: DocumentLanguage | None = Field(None, description="Detected if `auto` or omitted.")
     glossary_id: str | None = None
+    memory: str = Field("", max_length=64, description="Id of a translation memory.")
+    threshold: float = Field(
+        DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
+    )
 
 
 def document_routes(context: ServerContext) -> Routes:
@@ -148,7 +153,10 @@ def document_routes(context: ServerContext) -> Routes:
         async with read_upload(request, DocumentForm) as (form, file):
             source = None if form.source in (None, AUTO) else form.source
             ids = () if form.glossary_id is None else (form.glossary_id,)
-            document = Upload(file.file, file.filename or "", source, form.target, ids)
+            document = Upload(
+                file.file, file.filename or "", source, form.target, ids,
+                memory=form.memory, threshold=form.threshold,
+            )  # fmt: skip
             document_id, _ = await store_document(context, client, document)
         return json_response({"id": document_id}, 202)
 

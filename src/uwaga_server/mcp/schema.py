@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uwaga_server.dialects.v1_schema import Closed, LanguageCode
+from uwaga.translator.memories import DEFAULT_THRESHOLD
+from uwaga_server.dialects.v1_schema import Closed, ContextBody, LanguageCode
 
 MAX_TERMS = 5000
 """Terms of a call."""
@@ -28,6 +29,18 @@ InlineTerms = Annotated[
         description="Required translations of terms. Of several forms, the first is preferred; an empty "
         "translation leaves the term as it is."
     ),
+]
+MemoryName = Annotated[
+    str | None,
+    Field(description="File of a translation memory, as the tool `memory` lists it; similar texts are used."),
+]
+Threshold = Annotated[
+    float,
+    Field(ge=1, le=100, description="Least similarity of the memory's pairs that are used, in percent."),
+]
+Context = Annotated[
+    ContextBody | None,
+    Field(description="Where the text stands; a pair from the same place has a similarity of 101."),
 ]
 Overwrite = Annotated[bool, Field(description="Replace the file if it exists.")]
 
@@ -57,6 +70,25 @@ class TranslateArguments(BaseModel):
     placeholders: Annotated[
         bool, Field(description="Keep {names}, %s, URLs and similar parts unchanged.")
     ] = True
+    memory: MemoryName = None
+    threshold: Threshold = DEFAULT_THRESHOLD
+    context: Annotated[
+        ContextBody | list[ContextBody] | None,
+        Field(description="Where the text stands in its document, for `memory`; or a list for each text."),
+    ] = None
+
+
+class MemoryUse(BaseModel):
+    """A pair of the memory that a translation was made with."""
+
+    source: str
+    target: str
+    score: float = Field(description="Similarity in percent; 101 in the same context.")
+    used: str = Field(
+        description="`verbatim`, `fitted` (with other numbers or placeholders) or as the `beginning`."
+    )
+    origin: str = ""
+    created: str = ""
 
 
 class TranslatedText(BaseModel):
@@ -66,6 +98,7 @@ class TranslatedText(BaseModel):
     source: str | None = Field(None, description="Language of the text.")
     warnings: list[str] = Field([], description="Why the translation may be wrong.")
     error: str | None = Field(None, description="Why the text was not translated.")
+    memory: list[MemoryUse] | None = Field(None, description="Pairs of the memory that were used.")
 
 
 class TranslateResult(BaseModel):
@@ -99,6 +132,8 @@ class FileArguments(BaseModel):
     retranslate: Annotated[
         bool, Field(description="For PO and XLIFF: also translate entries that have a translation.")
     ] = False
+    memory: MemoryName = None
+    threshold: Threshold = DEFAULT_THRESHOLD
 
 
 class DoubtfulText(BaseModel):
@@ -123,6 +158,9 @@ class FileResult(BaseModel):
     doubtful: int = Field(0, description="Number of translations that may be wrong.")
     doubts: list[DoubtfulText] = Field([], description="The first of them.")
     untranslated: dict[str, int] = Field({}, description="Number of texts left as they are, by reason.")
+    memory: dict[str, int] | None = Field(
+        None, description="Number of texts translated with the memory, by how: verbatim, fitted, beginning."
+    )
 
 
 class LanguagesArguments(BaseModel):
@@ -191,3 +229,83 @@ class GlossaryResult(BaseModel):
     )
 
     glossaries: list[GlossaryTerms]
+
+
+class MemoryArguments(BaseModel):
+    """Which translation memory to describe or to search."""
+
+    model_config = Closed
+
+    name: Annotated[
+        str | None, Field(description="Path of the memory inside a folder; lists all if omitted.")
+    ] = None
+    text: Annotated[str | None, Field(description="Text to look up in the memory `name`.")] = None
+    threshold: Annotated[
+        float, Field(ge=1, le=100, description="Least similarity of the pairs, in percent.")
+    ] = 50.0
+    limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of pairs.")] = 5
+    context: Context = None
+
+
+class MemoryPair(BaseModel):
+    """A pair that is similar to a text."""
+
+    source: str
+    target: str
+    score: float = Field(description="Similarity in percent; 101 in the same context.")
+    origin: str = ""
+    created: str = ""
+
+
+class MemoryDescription(BaseModel):
+    """A translation memory, of which only the name is given in a list."""
+
+    name: str
+    source: str | None = Field(None, description="Language of the sources.")
+    target: str | None = Field(None, description="Language of the translations.")
+    count: int | None = Field(None, description="Number of pairs.")
+    matches: list[MemoryPair] | None = Field(None, description="Pairs similar to the text, best first.")
+
+
+class MemoryResult(BaseModel):
+    """Translation memories."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"description": "Translation memories: all, or the one that was named."}
+    )
+
+    memories: list[MemoryDescription]
+
+
+class Languages(BaseModel):
+    """The languages of a memory."""
+
+    model_config = Closed
+
+    source: LanguageCode
+    target: LanguageCode
+
+
+class ConfirmArguments(BaseModel):
+    """A confirmed translation."""
+
+    model_config = Closed
+
+    memory: Annotated[str, Field(description="Path of the memory inside a folder, which ends with .uwm.")]
+    text: Annotated[str, Field(description="The source text.")]
+    translation: Annotated[str, Field(description="Its translation, confirmed by a person.")]
+    context: Context = None
+    origin: Annotated[
+        str, Field(max_length=1024, description="Where the translation comes from, such as a file.")
+    ] = ""
+    create: Annotated[
+        Languages | None, Field(description="Languages of the memory, to create it if there is none.")
+    ] = None
+
+
+class ConfirmResult(BaseModel):
+    """The result of a confirmation."""
+
+    memory: str
+    count: int = Field(description="Number of pairs of the memory.")
+    known: bool = Field(description="Whether the memory had the pair; it is now preferred to others.")

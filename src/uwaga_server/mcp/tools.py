@@ -1,7 +1,8 @@
-"""The tools: translate texts and documents, list languages, list, show and create glossaries."""
+"""The tools: translate texts and documents, list languages, use glossaries and translation memories."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +20,12 @@ from uwaga.terms import Glossary, Term
 from uwaga.terms.files import SEPARATOR
 from uwaga.translator import Request
 from uwaga_documents import DocumentOptions, document_job, find_format, job_texts
+from uwaga_memory import Memory, Pair
 from uwaga_server.api_errors import ApiError, api_error, in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
 from uwaga_server.dialects.documents import document_suffixes
+from uwaga_server.dialects.v1 import text_contexts
 from uwaga_server.document_worker import MAX_MEMBER_BYTES, detection_sample
 from uwaga_server.mcp import schema
 from uwaga_server.mcp.folders import Folders
@@ -36,6 +39,9 @@ MAX_LISTED_TERMS = 1000
 MAX_LISTED_PAIRS = 1000
 """Number of language pairs beyond which a list omits the targets."""
 GLOSSARY_SUFFIXES = (".tsv", ".csv", ".tbx")
+MEMORY_SUFFIX = ".uwm"
+MAX_MEMORY_BYTES = 1 << 40
+"""Maximum bytes of a translation memory, of which a look-up reads a small part."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,17 @@ class Call:
         source, target = languages
         return Glossary.read(path, None if source is None or target is None else (source, target))
 
+    async def memory(self, name: str | None) -> Memory | None:
+        """Return a translation memory by the name of its file."""
+        return None if name is None else await in_thread(self.read_memory, name)
+
+    def read_memory(self, name: str) -> Memory:
+        """Return the translation memory of a file."""
+        path = self.folders.input_path(name, MAX_MEMORY_BYTES, (MEMORY_SUFFIX,))
+        if path.suffix != MEMORY_SUFFIX:
+            raise DataError(f"{quoted(name)}: a translation memory must be a {MEMORY_SUFFIX} file")
+        return Memory(path)
+
 
 Languages = tuple[str | None, str | None]
 """Codes of source and target; None where the client names none."""
@@ -98,10 +115,13 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
         glossary_mode=arguments.glossary_mode,
         ignore_tags=arguments.ignore_tags,
         placeholders=arguments.placeholders,
+        memory=await call.memory(arguments.memory),
+        threshold=arguments.threshold,
     )
+    contexts = text_contexts(arguments.context, len(texts))
     requests = [
-        replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}")
-        for number, text in enumerate(texts, start=1)
+        replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}", context=context)
+        for number, (text, context) in enumerate(zip(texts, contexts, strict=True), start=1)
     ]
     async with call.context.spending(call.client, characters):
         answer = await service.translate(
@@ -116,6 +136,7 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
                 source=source or None,
                 warnings=list(translation.warnings),
                 error=None if translation.error is None else api_error(translation.error).message,
+                memory=[schema.MemoryUse(**vars(use)) for use in translation.memory] or None,
             )
             for translation, source in zip(answer.translations, answer.sources, strict=True)
         ],
@@ -148,14 +169,19 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
     else:
         source = service.language(arguments.source or "", "source")
     route = service.route(source, target)
-    terms = await call.terms(arguments.glossary, arguments.terms, (source, target))
+    request = Request(
+        "",
+        glossary=await call.terms(arguments.glossary, arguments.terms, (source, target)),
+        memory=await call.memory(arguments.memory),
+        threshold=arguments.threshold,
+    )
     characters = await in_thread(lambda: sum(map(len, texts())))
     async with call.context.spending(call.client, characters, 1):
         report = await service.run_document(
             document,
             output,
             replace(options, source=source),
-            request=Request("", glossary=terms),
+            request=request,
             batch=BATCH_SIZE,
             client=call.client.name,
             progress=call.progress,
@@ -175,6 +201,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
             for doubt in report.doubtful[:MAX_DOUBTS]
         ],
         untranslated=dict(report.untranslated),
+        memory=None if arguments.memory is None else dict(Counter(use.used for use in report.memory)),
     )
 
 
@@ -268,6 +295,75 @@ def _line(term: Term) -> str:
     return f"{term.source}\t{SEPARATOR.join(term.targets)}"
 
 
+async def memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResult:
+    """List the translation memories, describe one, or look a text up."""
+    if arguments.name is None and arguments.text is not None:
+        raise ApiError(400, "name_missing", "name the memory to look the text up in", "name")
+    if arguments.text is not None:
+        call.context.charge(call.client, [arguments.text])
+    return await in_thread(_memory, call, arguments)
+
+
+def _memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryResult:
+    if arguments.name is None:
+        call.folders.check()
+        names = call.folders.files((MEMORY_SUFFIX,))
+        return schema.MemoryResult(memories=[schema.MemoryDescription(name=name) for name in names])
+    with call.read_memory(arguments.name) as stored:
+        source, target = stored.languages
+        description = schema.MemoryDescription(
+            name=arguments.name, source=source, target=target, count=len(stored)
+        )
+        if arguments.text is not None:
+            [context] = text_contexts(arguments.context, 1)
+            matches = stored.matches(
+                arguments.text, context, threshold=arguments.threshold, limit=arguments.limit
+            )
+            description.matches = [
+                schema.MemoryPair(
+                    source=match.source,
+                    target=match.target,
+                    score=match.score,
+                    origin=match.origin,
+                    created=match.created,
+                )
+                for match in matches
+            ]
+    return schema.MemoryResult(memories=[description])
+
+
+async def confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
+    """Add a confirmed translation to a translation memory."""
+    call.context.charge(call.client, [arguments.text, arguments.translation])
+    return await in_thread(_confirm, call, arguments)
+
+
+def _confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
+    [context] = text_contexts(arguments.context, 1)
+    pair = Pair(arguments.text, arguments.translation, arguments.origin, *(context or ()))
+    with _open_or_create(call, arguments) as stored:
+        added = stored.confirm([pair])
+        if added.skipped:
+            raise DataError(f"the translation was not added: {', '.join(added.skipped)}")
+        return schema.ConfirmResult(memory=arguments.memory, count=len(stored), known=bool(added.known))
+
+
+def _open_or_create(call: Call, arguments: schema.ConfirmArguments) -> Memory:
+    """Return the memory of a call; a missing one is created if the call has its languages."""
+    name, languages = arguments.memory, arguments.create
+    try:
+        return call.read_memory(name)
+    except ApiError as error:
+        if error.code != "no_file" or languages is None:
+            raise
+    path = call.folders.output_path(name, overwrite=False)
+    if path.suffix != MEMORY_SUFFIX:
+        renamed = quoted(str(Path(name).with_suffix(MEMORY_SUFFIX)))
+        message = f"the name of a new translation memory ends with {MEMORY_SUFFIX}: {renamed}"
+        raise ApiError(400, "other_format", message, "memory")
+    return Memory.create(path, languages.source, languages.target)
+
+
 @dataclass(frozen=True)
 class Tool:
     """A tool.
@@ -346,6 +442,24 @@ _TOOL_LIST: Sequence[Tool] = (
         "of one; with `name` and `terms`, create one for the argument `glossary` of the other tools.",
         schema.GlossaryArguments,
         schema.GlossaryResult,
+        writes=True,
+    ),
+    Tool(
+        memory,
+        "List or search translation memories",
+        "Without arguments, list the translation memories in the folders of this server. With `name`, show "
+        "the languages and the size of one; with `name` and `text`, look up the most similar sentences that "
+        "have been translated before, with their translations.",
+        schema.MemoryArguments,
+        schema.MemoryResult,
+    ),
+    Tool(
+        confirm,
+        "Remember a translation",
+        "Add a translation that a person has confirmed or corrected to a translation memory, so that the "
+        "next translation with this memory uses it. With `create`, a missing memory is created.",
+        schema.ConfirmArguments,
+        schema.ConfirmResult,
         writes=True,
     ),
 )

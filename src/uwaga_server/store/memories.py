@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -175,10 +175,10 @@ class MemoryStore:
         Memory.create(path, source, target, name).close()
         return StoredMemory(memory_id, path, False)
 
-    def add(self, stored: StoredMemory, pairs: Iterable[Pair]) -> Added:
-        """Add pairs to a memory."""
+    def confirm(self, stored: StoredMemory, pairs: Sequence[Pair]) -> Added:
+        """Add confirmed pairs to a memory."""
         _check_own(stored)
-        return self.open(stored).add(pairs)
+        return self.open(stored).confirm(pairs)
 
     def delete(self, owner: str, memory_id: str) -> None:
         """Delete a memory."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
+from uwaga.markup.inline import written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
@@ -15,8 +16,9 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.placeholders import with_placeholders
+from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request
-from uwaga.translator.text import Layer, Text
+from uwaga.translator.text import InlineText, Layer, Text
 
 
 class TextWithPlaceholders:
@@ -66,9 +68,10 @@ class Markup:
         def read(text: Text) -> None:
             check_string(text)
             fragment, prefix, parts = self._read(text), text.prefix, list[Text]()
-            for inline in fragment.inlines:
-                content = with_placeholders(inline, self._placeholders, prefix)
-                parts.append(Text(content, text.name, prefix, parent=text))
+            contexts = contexts_in_order([*map(written_text, fragment.inlines)], text.context)
+            for part in map(InlineText, fragment.inlines, contexts):
+                content = with_placeholders(part.inline, self._placeholders, prefix)
+                parts.append(Text(content, text.name, prefix, parent=text, context=part.context))
                 prefix = ""  # the first part alone begins with it
             documents[text] = fragment, parts
 
@@ -106,10 +109,21 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
                 words = replace(words, target=targets)
             results.append(replace(hypothesis, text=text, source=source, alignment=words))
         return replace(results[0], alternatives=tuple(results[1:]))
-    results = [part.result for part in parts]
+    text = fragment.write([best.inline for best, *_ in written])
+    return join_results([part.result for part in parts], text, source)
+
+
+def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:
+    """Return the translation of a text from those of its parts.
+
+    Args:
+        results: the translations of the parts.
+        text: the translation.
+        source: the text.
+    """
     searched = [result for result in results if result.tokens]
     return Translation(
-        text=fragment.write([best.inline for best, *_ in written]),
+        text=text,
         score=math.fsum(result.score for result in searched) / max(len(searched), 1),
         tokens=tuple(token for result in results for token in result.tokens),
         token_scores=tuple(score for result in results for score in result.token_scores),

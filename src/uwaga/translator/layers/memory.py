@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, plain_text
-from uwaga.markup.units import translatable
+from uwaga.errors import TextTooLongError
+from uwaga.markup.inline import Inline, Tag, cut_inline, is_kept, join_parts, plain_text, written_text
+from uwaga.markup.units import translatable, trim
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
+from uwaga.translator.layers.formats import join_results
 from uwaga.translator.layers.placeholders import with_placeholders
-from uwaga.translator.memories import MemoryMatch, TranslationMemory, state_store
+from uwaga.translator.memories import MemoryMatch, TranslationMemory, contexts_in_order, state_store
 from uwaga.translator.plan import Plan
 from uwaga.translator.repair import fit
-from uwaga.translator.text import Example, Layer, Text
+from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
-CANDIDATES = 5
-"""Pairs of a text that are asked for; the first whose tags fit is used."""
-EXAMPLES = 2
-"""Similar pairs whose states the model looks up."""
+CANDIDATES = 16
+"""Pairs of a text that are asked for: the first that fits is its translation, or all are retrieved."""
 TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
@@ -31,8 +31,9 @@ class FromMemory:
     """Translates texts from a memory; the next layer translates the others.
 
     A pair of the same text is the translation, if it has the tags and placeholders of the text. So is a
-    similar pair that differs only in pieces that translations copy, with these exchanged. Of other similar
-    pairs, the model looks up the states as it translates.
+    similar pair that differs only in pieces that translations copy, with these exchanged. If there is none,
+    the sentences of the text are looked up. Of other similar pairs, the model looks up the states as it
+    translates.
 
     Args:
         layer: the next layer.
@@ -45,24 +46,45 @@ class FromMemory:
 
     def translate(self, texts: Sequence[Text]) -> None:
         remaining, retrieved = list[Text](), dict[Text, MemoryMatch]()
+        divided: dict[Text, dict[Text, str]] = {}
         for text in while_active(texts):
-            similar = self._similar(text)
-            if text.translation is None:
-                remaining.append(text)
-                if similar and self._retrieves:
-                    text.examples = tuple(self._example(text, match) for match in similar[:EXAMPLES])
-                    retrieved[text] = similar[0]
-        self._layer.translate(remaining)
+            similar = {text: self._similar(text)}
+            if text.translation is None and (sentences := self._sentences(text)):
+                similar_sentences = {sentence: self._similar(sentence) for sentence in sentences}
+                if any(sentence.translation is not None for sentence in sentences):
+                    divided[text], similar = sentences, similar_sentences
+            for part, matches in similar.items():
+                if part.translation is None:
+                    remaining.append(part)
+                    if matches and self._retrieves:
+                        part.examples = tuple(self._example(part, match) for match in matches)
+                        retrieved[part] = matches[0]
+        self._translate(remaining)
         for text, match in retrieved.items():
             text.translation = replace(text.result, memory=(memory_use(match, "retrieved"),))
+        for text, sentences in divided.items():
+            _join(text, sentences)
 
     @property
     def _retrieves(self) -> bool:
         return self._plan.stages[0].memory is not None and state_store(self._memory) is not None
 
+    def _translate(self, texts: Sequence[Text]) -> None:
+        """Translate texts with the next layer; equal ones once, such as repetitions in a document."""
+        if self._plan.request.on_error != "raise":  # an error has to name each text that fails
+            self._layer.translate(texts)
+            return
+        first: dict[tuple[object, ...], Text] = {}
+        for text in texts:
+            first.setdefault((text.content, text.prefix, text.examples), text)
+        self._layer.translate([*first.values()])
+        for text in texts:
+            equal = first[text.content, text.prefix, text.examples]
+            text.translation, text.inlines = equal.translation, equal.inlines
+
     def _similar(self, text: Text) -> list[MemoryMatch]:
         """Translate a text from the memory if a pair fits; otherwise return the most similar pairs."""
-        written, similar = _written(text.content), list[MemoryMatch]()
+        written, similar = written_text(text.content).strip(), list[MemoryMatch]()
         for match in self._matches(text, written):
             if match.score >= EXACT:
                 if self._apply(text, match, match.target, "verbatim"):
@@ -80,6 +102,28 @@ class FromMemory:
         if any(isinstance(part, Tag) and not is_kept(part) for part in text.content):
             pair = TAG.sub("", pair[0]), TAG.sub("", pair[1])
         return Example(*(with_placeholders((side,), self._plan.placeholders) for side in pair))
+
+    def _sentences(self, text: Text) -> dict[Text, str]:
+        """Return the sentences of a text, as the model translates them, and what follows each translation.
+
+        Returns an empty dictionary for a single sentence, and if there are several models.
+        """
+        if len(self._plan.stages) > 1 or text.prefix or not translatable(text.content):
+            return {}
+        try:
+            passage = self._plan.stages[0].split_text(plain_text(text.content), text.name)
+        except TextTooLongError:
+            return {}
+        starts = [sentence.span[0] for sentence in passage.sentences[1:]]
+        inlines = cut_inline(text.content, starts) if starts else None
+        if inlines is None:
+            return {}
+        contexts = contexts_in_order([*map(written_text, inlines)], text.context)
+        parts = [
+            Text(trim(part.inline)[1], text.name, parent=text, context=part.context)
+            for part in map(InlineText, inlines, contexts)
+        ]
+        return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
     def _matches(self, text: Text, written: str) -> Sequence[MemoryMatch]:
         if text.prefix or not translatable(text.content):
@@ -104,14 +148,18 @@ class FromMemory:
         return True
 
 
+def _join(text: Text, sentences: Mapping[Text, str]) -> None:
+    """Set the translation of a text to those of its sentences, with what follows each."""
+    parts = [part for sentence, after in sentences.items() for part in (*sentence.tagged[0].inline, after)]
+    inline = join_parts(parts)
+    text.inlines = [inline]
+    results = [sentence.result for sentence in sentences]
+    text.translation = join_results(results, plain_text(inline), plain_text(text.content))
+
+
 def memory_use(match: MemoryMatch, used: MemoryUsage) -> MemoryUse:
     """Return the record of how a pair was used."""
     return MemoryUse(match.source, match.target, match.score, used, match.origin, match.created)
-
-
-def _written(content: Inline) -> str:
-    """Return a text as documents have it, with its tags."""
-    return "".join(part if isinstance(part, str) else part.raw for part in content).strip()
 
 
 def _with_tags(target: str, content: Inline) -> Inline | None:

@@ -17,6 +17,7 @@ from uwaga.markup.xml_text import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
+from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request as TextRequest
 from uwaga.translator.request import Split
 from uwaga_server.api_errors import ApiError, as_api_error, in_thread
@@ -138,7 +139,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
 async def with_memory(
     context: ServerContext, client: Client, fields: TranslateParameters, requests: list[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests with the translation memory that they name."""
+    """Return the requests with the translation memory that they name, each as the neighbour of the next."""
     memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
     if memory_id is None and threshold is None:
         return requests
@@ -147,7 +148,11 @@ async def with_memory(
     least = check_threshold(memory_id, threshold)
     languages = fields.source_lang, fields.target_lang
     memory = await memory_of_request(context, client, memory_id or "", *languages)
-    return [replace(request, memory=memory, threshold=least) for request in requests]
+    contexts = contexts_in_order(fields.text)
+    return [
+        replace(request, memory=memory, threshold=least, context=context)
+        for request, context in zip(requests, contexts, strict=True)
+    ]
 
 
 def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:

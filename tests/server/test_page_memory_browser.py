@@ -1,0 +1,136 @@
+"""Translation memories on the page, in Chromium, over a real server with the bundled model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running_server import running_server
+from server_page import START, expect, open_server_page, output, translate_text, wait_for_translation, word
+
+from uwaga_memory import Memory, Pair
+from uwaga_server.auth import add_key
+
+pytest_plugins = "server_fixtures"
+
+CAR, CAR_IN_GERMAN = "I want to buy a car.", "Ich möchte mir einen Wagen zulegen."
+PAIRS = [
+    Pair(CAR, CAR_IN_GERMAN, "letters.tmx"),
+    Pair("Open {file} with version 2.", "Öffnen Sie bitte {file} mit Version 2.", "help"),
+]
+
+
+def letters(folder: Path) -> Path:
+    """Create memories of two pairs of languages in a folder."""
+    folder.mkdir()
+    for name, target in (("Letters", "de"), ("Cartas", "pt")):
+        memory = Memory.create(folder / f"{name}.uwm", "en", target)
+        memory.add(PAIRS)
+        memory.close()
+    return folder
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    with running_server(tmp_path, memories=str(letters(tmp_path / "memories"))) as running:
+        yield running.url
+
+
+@pytest.fixture
+def empty_server(tmp_path: Path) -> Iterator[str]:
+    with running_server(tmp_path, memories=str(tmp_path / "memories")) as running:
+        yield running.url
+
+
+def test_translations_say_what_they_have_from_the_chosen_memory(page, translator):
+    plain = translate_text(page, CAR)
+    memory = page.get_by_label("Memory", exact=True)
+    assert memory.locator("option").all_inner_texts() == ["none", "Letters (2)"]
+    memory.select_option("Letters (2)")
+    wait_for_translation(page, CAR_IN_GERMAN)
+    expect(page.locator(".origin")).to_have_text("From the memory: 100% (letters.tmx)")
+    word(page, "Wagen").hover()
+    expect(page.locator(".word-hint")).to_have_text("From the memory: 100% (letters.tmx)")
+    expect(page.get_by_role("button", name="Remember")).to_be_disabled()
+    page.locator(".others .choice", has_text=plain).click()
+    wait_for_translation(page, plain)
+    expect(page.locator(".origin")).to_be_empty()
+    assert translate_text(page, "Open {name} with version 3.") == "Öffnen Sie bitte {name} mit Version 3."
+    expect(page.locator(".origin p")).to_have_text(
+        [
+            "From the memory, with the numbers and names of this text: 98% (help)",
+            f"{PAIRS[1].source} → {PAIRS[1].target}",
+        ]
+    )
+    page.reload()
+    assert translate_text(page, f"It is late. {CAR}").endswith(f" {CAR_IN_GERMAN}")
+    memory.select_option("none")
+    wait_for_translation(page, translator.translate(f"It is late. {CAR}").text)
+
+
+def test_corrected_sentence_is_remembered_by_keyboard(browser, empty_server):
+    corrected = "Heute ist es ganz anders."
+    with open_server_page(browser, empty_server, START) as page:
+        page.wait_for_selector("#source")
+        other = translate_text(page, "It is late. The weather is nice today.\nHe sleeps.").split("\n")[1]
+        expect(page.locator("#memory")).not_to_be_visible()
+        page.locator(".line").nth(0).locator(".word").last.focus()
+        expect(page.locator(".others h2")).to_contain_text("nice today")
+        page.get_by_role("button", name="Correct", exact=True).focus()
+        page.keyboard.press("Enter")
+        page.get_by_label("Corrected translation").fill(corrected)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
+        page.get_by_role("button", name="Remember").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".others [role=status]")).to_have_text("Remembered in “English – German”.")
+        expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
+        expect(page.locator("#memory option:checked")).to_have_text("English – German (1)")
+        expect(page.locator(".origin")).to_have_text("From the memory: 100%")
+        lines = output(page).split("\n")
+        assert lines[0].endswith(f" {corrected}") and lines[1] == other
+    with open_server_page(browser, empty_server, START) as page:
+        page.wait_for_selector("#source")
+        page.get_by_label("Memory", exact=True).select_option("English – German (1)")
+        assert translate_text(page, "The weather is nice today.") == corrected
+
+
+def test_memories_for_all_clients_are_read_only(browser, tmp_path):
+    keys = tmp_path / "keys.json"
+    key = add_key(keys, "ann", None, None, 0)
+    folder = str(letters(tmp_path / "memories"))
+    with (
+        running_server(tmp_path, memories=folder, keys=str(keys)) as server,
+        open_server_page(browser, server.url, START, expected=("Failed to load",)) as page,
+    ):
+        page.get_by_role("button", name="Settings").click()
+        page.get_by_label("API key").fill(key)
+        page.keyboard.press("Enter")
+        page.keyboard.press("Escape")
+        page.get_by_label("Memory", exact=True).select_option("Letters (2, read-only)")
+        translate_text(page, "He sleeps.")
+        expect(page.get_by_text("“Letters” is read-only: choose another memory")).to_be_visible()
+        page.get_by_label("Memory", exact=True).select_option("none")
+        page.route("**/pairs", lambda route: route.abort("connectionrefused"))
+        page.get_by_role("button", name="Remember").click()
+        expect(page.locator(".others [role=status]")).to_contain_text("cannot be reached")
+        page.unroute("**/pairs")
+        page.get_by_role("button", name="Remember").click()
+        expect(page.locator("#memory option:checked")).to_have_text("English – German (1)")
+
+
+def test_documents_are_translated_from_the_chosen_memory(browser, tmp_path):
+    folders = {"memories": str(letters(tmp_path / "memories")), "state": str(tmp_path / "state")}
+    with (
+        running_server(tmp_path, **folders) as server,
+        open_server_page(browser, server.url, START) as page,
+    ):
+        page.get_by_label("Memory", exact=True).select_option("Letters (2)")
+        page.locator("#tabDocument").click()
+        file = {"name": "letter.txt", "mimeType": "text/plain", "buffer": CAR.encode()}
+        page.locator("#files").set_input_files(file)
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download").click()
+        download.value.save_as(tmp_path / "letter.de.txt")
+    assert (tmp_path / "letter.de.txt").read_text("utf-8") == CAR_IN_GERMAN
