@@ -34,7 +34,7 @@ def draw() -> Drawing:
     """Draw both sentences, and a line for each piece whose nearest state is within the radius."""
     with TemporaryDirectory() as folder, Memory.create(Path(folder) / "memory.uwm", "en", "de") as memory:
         memory.add([REMEMBERED])
-        lookups = look_up(uwaga.load(), TEXT, memory, threshold=60)
+        lookups = look_up(uwaga.load(), TEXT, memory)
     tokens = [lookup.token for lookup in lookups.tokens]
     remembered = lookups.pairs[0].tokens
     targets, boxes = spans(remembered), spans(tokens)

@@ -97,6 +97,14 @@ def test_M44_tokens_name_their_nearest_remembered_token(translator):
     assert sings.probability == pytest.approx(sings.model_probability, abs=1e-6)
 
 
+def test_sentences_of_the_memory_have_no_lookups(translator):
+    memory = ListedMemory(SLEEPING)
+    lookups = look_up(translator, f"{SLEEPING[0]}\n{SINGING}", memory)
+    assert lookups.translation.text.startswith(SLEEPING[1] + "\n")
+    assert lookups.tokens == look_up(translator, SINGING, memory).tokens
+    assert [pair.target for pair in lookups.pairs] == [SLEEPING[1]]
+
+
 @pytest.mark.parametrize(
     "memory",
     [ListedMemory(), ListedMemory((SINGING, "Er singt.")), ListedMemory(SLEEPING, keeps_states=False)],

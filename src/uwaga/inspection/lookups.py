@@ -64,8 +64,9 @@ class Lookups:
         translation: the translation.
         radius: squared distance from which a state has no weight; 0 if no state was looked up.
         pairs: the pairs whose states were looked up.
-        tokens: a look-up for each entry of the translation's ``token_scores``; empty if no state was looked
-            up: the memory has no similar pair, or its pair is the translation.
+        tokens: a look-up for each token, end symbols included, of the sentences whose states were looked up.
+            Sentences that the memory translates, or for which it has no similar pair, have none; of equal
+            sentences, the first has.
     """
 
     translation: Translation
@@ -102,50 +103,59 @@ def look_up(
     request = Request(text, placeholders=False, search={"sample": False}, memory=opened, threshold=threshold)
     plan = make_plan([translator.model], translator.languages, request, [text])
     [stage] = plan.stages
-    last_layer, record = _SinglePassage(stage), Text((text,), request.name)
+    last_layer, record = _Passages(stage), Text((text,), request.name)
     check_string(record)
     FromMemory(last_layer, plan, opened).translate([record])
-    passage = last_layer.passage
-    searched = [sentence for sentence in passage.sentences if sentence.hypotheses] if passage else []
-    if passage is None or not searched or searched[0].datastore is None:
-        return Lookups(record.result, 0.0, (), ())
-    pairs = _pairs(stage, passage)
-    lookups = [lookup for sentence in searched for lookup in _lookups(stage, sentence, pairs)]
-    return Lookups(record.result, searched[0].datastore.radius, pairs, tuple(lookups))
+    pairs, lookups, radius = list[RememberedPair](), list[Lookup](), 0.0
+    for passage in last_layer.passages:
+        passage_pairs = _pairs(stage, passage)
+        origins = [
+            (number, position)
+            for number, pair in enumerate(passage_pairs, start=len(pairs))
+            for position in range(len(pair.tokens))
+        ]
+        pairs += passage_pairs
+        for sentence in passage.sentences:
+            if sentence.datastore is not None and sentence.hypotheses:
+                radius = sentence.datastore.radius
+                lookups += _lookups(stage, sentence, sentence.datastore, origins)
+    return Lookups(record.result, radius, tuple(pairs) if lookups else (), tuple(lookups))
 
 
-class _SinglePassage:
-    """Translates a text with one model, and keeps its passage; None if the memory has the translation."""
+class _Passages:
+    """The last layer of a plan: it translates texts with one model, and keeps their passages."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self.passage: Passage | None = None
+        self.passages: list[Passage] = []
 
     def translate(self, texts: Sequence[Text]) -> None:
         for text in texts:
-            self.passage = self._stage.split_text(text.words, text.name)
-            self.passage.examples = [example.words for example in text.examples]
-            translate_passages(self._stage, [self.passage])
-            text.translation = self.passage.result
+            passage = self._stage.split_text(text.words, text.name)
+            passage.examples = [example.words for example in text.examples]
+            translate_passages(self._stage, [passage])
+            text.translation = passage.result
+            self.passages.append(passage)
 
 
-def _pairs(stage: Stage, passage: Passage) -> tuple[RememberedPair, ...]:
+def _pairs(stage: Stage, passage: Passage) -> list[RememberedPair]:
     """Return the pairs whose states are in the datastore of a passage's sentences, in order."""
     pieces = stage.model.target.pieces
-    return tuple(
+    return [
         RememberedPair(source, target, tuple(pieces(pair.target)))
         for source, target in passage.examples
         for pair in readable_pairs(stage.model, [(source, target)])
-    )
-
-
-def _lookups(stage: Stage, sentence: Sentence, pairs: Sequence[RememberedPair]) -> list[Lookup]:
-    """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol."""
-    origins = [
-        (number, position) for number, pair in enumerate(pairs) for position in range(len(pair.tokens))
     ]
-    decoder, best, datastore = stage.model.decoder, sentence.hypotheses[0], sentence.datastore
-    assert datastore is not None
+
+
+def _lookups(
+    stage: Stage, sentence: Sentence, datastore: Datastore, origins: Sequence[tuple[int, int]]
+) -> list[Lookup]:
+    """Return the look-ups of a sentence's translation and, unless it is truncated, of its end symbol.
+
+    ``origins`` (entries,) are the pair and the position of each entry of the datastore.
+    """
+    decoder, best = stage.model.decoder, sentence.hypotheses[0]
     target = [*best.tokens, decoder.symbols.end][: len(best.token_scores)]
     start, lookups = start_token(stage.options, decoder.symbols), list[Lookup]()
     steps = _forced_steps(decoder, sentence, datastore, [start, *target[:-1]])
