@@ -68,6 +68,7 @@ SLOW = {"c05_gradient", "c08_shift", "c13_widths"}
 
 @pytest.fixture(autouse=True)
 def figures(monkeypatch):
+    monkeypatch.syspath_prepend(str(FIGURES.parent))
     monkeypatch.syspath_prepend(str(FIGURES))
 
 
@@ -76,7 +77,7 @@ def figures(monkeypatch):
     "script",
     [
         pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
-        for path in SCRIPTS
+        for path in [*SCRIPTS, FIGURES.parent / "retrieval.py"]
     ],
 )
 def test_figure_equals_output_of_its_script(script):

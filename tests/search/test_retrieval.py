@@ -65,7 +65,7 @@ def engines(draw):
     return engine, sentences(count, seed), seed
 
 
-def test_weights_and_shares_are_those_of_the_equations():
+def test_M44_weights_and_shares_are_those_of_the_equations():
     keys = np.array([[0, 0], [3, 0], [0, 4], [0, 1]], dtype=np.float16)
     datastore = Datastore(keys, np.array([5, 6, 5, 6]), radius=16.0, temperature=8.0, neighbours=3)
     neighbours = nearest(datastore, np.array([0, 2], dtype=np.float32))  # squared distances 4, 13, 4, 1
@@ -84,7 +84,7 @@ def test_weights_and_shares_are_those_of_the_equations():
 
 @QUIET
 @given(st.data())
-def test_engine_search_matches_numpy_search(data):
+def test_M44_engine_search_matches_numpy_search(data):
     engine, sources, seed = data.draw(engines())
     stepwise, count = copy.copy(engine), len(sources)
     stepwise.beam_search = None
@@ -100,7 +100,7 @@ def test_engine_search_matches_numpy_search(data):
 
 @QUIET
 @given(st.data())
-def test_steps_match_the_reference(data):
+def test_M44_steps_match_the_reference(data):
     engine, sources, seed = data.draw(engines())
     engine = engine.without_shortlist()
     reference, beams = RetrievalDecoder(engine), data.draw(st.integers(1, 3))
@@ -134,7 +134,7 @@ def test_steps_match_the_reference(data):
 
 
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: Ensemble([model, model])])
-def test_torch_and_ensembles_retrieve_by_the_reference(make):
+def test_M44_torch_and_ensembles_retrieve_by_the_reference(make):
     model = random_model(SHAPE, 3, spread=2.0)
     decoder, sources = make(model), sentences(6, 3)
     engine = native_model(model)
@@ -157,8 +157,17 @@ def test_torch_and_ensembles_retrieve_by_the_reference(make):
         np.testing.assert_allclose(first.token_scores, best.token_scores, atol=1e-4)
 
 
+def test_M44_features_of_torch_are_those_of_the_engine():
+    model, sources = random_model(SHAPE, 4, spread=2.0), sentences(3, 4)
+    targets = [[5, 6, SYMBOLS.end], [7, SYMBOLS.end], [8, 9, 10, SYMBOLS.end]]
+    arguments = sources, targets, SYMBOLS.start
+    expected = forced_features(native_model(model), *arguments)
+    for features, engine_features in zip(forced_features(model, *arguments), expected, strict=True):
+        np.testing.assert_allclose(features, engine_features, atol=1e-4)
+
+
 @pytest.mark.parametrize("beam", [1, 4])
-def test_remembered_sentence_is_repeated_and_a_far_one_is_not_used(beam):
+def test_M44_remembered_sentence_is_repeated_and_a_far_one_is_not_used(beam):
     engine, sources = native_model(random_model(SHAPE, 1, spread=2.0)), sentences(5, 1)
     plain = search(engine, inputs(sources), SearchOptions(beam=beam, max_length=20))
     rng = np.random.default_rng(0)

@@ -79,11 +79,14 @@ class Drawing:
             f'rx="3" class="{look}"{opacity}/>'
         )
 
-    def line(self, *points: tuple[float, float], look: str = "line", arrow: bool = False) -> None:
-        """Draw a line through points, with an arrow at its end if wanted."""
+    def line(
+        self, *points: tuple[float, float], look: str = "line", arrow: bool = False, alpha: float = 1
+    ) -> None:
+        """Draw a line through points, with an arrow at its end if wanted; ``alpha`` is its opacity."""
         path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
         end = ' marker-end="url(#arrow)"' if arrow else ""
-        self.parts.append(f'<path d="{path}" class="{look}"{end}/>')
+        opacity = "" if alpha == 1 else f' stroke-opacity="{alpha:.3f}"'
+        self.parts.append(f'<path d="{path}" class="{look}"{end}{opacity}/>')
 
     def circle(self, x: float, y: float, radius: float, look: str = "grid") -> None:
         """Draw a circle around a point."""

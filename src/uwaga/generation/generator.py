@@ -109,7 +109,7 @@ class TextGenerator:
         tokeniser: from text to ids and back.
         decoding: how to search unless a call says otherwise; lengths are of the continuation.
         chat: the model's chat template, None if it has none.
-        drafter: a smaller model of the same vocabulary, which drafts for greedy searches (M42).
+        drafter: a smaller model of the same vocabulary, which drafts for greedy searches.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from uwaga.inspection.figures import (
 from uwaga.inspection.insight import Insight, look_inside
 from uwaga.inspection.interventions import HeadImportance, draw_importance, measure_heads
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
+from uwaga.inspection.lookups import Lookup, Lookups, RememberedPair, look_up
 from uwaga.inspection.matrices import ATTENTION_KINDS, Alignment, Selection, align, matrices
 from uwaga.inspection.systems import align_systems, translate_systems
 from uwaga.inspection.trace import Trace, TracedTranslation, TraceParts, trace
@@ -26,6 +27,9 @@ __all__ = [
     "HeadImportance",
     "Insight",
     "LengthTable",
+    "Lookup",
+    "Lookups",
+    "RememberedPair",
     "Selection",
     "Trace",
     "TraceParts",
@@ -42,6 +46,7 @@ __all__ = [
     "heat_map",
     "heat_maps",
     "look_inside",
+    "look_up",
     "matrices",
     "measure_heads",
     "read_length_table",

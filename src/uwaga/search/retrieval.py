@@ -36,10 +36,15 @@ class Neighbours(NamedTuple):
     weight: float
 
 
+def squared_distances(datastore: Datastore, features: Floats) -> NDArray[np.float64]:
+    """Return the squared distances (entries,) of the keys from ``features`` (width,)."""
+    differences = datastore.keys.astype(np.float32) - features  # (entries, width)
+    return np.asarray(np.square(differences.astype(np.float64)).sum(axis=1))
+
+
 def nearest(datastore: Datastore, features: Floats) -> Neighbours:
     """Return the neighbours of a state with ``features`` (width,), and their shares."""
-    differences = datastore.keys.astype(np.float32) - features  # (entries, width)
-    distances = np.square(differences.astype(np.float64)).sum(axis=1)
+    distances = squared_distances(datastore, features)
     order = np.argsort(distances, kind="stable")[: datastore.neighbours]
     order = order[distances[order] < datastore.radius]
     if not len(order):

@@ -57,7 +57,7 @@ class Request:
         on_error: ``raise``; ``return`` a translation without text that holds the ``error``; ``copy``: the
             same, with the source as its text.
         name: the name of the text in error messages.
-        draft: a probable translation, which the last model checks in few passes (M42); for greedy search. A
+        draft: a probable translation, which the last model checks in few passes; for greedy search. A
             text with tags or placeholders is translated without it.
         bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation is the draft; with
             0 the translation is that without a draft.

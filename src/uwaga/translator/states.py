@@ -109,7 +109,7 @@ class StateCache:
             name = self.fingerprint(model.decoder)
             stored = store.load(name, [b"radius"]).get(b"radius")
             if stored is None:
-                pairs = _readable(model, store.sample(SAMPLED_PAIRS))
+                pairs = readable_pairs(model, store.sample(SAMPLED_PAIRS))
                 features = np.concatenate([states.keys for states in compute_states(model, pairs)])
                 radius = RADIUS_SHARE * float(features.astype(np.float64).var(axis=0).sum())
                 store.save(name, {b"radius": np.float64(radius).tobytes()})
@@ -177,7 +177,7 @@ def _as_float16(features: Floats) -> NDArray[np.float16]:
         return features.astype(np.float16)
 
 
-def _readable(model: PairReader, pairs: Iterable[tuple[str, str]]) -> list[TokenPair]:
+def readable_pairs(model: PairReader, pairs: Iterable[tuple[str, str]]) -> list[TokenPair]:
     """Return the tokens of the pairs that are not too long for a model."""
     readable: list[TokenPair] = []
     for pair in pairs:

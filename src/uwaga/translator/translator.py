@@ -195,7 +195,7 @@ class Translator:
         return Translator(self.model.with_decoder(decoder, scorer))
 
     def drafted_by(self, drafting: Translator) -> Translator:
-        """Return a copy that uses the translations of a faster translator as drafts (M42).
+        """Return a copy that uses the translations of a faster translator as drafts.
 
         Searches are greedy, with the results of this translator alone: its model checks several tokens of a
         draft in one pass. The ``draft`` of a translation holds how many it accepted.
@@ -359,7 +359,7 @@ class Translator:
         mask: int = 0,
         **options: Unpack[RequestFields],
     ) -> Translation:
-        """Translate a text that has grown, with the last translation as the draft (M42).
+        """Translate a text that has grown, with the last translation as the draft.
 
         The beginning that has not changed is checked in few passes of the model. Text that is shown while it
         grows flickers less with a ``bias`` towards what is shown, and if its last words, which change most,

@@ -101,7 +101,7 @@ def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
     top, index = torch.topk(table, top_count, dim=1)  # (rows, count + 1)
     values, tokens = top.cpu().numpy(), index.cpu().numpy()
     ties = (values[:, :-1] == values[:, 1:]) & (values[:, 1:] > -np.inf)  # (rows, count)
-    if top_count > count:
+    if 0 < count < top_count:
         _resolve_last_ties(table, values, tokens, np.nonzero(ties[:, -1])[0], count)
     if ties.any():
         order = np.lexsort((tokens[:, :count], -values[:, :count]), axis=1)

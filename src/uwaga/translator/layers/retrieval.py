@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uwaga.errors import DataError
 from uwaga.translator.memories import state_store
 from uwaga.translator.plan import Stage
-from uwaga.translator.states import datastore
-from uwaga.translator.text import Passage, TokenPair
+from uwaga.translator.states import datastore, readable_pairs
+from uwaga.translator.text import Passage
 
 
 def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the datastores of passages' sentences: all of a passage's sentences have those of its examples."""
     store = state_store(stage.memory)
-    read = dict[Passage, list[TokenPair]]()
-    for passage in passages:
-        for example in passage.examples:
-            try:
-                [pair] = stage.model.pair_ids([example])
-            except DataError:  # too long for the model
-                continue
-            read.setdefault(passage, []).append(TokenPair(tuple(pair.source), tuple(pair.target)))
+    read = {
+        passage: pairs for passage in passages if (pairs := readable_pairs(stage.model, passage.examples))
+    }
     if store is None or not read:
         return
     cache, pairs = stage.model.states, [pair for each in read.values() for pair in each]
