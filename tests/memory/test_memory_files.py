@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from babel.messages import pofile as babel_po
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -250,6 +251,88 @@ def test_po(tmp_path: Path) -> None:
         DataError, match="header: the translations are declared as 'de', those of the memory are fr"
     ):
         list(read_pairs(file(tmp_path, "b.po", PO, ("en", "fr"))))
+
+
+WEBLATE_PO = r"""# German translations for PACKAGE package
+# Anna <anna@example.org>, 2026.
+msgid ""
+msgstr ""
+"Project-Id-Version: menus\n"
+"Report-Msgid-Bugs-To: \n"
+"POT-Creation-Date: 2026-07-01 10:00+0000\n"
+"PO-Revision-Date: 2026-08-01 11:21+0000\n"
+"Last-Translator: Anna <anna@example.org>\n"
+"Language-Team: {name} <https://hosted.weblate.org/projects/menus/{code}/>\n"
+"Language: {code}\n"
+"MIME-Version: 1.0\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Content-Transfer-Encoding: 8bit\n"
+"Plural-Forms: {plurals}\n"
+"X-Generator: Weblate 5.14-dev\n"
+
+#. Translators: a verb
+#: src/menu.c:12 src/menu.c:40
+msgctxt "menu|file"
+msgid "Open"
+msgstr "A"
+
+#: src/menu.c:13
+#, c-format
+msgid "%d file saved"
+msgid_plural "%d files saved"
+{forms}
+
+#: src/about.c:1
+msgid ""
+"A long text with \"quotes\", a tab\t and\n"
+"two lines.\n"
+msgstr ""
+"B \"b\" \t\n"
+"c.\n"
+
+#: src/about.c:9
+#, fuzzy, python-format
+#| msgid "Old %(name)s"
+msgid "New %(name)s"
+msgstr "D %(name)s"
+
+#~ msgid "Gone"
+#~ msgstr "E"
+"""
+PLURALS = {
+    "ja": "nplurals=1; plural=0;",
+    "de": "nplurals=2; plural=n != 1;",
+    "pl": "nplurals=3; plural=n==1 ? 0 : 1;",
+}
+
+
+@pytest.mark.parametrize("code", PLURALS)
+def test_weblate_catalogue_comes_back_equal(tmp_path: Path, code: str) -> None:
+    count = int(PLURALS[code].split("nplurals=")[1][0])
+    forms = "\n".join(f'msgstr[{number}] "%d F{number}"' for number in range(count))
+    content = WEBLATE_PO.replace("{code}", code).replace("{plurals}", PLURALS[code]).replace("{forms}", forms)
+    original = file(tmp_path, "menus.po", content, ("en", code))
+    memory = Memory.create(tmp_path / "a.uwm", "en", code)
+    memory.add(read_pairs(original))
+    assert original.skipped == {"fuzzy": 1}
+    assert memory.matches("%d files saved")[0].target == f"%d F{count - 1}"
+    stored = [pair for _, pair in memory.pairs()]
+    for name in ("out.po", "out.tmx"):
+        write_pairs(tmp_path / name, stored, memory.languages)
+    again = list(read_pairs(TranslationFile(tmp_path / "out.tmx", ("en", code))))
+    write_pairs(tmp_path / "again.po", again, memory.languages)
+
+    def messages(path: Path) -> dict:
+        with path.open("rb") as opened:
+            catalogue = babel_po.read_po(opened)
+        return {(each.context, each.id): each.string for each in catalogue if each.id and not each.fuzzy}
+
+    expected = messages(original.path)
+    assert len(expected) == 3
+    assert messages(tmp_path / "out.po") == messages(tmp_path / "again.po") == expected
+    without = [pair for pair in stored if pair.source != "%d files saved"]
+    write_pairs(tmp_path / "less.po", without, memory.languages)
+    assert all(isinstance(text, str) for text in messages(tmp_path / "less.po").values())
 
 
 XLIFF_1 = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">

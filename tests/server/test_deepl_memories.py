@@ -226,6 +226,23 @@ def test_import_export_and_deletion(client, tmp_path):
 
 
 @pytest.mark.usefixtures("short_waits")
+def test_exports_are_downloaded_as_streams_and_files(client, letters):
+    job = client.get_translation_memory_job(client.create_translation_memory_export(letters).job_id)
+    job = client.wait_until_translation_memory_job_done(job)
+    file = io.BytesIO()
+    client.download_translation_memory_export(job, file)
+    response = client.download_translation_memory_export(job)
+    assert CAR_IN_GERMAN in file.getvalue().decode() == response.content.decode()
+    assert client.get_translation_memory_job(job).status == "downloaded"
+
+
+def test_all_calls_of_the_client_for_memories_are_tested():
+    calls = [name for name in dir(deepl.DeepLClient) if "translation_memor" in name and name[0] != "_"]
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert len(calls) >= 12 and [name for name in calls if f"client.{name}(" not in text] == []
+
+
+@pytest.mark.usefixtures("short_waits")
 def test_failed_imports_leave_no_memory(client):
     before = [memory.name for memory in client.list_translation_memories()]
     entity = TMX.replace('SYSTEM "tmx14.dtd"', '[<!ENTITY a "b">]').replace("cat", "&a;")

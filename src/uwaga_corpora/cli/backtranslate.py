@@ -9,6 +9,7 @@ import typer
 
 from uwaga.cli import options
 from uwaga.cli.option_groups import option_groups
+from uwaga.translator.request import Request
 from uwaga_corpora.cli import jobs
 
 ReverseModel = Annotated[
@@ -73,6 +74,6 @@ def backtranslate(
     from uwaga_corpora.jobs.translation import TranslationSpec
 
     search["seed"] = seed
-    spec = TranslationSpec((model,), load, search, batch_tokens=batch_tokens, **request)
+    spec = TranslationSpec((model,), load, search, batch_tokens=batch_tokens, request=Request("", **request))
     job = backtranslate_job(output, spec, text, column=column, tag=tag, part_rows=part_rows)
     jobs.run_corpus(job, join, "back-translating")

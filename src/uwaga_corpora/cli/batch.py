@@ -138,7 +138,6 @@ def batch(
     from uwaga_corpora.jobs.table_formats import Columns, TextColumn
     from uwaga_corpora.jobs.translation import TranslationSpec
 
-    request |= {name: str(request[name]) for name in ("glossary", "memory") if name in request}
     if key and "memory" not in request:
         raise SettingsError("--key distinguishes the pairs of a memory: add --memory, or leave it out")
     spec = TranslationSpec(
@@ -148,7 +147,7 @@ def batch(
         batch_tokens=batch_tokens,
         alignment=alignment,
         via=tuple(via or ()),
-        **request,
+        request=Request("", **request),
     )
     columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment, "memory" in request, key)
     skip = on_error == "skip"

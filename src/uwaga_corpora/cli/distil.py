@@ -10,6 +10,7 @@ import typer
 from uwaga.cli import options
 from uwaga.cli.option_groups import option_groups
 from uwaga.errors import SettingsError
+from uwaga.translator.request import Request
 from uwaga_corpora.cli import jobs
 
 ModelsAndCorpus = Annotated[
@@ -102,7 +103,7 @@ def distil(
         load,
         search,
         batch_tokens=batch_tokens,
-        **request,
+        request=Request("", **request),
         choice=TargetChoice(choose, utility, nbest, pool),
     )
     jobs.run_corpus(distil_job(output, spec, Path(corpus), reference, part_rows), join, "distilling")

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from uwaga import __version__, errors
 from uwaga.checkpoints import registry as formats
@@ -19,17 +19,16 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
 from uwaga.translator.choose_models import ChosenModels, choose_for
-from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext, open_memory
-from uwaga.translator.request import Request, Split
+from uwaga.translator.memories import TextContext, open_memory
+from uwaga.translator.request import Request
 from uwaga.translator.translator import Translator
 from uwaga_corpora.jobs.distillation import TargetChoice, choose_target
-
-if TYPE_CHECKING:
-    from uwaga.results.translation import GlossaryMode
 
 WINDOW, WINDOW_CHARACTERS = 2048, 1 << 19
 """Maximum number of candidates in memory at once, and maximum number of characters of their sources."""
 
+REQUEST_FIELDS = ("split", "glossary", "glossary_mode", "memory", "threshold")
+"""The fields of a request that jobs set."""
 Scalar = str | int | float | bool | None
 Setting = Scalar | tuple[str, ...]
 
@@ -81,43 +80,49 @@ class TranslationSpec:
             the base model of an adapter, or the installed models between the two languages.
         load: how to load each model.
         search: search options; None for the model's defaults.
-        split: when a text is translated sentence by sentence.
         batch_tokens: source tokens per batch; no result depends on it.
         alignment: whether to align words.
         via: codes of the languages between source and target.
-        glossary: file of terms.
-        glossary_mode: as of :class:`uwaga.translator.Request`.
         choice: for distillation: how the target is chosen from several candidates.
-        memory: file of a translation memory.
-        threshold: least similarity of its pairs that are used, in percent.
+        request: the fields of a request in :data:`REQUEST_FIELDS`; glossary and memory are files.
     """
 
     models: tuple[str, ...] = ()
     load: LoadOptions = field(default_factory=LoadOptions)
     search: SearchOverrides = field(default_factory=SearchOverrides)
-    split: Split = "auto"
     batch_tokens: int | None = None
     alignment: bool = False
     via: tuple[str, ...] = ()
-    glossary: str | None = None
-    glossary_mode: GlossaryMode = "forced"
     choice: TargetChoice | None = None
-    memory: str | None = None
-    threshold: float = DEFAULT_THRESHOLD
+    request: Request = field(default_factory=lambda: Request(""))
+
+    @property
+    def glossary(self) -> str | None:
+        """The file of terms."""
+        return None if self.request.glossary is None else str(self.request.glossary)
+
+    @property
+    def memory(self) -> str | None:
+        """The file of the translation memory."""
+        return None if self.request.memory is None else str(self.request.memory)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the specification as JSON values."""
         load = asdict(self.load)
         load |= {name: str(value) for name, value in load.items() if isinstance(value, Path)}
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {**values, "load": load, "choice": self.choice and asdict(self.choice)}
+        request = {name: getattr(self.request, name) for name in REQUEST_FIELDS}
+        request |= {"glossary": self.glossary, "memory": self.memory}
+        choice = self.choice and asdict(self.choice)
+        return {**values, "load": load, "choice": choice, "request": request}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TranslationSpec:
         """Create a specification from the values of :meth:`to_dict`."""
         sequences = {name: tuple(values[name]) for name in ("models", "via")}
         choice = values["choice"] and TargetChoice(**values["choice"])
-        return cls(**{**values, **sequences, "load": LoadOptions(**values["load"]), "choice": choice})
+        load, request = LoadOptions(**values["load"]), Request("", **values["request"])
+        return cls(**{**values, **sequences, "load": load, "choice": choice, "request": request})
 
     def with_threads(self, threads: int) -> TranslationSpec:
         """Return the same specification with another number of threads, on which no result depends."""
@@ -134,7 +139,7 @@ class TranslationSpec:
         values: dict[str, Setting] = {
             **({} if self.choice is None else asdict(self.choice)),
             **search,
-            "split": self.split,
+            "split": self.request.split,
             "from": self.load.source,
             "to": self.load.target,
             "via": self.via,
@@ -142,8 +147,8 @@ class TranslationSpec:
             "engine": self.load.engine,
             "device": self.load.device,
             **self.file_hashes(),
-            "glossary_mode": None if self.glossary is None else self.glossary_mode,
-            "threshold": None if self.memory is None else self.threshold,
+            "glossary_mode": None if self.glossary is None else self.request.glossary_mode,
+            "threshold": None if self.memory is None else self.request.threshold,
         }
         for name, value in values.items():
             if isinstance(value, float) and not math.isfinite(value):
@@ -198,15 +203,10 @@ class TranslationSpec:
             raise
         search: SearchOverrides = {**self.search, "nbest": 1, "alignment": self.alignment}
         search["batch_tokens"] = self.batch_tokens
-        request = Request(
-            "",
-            glossary=self.glossary,
-            glossary_mode=self.glossary_mode,
-            split=self.split,
+        request = replace(
+            self.request,
             search=search if self.choice is None else self.choice.widened(translator.options(**search)),
             on_error="return",
-            memory=self.memory,
-            threshold=self.threshold,
         )
         return translator, translator.prepare(request)
 

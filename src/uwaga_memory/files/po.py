@@ -1,19 +1,27 @@
-"""Catalogues of gettext: their translated entries, with ``msgctxt`` as the key."""
+"""Catalogues of gettext: their translated entries, with ``msgctxt`` as the key.
+
+An entry with plural forms gives two pairs, of its singular and of its plural. Their properties hold the rest
+of the entry, so that it is written again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.files.regular import read_regular
 from uwaga_documents import DocumentSource
 from uwaga_documents.document import MAX_DOCUMENT_BYTES
 from uwaga_documents.formats.po import PoEntry, po_entries, po_text
-from uwaga_documents.plurals import plural_expression
+from uwaga_documents.plurals import plural_expression, singular_forms
 from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.store import Pair
 
+PLURAL, SINGULAR = "unit.prop.x-po-msgid_plural", "unit.prop.x-po-msgid"
+"""Properties with the other source of an entry."""
+FORM = "unit.prop.x-po-msgstr[{}]"
+"""Property with a plural form that is neither the first nor the last."""
 ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
@@ -40,13 +48,44 @@ def read_po(file: TranslationFile) -> Iterator[Pair]:
 
 
 def _pairs(entry: PoEntry, file: TranslationFile) -> Iterator[Pair]:
-    key, translations = entry.texts.get("msgctxt", ""), entry.translations
-    if len(translations) > 1 or "msgid_plural" not in entry.texts:
-        yield Pair(entry.texts["msgid"], translations[0], file.origin, key)
-    if "msgid_plural" in entry.texts:
-        yield Pair(entry.texts["msgid_plural"], translations[-1], file.origin, key)
-        if len(translations) > 2:
-            file.skipped["further plural forms"] += len(translations) - 2
+    key, singular, forms = entry.texts.get("msgctxt", ""), entry.texts["msgid"], entry.translations
+    plural = entry.texts.get("msgid_plural")
+    if plural is None:
+        yield Pair(singular, forms[0], file.origin, key)
+        return
+    if len(forms) > 1:
+        middle = tuple((FORM.format(number), form) for number, form in enumerate(forms[:-1]) if number)
+        yield Pair(singular, forms[0], file.origin, key, properties=((PLURAL, plural), *middle))
+    yield Pair(plural, forms[-1], file.origin, key, properties=((SINGULAR, singular),))
+
+
+class _Message(NamedTuple):
+    """An entry to write; ``plural`` is empty for one without plural forms."""
+
+    key: str
+    source: str
+    plural: str
+    translations: list[str]
+
+
+def _messages(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
+    """Yield the entries of pairs; those of an entry with plural forms are one if no form is missing."""
+    by_source = {(pair.key, pair.source): pair for pair in pairs}
+    messages: dict[Pair, _Message] = {}
+    for pair in by_source.values():
+        values = dict(pair.properties)
+        plural = by_source.get((pair.key, values.get(PLURAL, "")))
+        middle = [values.get(FORM.format(number), "") for number in range(1, form_count - 1)]
+        messages[pair] = _Message(pair.key, pair.source, "", [pair.target])
+        if form_count == 1 and SINGULAR in values:
+            messages[pair] = _Message(pair.key, values[SINGULAR], pair.source, [pair.target])
+        elif form_count > 1 and plural is not None and all(middle):
+            forms = [pair.target, *middle, plural.target]
+            messages[pair] = _Message(pair.key, pair.source, plural.source, forms)
+    plurals = {(message.key, message.plural) for message in messages.values() if form_count > 1}
+    for pair, message in messages.items():
+        if (pair.key, pair.source) not in plurals:
+            yield message
 
 
 def write_po(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
@@ -57,9 +96,16 @@ def write_po(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str])
         f"Content-Transfer-Encoding: 8bit\nPlural-Forms: {plural_expression(languages[1])}\n"
     )
     file.write(f'msgid ""\nmsgstr {_string(header)}\n'.encode())
-    for pair in pairs:
-        context = f"msgctxt {_string(pair.key)}\n" if pair.key else ""
-        file.write(f"\n{context}msgid {_string(pair.source)}\nmsgstr {_string(pair.target)}\n".encode())
+    forms = singular_forms(plural_expression(languages[1])) or ()
+    for message in _messages(pairs, len(forms)):
+        lines = [f"msgctxt {_string(message.key)}"] if message.key else []
+        lines.append(f"msgid {_string(message.source)}")
+        if message.plural:
+            lines.append(f"msgid_plural {_string(message.plural)}")
+            lines += [f"msgstr[{number}] {_string(form)}" for number, form in enumerate(message.translations)]
+        else:
+            lines.append(f"msgstr {_string(message.translations[0])}")
+        file.write("\n".join(["", *lines, ""]).encode())
 
 
 def _string(text: str) -> str:
