@@ -46,7 +46,8 @@ def fit(text: str, source: str, target: str, placeholders: Placeholders | None) 
     if len(words) != len(others) or len(words) > MAX_COMPARED:
         return None
     renamed: dict[str, str] = {}
-    for old, new in zip(others, words, strict=True):
+    for index, old in enumerate(others):
+        new = words[index]
         if not (_class(old) == _class(new) or (_is_copied(old) and _is_copied(new))):
             return None
         if _is_copied(old) and renamed.setdefault(old.text, new.text) != new.text:

@@ -83,7 +83,9 @@ class StateCache:
         self._fingerprint = ""
         self._radii: dict[StateStore, float] = {}
 
-    def states(self, model: PairReader, pairs: Sequence[TokenPair], store: StateStore) -> list[PairStates]:
+    def states(
+        self, model: PairReader, pairs: Sequence[TokenPair], store: StateStore
+    ) -> dict[TokenPair, PairStates]:
         """Return the states of pairs; those that are nowhere are computed, and stored."""
         known = {pair: states for pair in pairs if (states := self._get(pair)) is not None}
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in known]
@@ -96,10 +98,10 @@ class StateCache:
                 if (content := stored.get(_key(pair))) is not None
             }
             new = [pair for pair in missing if pair not in known]
-            known |= dict(zip(new, compute_states(model, new), strict=True))
+            known |= compute_states(model, new)
             store.save(name, {_key(pair): known[pair].to_bytes() for pair in new})
             self._keep({pair: known[pair] for pair in missing})
-        return [known[pair] for pair in pairs]
+        return known
 
     def radius(self, model: PairReader, store: StateStore) -> float:
         """Return the radius of datastores, from the variance of the features of a sample of pairs."""
@@ -110,7 +112,7 @@ class StateCache:
             stored = store.load(name, [b"radius"]).get(b"radius")
             if stored is None:
                 pairs = readable_pairs(model, store.sample(SAMPLED_PAIRS))
-                features = np.concatenate([states.keys for states in compute_states(model, pairs)])
+                features = np.concatenate([states.keys for states in compute_states(model, pairs).values()])
                 radius = RADIUS_SHARE * float(features.astype(np.float64).var(axis=0).sum())
                 store.save(name, {b"radius": np.float64(radius).tobytes()})
             else:
@@ -148,18 +150,19 @@ class StateCache:
                 self._bytes -= oldest.keys.nbytes
 
 
-def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> list[PairStates]:
+def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenPair, PairStates]:
     """Return the states of pairs, by a forced pass of the model."""
     if not pairs:
-        return []
+        return {}
     start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
-    features: list[Floats] = forced_features(
-        model.decoder, [pair.source for pair in pairs], [pair.target for pair in pairs], start
+    features = iter(
+        forced_features(
+            model.decoder, [pair.source for pair in pairs], [pair.target for pair in pairs], start
+        )
     )
-    return [
-        PairStates(_as_float16(each), np.array(pair.target, dtype=np.int64))
-        for each, pair in zip(features, pairs, strict=True)
-    ]
+    return {
+        pair: PairStates(_as_float16(next(features)), np.array(pair.target, dtype=np.int64)) for pair in pairs
+    }
 
 
 def datastore(states: Sequence[PairStates], radius: float) -> Datastore:

@@ -127,9 +127,9 @@ def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     """
     pieces = list(dict.fromkeys(part.text for part in example.source if is_kept(part)))
     chosen = {symbol.tag.text: symbol.text for symbol in symbols}
-    others = [text for piece, text in chosen.items() if piece not in pieces]
+    others = iter([text for piece, text in chosen.items() if piece not in pieces])
     missing = [piece for piece in pieces if piece not in chosen]
-    chosen |= dict(zip(missing, others, strict=False))
+    chosen |= {piece: text for piece in missing if (text := next(others, "")) != ""}
 
     def replaced(inline: Inline) -> Inline:
         return join_parts([chosen.get(part.text, part) if is_kept(part) else part for part in inline])

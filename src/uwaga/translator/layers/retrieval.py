@@ -20,7 +20,7 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
         return
     cache, pairs = stage.model.states, [pair for each in read.values() for pair in each]
     radius = cache.radius(stage.model, store)
-    states = dict(zip(pairs, cache.states(stage.model, pairs, store), strict=True))
+    states = cache.states(stage.model, pairs, store)
     for passage, examples in read.items() if radius > 0 else ():
         similar = datastore([states[pair] for pair in examples], radius)
         for sentence in passage.sentences:
