@@ -14,6 +14,8 @@ export interface ServerTranslation {
   alignment?: Alignment;
   source_tokens?: string[];
   alternatives?: ServerTranslation[];
+  /** The terms of the glossary in the text, and the forms in the translation. */
+  terms?: Array<{ source: string; target: string; applied: boolean }>;
   warnings?: string[];
   /** The data for the attention view, if requested. */
   attention_view?: unknown;

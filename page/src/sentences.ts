@@ -91,6 +91,7 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
   const [start, end] = sentence.targetSpan;
   const replaceSentence = (text: string) => translation.text.slice(0, start) + text + translation.text.slice(end);
   const spliced: ServerTranslation = { ...translation, text: replaceSentence(other.text) };
+  if (other.terms) spliced.terms = [...(translation.terms ?? []), ...other.terms];
   spliced.warnings = [...warningsOutside(translation.warnings ?? [], sentence.source, sentence.target), ...(other.warnings ?? [])];
   spliced.tokens = join(replaceAt(splitGroups(translation.tokens ?? [], isEnd), index, other.tokens ?? []), END);
   if (translation.words && other.words) {
@@ -103,7 +104,6 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
   } else {
     delete spliced.alignment;
   }
-  spliced.alternatives = (other.alternatives ?? []).map((alternative) => spliceSentence(source, translation, index, { ...alternative, alternatives: [] }));
   return spliced;
 }
 

@@ -13,12 +13,12 @@ class Capitals {
   requests: string[][] = [];
   private waiting: Array<() => void> = [];
 
-  translate(texts: readonly string[], _: RequestSettings, options: { prefix?: string }, signal: AbortSignal): Promise<ServerTranslation[]> {
+  translate(texts: readonly string[], _: RequestSettings, options: { prefix?: string }, signal?: AbortSignal): Promise<ServerTranslation[]> {
     this.requests.push([...texts]);
     return new Promise((resolve, reject) => {
       const answer = () => resolve(texts.map((text) => ({ text: (options.prefix ?? "") + text.toUpperCase() })));
       this.waiting.push(answer);
-      signal.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
+      signal?.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
     });
   }
 
@@ -60,7 +60,40 @@ test("a corrected sentence is its own translation, even if the model would conti
   await soon();
   await server.answer();
   assert.equal(lines.text(), "my words");
-  assert.deepEqual((await lines.nbestTranslations(lines.lines[0]!, 0, false)).map(({ text }) => text), ["FIRST"]);
+  const others = lines.nbestTranslations(lines.lines[0]!, 0, true);
+  await server.answer();
+  assert.deepEqual((await others).map(({ text }) => text), ["FIRST"]);
+});
+
+/** A server that translates sentences, which end in a full stop, into capitals at once. */
+const sentences = {
+  translate: (texts: readonly string[], { glossary }: RequestSettings, { prefix = "" }: { prefix?: string }): Promise<ServerTranslation[]> =>
+    Promise.resolve(texts.map((source) => {
+      const parts = source.match(/[^.]+\./g)!.map((part) => part.trim());
+      const targets = parts.map((part) => prefix + part.toUpperCase() + glossary[0]![1]);
+      const pieces = (items: string[]) => items.flatMap((item, index) => [...(index ? ["</s>"] : []), ...item.split(" ").map((word) => `▁${word}`)]);
+      return { text: targets.join(" "), tokens: pieces(targets), source_tokens: pieces(parts) };
+    })),
+};
+
+test("a choice is kept while the text around its sentence and the settings change, until it is undone", async () => {
+  const lines = session(sentences);
+  const other: RequestSettings = { ...SETTINGS, glossary: [["a", "c"]] };
+  await lines.update("a man. a dog.", SETTINGS, 0);
+  await lines.force(lines.lines[0]!, 1, "so ");
+  lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
+  assert.equal(lines.text(), "ONE MANb so A DOG.b");
+  assert.deepEqual(lines.lines[0]!.choiceSpans, [[0, 8], [9, 12]]);
+  await lines.update("a cat. a dog. a man.", SETTINGS, 0);
+  assert.equal(lines.text(), "A CAT.b so A DOG.b ONE MANb");
+  await lines.update("a man. a dog.", other, 0);
+  assert.equal(lines.text(), "ONE MANb so A DOG.c"); // only the model's part has other terms
+  const restored = session(sentences);
+  restored.restore({ ...other, choices: lines.choicePairs() });
+  await restored.update("a man. a dog.", SETTINGS, 0);
+  assert.equal(restored.text(), lines.text());
+  await lines.reset(lines.lines[0]!, 0);
+  assert.equal(lines.text(), "A MAN.c so A DOG.c");
 });
 
 test("problems are reported, except of aborted requests", async () => {
