@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from browser import require_chinese_font
 from running_server import running_server
 from server_page import copy_bundled_model, open_server_page, translate_text
 
@@ -199,6 +200,8 @@ def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
     with open_server_page(browser, server, "#source=auto&target=de", expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.evaluate(SET_LANGUAGE, language)
+        if language == "zh":
+            require_chinese_font(page)
 
         def measure(state: str, width: int) -> None:
             for scheme in SCHEMES:
