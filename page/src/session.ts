@@ -70,7 +70,7 @@ const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [transl
 const untokenised = (text: string): ServerTranslation => ({ text, tokens: wordPieces(text) });
 
 /** Return whether the text of a translation, or a part of it, is not the model's. */
-const isRemembered = (translation: ServerTranslation): boolean => translation.memory?.some(({ used }) => used !== "beginning") ?? false;
+const isRemembered = (translation: ServerTranslation): boolean => translation.memory?.some(({ used }) => used !== "retrieved") ?? false;
 
 /** Return a translation whose tokens spell its text. */
 const withTokens = (source: string, translation: ServerTranslation): ServerTranslation =>

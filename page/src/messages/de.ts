@@ -64,7 +64,7 @@ export const de: Messages = {
   rememberReadOnly: "„{name}“ ist nur lesbar: Wählen Sie einen anderen Speicher, um Sätze zu merken.",
   fromMemory: "Aus dem Speicher: {score} %",
   fittedMemory: "Aus dem Speicher, mit den Zahlen und Namen dieses Textes: {score} %",
-  beginningMemory: "Beginnt wie im Speicher: {score} %",
+  similarMemory: "Mit einem ähnlichen Satz des Speichers übersetzt: {score} %",
   wordOthers: "Statt „{word}“",
   wordNone: "Das Modell sieht hier nichts anderes.",
   explain: "Warum dieses Wort?",

@@ -63,7 +63,7 @@ export const en = {
   rememberReadOnly: "“{name}” is read-only: choose another memory to remember sentences.",
   fromMemory: "From the memory: {score}%",
   fittedMemory: "From the memory, with the numbers and names of this text: {score}%",
-  beginningMemory: "Begins as in the memory: {score}%",
+  similarMemory: "Translated with a similar sentence of the memory: {score}%",
   wordOthers: "Instead of “{word}”",
   wordNone: "No alternatives here.",
   explain: "Why this word?",

@@ -64,7 +64,7 @@ export const es: Messages = {
   rememberReadOnly: "«{name}» es de solo lectura: elija otra memoria para guardar frases.",
   fromMemory: "De la memoria: {score} %",
   fittedMemory: "De la memoria, con los números y nombres de este texto: {score} %",
-  beginningMemory: "Empieza como en la memoria: {score} %",
+  similarMemory: "Traducido con una frase parecida de la memoria: {score} %",
   wordOthers: "En lugar de «{word}»",
   wordNone: "El modelo no ve otra cosa aquí.",
   explain: "¿Por qué esta palabra?",

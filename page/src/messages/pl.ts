@@ -64,7 +64,7 @@ export const pl: Messages = {
   rememberReadOnly: "„{name}” jest tylko do odczytu: wybierz inną pamięć, aby zapamiętywać zdania.",
   fromMemory: "Z pamięci: {score}%",
   fittedMemory: "Z pamięci, z liczbami i nazwami z tego tekstu: {score}%",
-  beginningMemory: "Zaczyna się jak w pamięci: {score}%",
+  similarMemory: "Przetłumaczone z pomocą podobnego zdania z pamięci: {score}%",
   wordOthers: "Zamiast „{word}”",
   wordNone: "Brak tu innych możliwości.",
   explain: "Dlaczego to słowo?",

@@ -64,7 +64,7 @@ export const zh: Messages = {
   rememberReadOnly: "“{name}”为只读：请选择其他记忆库来记住句子。",
   fromMemory: "来自记忆库：{score}%",
   fittedMemory: "来自记忆库，已换上此文本的数字和名称：{score}%",
-  beginningMemory: "开头与记忆库相同：{score}%",
+  similarMemory: "参考记忆库中的相似句翻译：{score}%",
   wordOthers: "替换“{word}”",
   wordNone: "模型在此处没有其他选择。",
   explain: "为什么是这个词？",
