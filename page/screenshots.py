@@ -11,7 +11,7 @@ from typing import Any
 
 FIGURES = Path(__file__).parents[1] / "docs/figures"
 TEXT = "I thought it would be a good concert, but it wasn't.\nThe zeitgeist of jazz smells of velvet thunder."
-COLOURS = 96
+COLOURS = 160
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 
@@ -22,7 +22,7 @@ def save_screenshot(page: Any, name: str) -> None:
 
     path = FIGURES / f"page-{name}.png"
     page.screenshot(path=path)
-    Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    Image.open(path).convert("RGB").quantize(COLOURS, kmeans=4).save(path, optimize=True)
     print(f"wrote {path}: {path.stat().st_size:,} bytes")  # noqa: T201
 
 

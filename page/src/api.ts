@@ -15,6 +15,8 @@ export interface ServerTranslation {
   alignment?: Alignment;
   source_tokens?: string[];
   alternatives?: ServerTranslation[];
+  /** The terms of the glossary in the text, and the forms in the translation. */
+  terms?: Array<{ source: string; target: string; applied: boolean }>;
   warnings?: string[];
   /** The pairs of the translation memory that it was made with. */
   memory?: MemoryUse[];

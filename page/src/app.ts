@@ -1,6 +1,7 @@
 /** The state shared by the parts of the page: the server, the stored data, and the selected languages. */
 
 import { Api, type RequestSettings } from "./api";
+import type { Pair } from "./glossary_file";
 import { AUTO, nameOf, type AvailableLanguages, resolvePair, swapPair } from "./languages";
 import { fits, type Memory } from "./memories";
 import { currentLanguage, say } from "./messages";
@@ -98,8 +99,8 @@ export class App {
   }
 
   /** Add a translation to the history. */
-  addToHistory(text: string, translation: string, settings: RequestSettings): void {
+  addToHistory(text: string, translation: string, choices: Pair[], settings: RequestSettings): void {
     const { source, target } = settings;
-    this.store.add({ time: Date.now(), source, target, text, translation });
+    this.store.add({ time: Date.now(), source, target, text, translation, choices });
   }
 }

@@ -1,6 +1,6 @@
 /** The tab for documents: upload, progress, download and cancelling. */
 
-import type { RequestSettings, Job } from "./api";
+import type { Job } from "./api";
 import type { App } from "./app";
 import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
@@ -24,6 +24,7 @@ export class DocumentTab {
   readonly element: HTMLElement;
   private readonly list = make("ul", { class: "documents" });
   private readonly note = make("p", { class: "note", attributes: { role: "alert" } });
+  private readonly pair = make("p");
 
   constructor(private readonly app: App) {
     const input = make("input", { id: "files", class: "unseen", attributes: { type: "file", multiple: "" } });
@@ -42,7 +43,12 @@ export class DocumentTab {
       event.preventDefault();
       this.addFiles(event.dataTransfer?.files ?? null);
     });
-    this.element = make("div", {}, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list);
+    this.element = make("div", {}, this.pair, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list);
+  }
+
+  onShow(): void {
+    const { source, target } = this.app.store.settings;
+    this.pair.textContent = say("documentPair", this.app.withLanguageNames({ from: source, to: target }));
   }
 
   private addFiles(files: FileList | null): void {
@@ -51,7 +57,7 @@ export class DocumentTab {
     const settings = this.app.requestSettings();
     if (settings.source === AUTO && settings.glossary.length) return setMessage(this.note, "documentLanguage");
     for (const file of files ?? []) {
-      const row = new DocumentRow(this.app, file, settings);
+      const row = new DocumentRow(this.app, file);
       this.list.append(row.element);
       void row.run();
     }
@@ -60,35 +66,38 @@ export class DocumentTab {
 
 class DocumentRow {
   readonly element: HTMLLIElement;
-  private readonly state = make("span", { say: "documentSending", attributes: { role: "status" } });
+  private readonly state = make("span", { attributes: { role: "status" } });
   private readonly bar: HTMLProgressElement;
   private readonly tools = make("span", { class: "row" });
-  private readonly running = new AbortController();
+  private running = new AbortController();
   private id = "";
-  private glossary = "";
 
   constructor(
     private readonly app: App,
     private readonly file: File,
-    private readonly settings: RequestSettings,
   ) {
     this.bar = make("progress", { attributes: { "aria-label": say("documentProgress", { name: file.name }) } });
-    this.tools.append(button("cancel", () => void this.cancel(), "quiet"));
     this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.state, this.bar, this.tools);
   }
 
-  /** Upload the document and wait for its translation. */
+  /** Upload the document, with the settings of now, and wait for its translation. */
   async run(): Promise<void> {
-    const { signal } = this.running;
+    const { signal } = (this.running = new AbortController());
     const { api } = this.app;
+    const settings = this.app.requestSettings();
+    let glossary = "";
+    this.element.querySelector(".note")?.remove();
+    this.bar.hidden = false;
+    setMessage(this.state, "documentSending");
+    this.tools.replaceChildren(button("cancel", () => void this.cancel(), "quiet"));
     try {
-      if (this.settings.glossary.length) this.glossary = await api.uploadGlossary(this.settings, signal);
-      this.id = await api.sendDocument(this.file, this.settings, this.glossary, signal);
+      if (settings.glossary.length) glossary = await api.uploadGlossary(settings, signal);
+      this.id = await api.sendDocument(this.file, settings, glossary, signal);
       for (;;) {
         const job = await this.pollJob();
         if (signal.aborted) return;
         this.showProgress(job);
-        if (job.state === "done") return this.showDownload();
+        if (job.state === "done") return this.showDownload(settings.target);
         if (job.state === "failed") return this.showFailure(job);
         await pause(POLL_INTERVAL);
       }
@@ -97,7 +106,7 @@ class DocumentRow {
       if (!(error instanceof RequestError)) throw error;
       this.finish("documentFailed", this.problemText(error.problem));
     } finally {
-      if (this.glossary) await api.deleteGlossary(this.glossary).catch(() => undefined);
+      if (glossary) await api.deleteGlossary(glossary).catch(() => undefined);
     }
   }
 
@@ -120,14 +129,14 @@ class DocumentRow {
     this.bar.value = job.done;
   }
 
-  private showDownload(): void {
+  private showDownload(target: string): void {
     this.bar.max = this.bar.value = 1;
-    this.tools.replaceChildren(button("download", () => void this.downloadResult()), this.removeButton());
+    this.tools.replaceChildren(button("download", () => void this.downloadResult(target)), this.removeButton());
   }
 
-  private async downloadResult(): Promise<void> {
+  private async downloadResult(target: string): Promise<void> {
     try {
-      saveFile(translatedName(this.file.name, this.settings.target), await this.app.api.result(this.id));
+      saveFile(translatedName(this.file.name, target), await this.app.api.result(this.id));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       this.showError(this.problemText(error.problem));
@@ -147,9 +156,15 @@ class DocumentRow {
 
   private finish(state: Key, reason: string): void {
     setMessage(this.state, state);
-    this.bar.remove();
-    this.tools.replaceChildren(this.removeButton());
+    this.bar.hidden = true;
+    this.bar.removeAttribute("value");
+    this.tools.replaceChildren(button("retry", () => void this.retry(), "quiet"), this.removeButton());
     if (reason) this.showError(reason);
+  }
+
+  private async retry(): Promise<void> {
+    this.delete();
+    await this.run();
   }
 
   private showError(reason: string): void {
@@ -160,8 +175,14 @@ class DocumentRow {
   private removeButton(): HTMLButtonElement {
     return button("remove", () => {
       this.element.remove();
-      if (this.id) void this.app.api.cancel(this.id).catch(() => undefined); // the server deletes it after some time
+      this.delete();
     }, "quiet");
+  }
+
+  /** Delete the document on the server, which otherwise does so after some time. */
+  private delete(): void {
+    if (this.id) void this.app.api.cancel(this.id).catch(() => undefined);
+    this.id = "";
   }
 
   private problemText(problem: Problem): string {

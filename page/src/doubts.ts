@@ -1,7 +1,7 @@
 /** What may be wrong in a translation, and where: improbable words, and words that the server's warnings name. */
 
-import type { ServerTranslation } from "./api";
 import type { Key } from "./say";
+import type { Line } from "./session";
 import { doubtLevel, type Span, splitWords, wordProbabilities } from "./words";
 
 export interface Doubt {
@@ -13,13 +13,34 @@ export interface Doubt {
   values: Record<string, number>;
 }
 
+/** A part of a translation that the reader has decided: what they chose, or a term of their glossary. */
+export interface Decision {
+  span: Span;
+  reason: "wordChosen" | "wordTerm";
+}
+
+export interface Note {
+  key: Key;
+  values: Record<string, string>;
+}
+
 /** The server's warnings about words, which follow in quotes. */
 const WARNINGS: Record<string, { side: Doubt["side"]; reason: Key }> = {
   "not translated": { side: "source", reason: "doubtOmitted" },
   "number missing from the translation": { side: "source", reason: "doubtNumberMissing" },
   "number added by the translation": { side: "target", reason: "doubtAdded" },
   "added by the translation": { side: "target", reason: "doubtAdded" },
+  copied: { side: "target", reason: "doubtCopied" },
 };
+
+/** The server's warnings about complete texts. */
+const NOTES: ReadonlyArray<[pattern: RegExp, key: Key]> = [
+  [/^unlike what the model knows: /u, "noteUnlike"],
+  [/^the translation repeats itself/u, "noteRepeats"],
+  [/^the text is already in the target language$/u, "noteSame"],
+  [/^signs of the text are missing: (?<signs>.*)$/u, "noteSigns"],
+  [/^the term (?<term>.*) was not translated as (?<target>.*)$/u, "noteTerm"],
+];
 
 /** Return the words of a warning that names words, and what is wrong with them. */
 function parseWarning(warning: string): { words: string[]; side: Doubt["side"]; reason: Key } | undefined {
@@ -31,8 +52,16 @@ function parseWarning(warning: string): { words: string[]; side: Doubt["side"]; 
   return { words, ...WARNINGS[kind]! };
 }
 
-/** Return the warnings that do not name words. */
-export const generalWarnings = (warnings: readonly string[]): string[] => warnings.filter((warning) => !parseWarning(warning));
+/** Return notes of the warnings that do not name words. */
+export const notesOf = (warnings: readonly string[]): Note[] => warnings.filter((warning) => !parseWarning(warning)).map(toNote);
+
+function toNote(warning: string): Note {
+  for (const [pattern, key] of NOTES) {
+    const match = pattern.exec(warning);
+    if (match) return { key, values: { ...match.groups } };
+  }
+  return { key: "warning", values: { detail: warning } };
+}
 
 /** Return the warnings without those that name a word of a sentence. */
 export function warningsOutside(warnings: readonly string[], source: string, target: string): string[] {
@@ -54,8 +83,20 @@ function findWord(text: string, word: string): Span | undefined {
   return undefined;
 }
 
+/** Return what the reader has decided in the translation of a line. */
+export function decisionsOf({ translation, choiceSpans = [] }: Pick<Line, "translation" | "choiceSpans">): Decision[] {
+  const decisions = choiceSpans.map((span): Decision => ({ span, reason: "wordChosen" }));
+  for (const { target, applied } of translation?.terms ?? []) {
+    const span = applied ? findWord(translation!.text, target) : undefined;
+    if (span) decisions.push({ span, reason: "wordTerm" });
+  }
+  return decisions;
+}
+
 /** Return the doubts about the translation of a line, in the order of the texts, those of the source first. */
-export function doubtsOf(source: string, translation: ServerTranslation, language: string): Doubt[] {
+export function doubtsOf(line: Pick<Line, "source" | "translation" | "choiceSpans">, language: string): Doubt[] {
+  const { source, translation } = line;
+  if (!translation) return [];
   const doubts: Doubt[] = [];
   for (const warning of translation.warnings ?? []) {
     const { words = [], side = "source", reason = "doubtOmitted" } = parseWarning(warning) ?? {};
@@ -72,7 +113,9 @@ export function doubtsOf(source: string, translation: ServerTranslation, languag
     const reason = (["unsure1", "unsure2", "unsure3"] as const)[level - 1]!;
     doubts.push({ side: "target", span: [start, start + text.length], level, reason, values: { percent: Math.round(100 * mean!) } });
   }
-  return doubts.sort((first, second) => first.side.localeCompare(second.side) || first.span[0] - second.span[0]);
+  const decisions = decisionsOf(line);
+  const isOpen = ({ side, span }: Doubt) => side === "source" || !decisions.some((decision) => overlaps(decision.span, span));
+  return doubts.filter(isOpen).sort((first, second) => first.side.localeCompare(second.side) || first.span[0] - second.span[0]);
 }
 
 export const overlaps = (first: Span, second: Span): boolean => first[0] < second[1] && second[0] < first[1];

@@ -55,7 +55,8 @@ export function makeHeader(api: Api, store: Store, callbacks: { refresh(): void;
   const field = (input: HTMLElement, name: "uiLanguage" | "theme" | "beam" | "key", help?: "beamHelp" | "keyHelp") =>
     make("div", { class: "field" }, make("label", { say: name, attributes: { for: input.id } }), input, ...(help ? [make("p", { say: help, class: "faint" })] : []));
   const settings = make("form", { id: "settings", class: "floating", label: "settings", attributes: { popover: "" } },
-    field(page, "uiLanguage"), field(theme, "theme"), field(beam, "beam", "beamHelp"), field(key, "key", "keyHelp"));
+    field(page, "uiLanguage"), field(theme, "theme"), field(beam, "beam", "beamHelp"), field(key, "key", "keyHelp"),
+    make("a", { say: "api", attributes: { href: "docs", target: "_blank" } }));
   settings.addEventListener("submit", (event) => event.preventDefault());
   const open = make("button", { class: "quiet", attributes: { type: "button", popovertarget: "settings" } }, icon("settings"), make("span", { say: "settings" }));
   const mark = make("img", { class: "mark", attributes: { src: "page/icon.svg", alt: "", width: "32", height: "32" } });

@@ -3,10 +3,11 @@
 import type { RequestSettings } from "./api";
 import type { App } from "./app";
 import { make, fillSelect, setMessage } from "./dom";
+import { overlaps } from "./doubts";
 import type { Lab, speak } from "./lab/embedded";
 import { currentLanguage, say } from "./messages";
 import { isAborted, RequestError } from "./problem";
-import { type Sentence, sentencesOf } from "./sentences";
+import { type Sentence, sentencesOf, usesOf } from "./sentences";
 import { ServerModel } from "./server_model";
 import type { Session } from "./session";
 import type { Selection, SentencePlace } from "./text_tab";
@@ -42,6 +43,8 @@ export class InsideTab {
   private running = new AbortController();
   private shownKey = "";
   private lines: Line[] = [];
+  /** The view of the laboratory to open next; undefined for the one that is open, or that of the attention. */
+  nextView: "choose" | undefined;
 
   constructor(
     private readonly app: App,
@@ -57,8 +60,12 @@ export class InsideTab {
 
   onShow(): void {
     const isForced = this.session.settings.glossary.length > 0;
-    this.lines = this.session.lines.flatMap(({ source, translation, forced }, lineIndex) =>
-      translation ? sentencesOf(source, translation).map((parts, sentence) => ({ ...parts, lineIndex, sentence, isForced: isForced || forced !== undefined || Boolean(translation.memory?.length) })) : [],
+    this.lines = this.session.lines.flatMap(({ source, translation, choiceSpans = [] }, lineIndex) =>
+      translation ? sentencesOf(source, translation).map((parts, sentence) => {
+        const isChosen = choiceSpans.some((span) => overlaps(span, parts.targetSpan));
+        const isRemembered = usesOf(source, translation, sentence).length > 0;
+        return { ...parts, lineIndex, sentence, isForced: isForced || isChosen || isRemembered };
+      }) : [],
     );
     this.lineField.hidden = this.lines.length < 2;
     const { lineIndex, sentence } = this.selection.selected;
@@ -73,7 +80,7 @@ export class InsideTab {
     const line = this.lines[Number(this.lineSelect.value)];
     const { settings } = this.session;
     const key = line ? JSON.stringify([currentLanguage(), settings.source, settings.target, settings.beam, line.source, line.target]) : "";
-    if (key && key === this.shownKey) return;
+    if (key && key === this.shownKey && !this.nextView) return;
     this.shownKey = "";
     this.view.replaceChildren();
     this.sentence.replaceChildren();
@@ -102,7 +109,8 @@ export class InsideTab {
     if (signal.aborted) return true;
     loadStyles();
     const lab = new Lab();
-    Object.assign(lab.state, { text: line.source, view: "attention", beam: settings.beam, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
+    Object.assign(lab.state, { text: line.source, view: this.nextView ?? "attention", beam: settings.beam, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
+    this.nextView = undefined;
     this.showNote("");
     this.view.replaceChildren(lab);
     lab.show(model, { examples: [], source: this.app.nameOf(settings.source), target: this.app.nameOf(settings.target) });

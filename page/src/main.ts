@@ -22,21 +22,27 @@ let refresh = () => {};
 let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
 function build(app: App): void {
-  const text = new TextTab(app);
+  const text = new TextTab(app, () => {
+    inside.nextView = "choose";
+    tabs.show(1, true);
+  });
   const inside = new InsideTab(app, text.session, text);
+  const documents = new DocumentTab(app);
   const glossary = new GlossaryTab(app, () => text.refresh(), text.session);
   const history = new HistoryTab(app, (entry) => {
     app.choose(entry.source, entry.target);
     tabs.show(0);
     text.refresh();
+    text.session.restore(entry);
     text.open(entry.text);
     text.focus();
   });
-  const tabs = new Tabs([{ key: "tabText", element: text.element }, inside, new DocumentTab(app), glossary, history]);
+  const tabs = new Tabs([{ key: "tabText", element: text.element }, inside, documents, glossary, history]);
   main.replaceChildren(tabs.element);
   if (!store.canStore) main.prepend(make("p", { say: "errorStored", class: "note" }));
   refresh = () => {
     text.refresh();
+    documents.onShow();
     glossary.onShow();
     history.onShow();
     if (inside.element.offsetParent) inside.onShow();

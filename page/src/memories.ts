@@ -22,11 +22,11 @@ export interface MemoryUse {
   target: string;
   /** Similarity in percent. */
   score: number;
-  used: "verbatim" | "fitted" | "beginning";
+  used: "verbatim" | "fitted" | "retrieved";
   origin?: string;
 }
 
-const USES: Record<MemoryUse["used"], Key> = { verbatim: "fromMemory", fitted: "fittedMemory", beginning: "beginningMemory" };
+const USES: Record<MemoryUse["used"], Key> = { verbatim: "fromMemory", fitted: "fittedMemory", retrieved: "similarMemory" };
 
 /** Return whether a memory is for a pair of languages. */
 export function fits(memory: Memory, source: string, target: string): boolean {

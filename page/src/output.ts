@@ -1,7 +1,7 @@
 /** A translation whose words can be hovered, focused by keys, and selected. */
 
 import { make } from "./dom";
-import { type Doubt, doubtsOf, overlaps } from "./doubts";
+import { type Decision, decisionsOf, type Doubt, doubtsOf, overlaps } from "./doubts";
 import { direction } from "./languages";
 import { say, currentLanguage } from "./messages";
 import { describeUse } from "./memories";
@@ -49,7 +49,7 @@ export class Output {
 
   /** Show lines; the elements of unchanged lines are kept, and with them the focus. */
   show(lines: readonly Line[], language: string): void {
-    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${line.forced ?? ""}\n${line.text}`);
+    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${line.choiceSpans ?? ""} ${JSON.stringify(line.translation?.memory)}\n${line.text}`);
     if (language !== this.language) this.shownKeys = [];
     this.language = language;
     this.element.lang = language.replaceAll("_", "-");
@@ -98,7 +98,8 @@ export class Output {
     }
     const { translation } = line;
     const probabilityAt = wordProbabilities(line.text, translation.words ?? []);
-    const doubts = doubtsOf(line.source, translation, this.language).filter((doubt) => doubt.side === "target");
+    const doubts = doubtsOf(line, this.language).filter((doubt) => doubt.side === "target");
+    const decisions = decisionsOf(line);
     const sentences = sentencesOf(line.source, translation);
     const spans = sentences.map(() => make("span", { class: "sentence" }));
     const origins = sentences.map((_, index) => usesOf(line.source, translation, index).map(describeUse).join(" "));
@@ -108,27 +109,31 @@ export class Output {
       const isBetween = part.start < start || part.start >= end;
       const parent = isBetween ? element : spans[sentence]!;
       if (!isBetween) element.append(parent);
-      parent.append(part.isWord ? this.word({ line, lineIndex, sentence, part }, probabilityAt(part.start), doubts, origins[sentence]!) : part.text);
+      const word = (): HTMLElement => this.word({ line, lineIndex, sentence, part }, probabilityAt(part.start), doubts, decisions, origins[sentence]!);
+      parent.append(part.isWord ? word() : part.text);
     }
     return element;
   }
 
   /** Create a word; `origin` says where it comes from if that is not the model. */
-  private word(place: Omit<WordPosition, "element">, mean: number | undefined, doubts: readonly Doubt[], origin: string): HTMLElement {
-    const { line, part } = place;
+  private word(place: Omit<WordPosition, "element">, mean: number | undefined, doubts: readonly Doubt[], decisions: readonly Decision[], origin: string): HTMLElement {
+    const { part } = place;
+    const span: Span = [part.start, part.start + part.text.length];
     const word = make(
       "span",
       { class: "word", attributes: { role: "button", tabindex: "-1", "aria-haspopup": "dialog" } },
       part.text,
     );
-    const found = doubts.filter((doubt) => overlaps(doubt.span, [part.start, part.start + part.text.length]));
-    if (found.length) {
-      word.dataset.doubt = String(Math.max(...found.map((doubt) => doubt.level)));
-      word.title = found.map((doubt) => say(doubt.reason, doubt.values)).join(" ");
+    const wordDoubts = doubts.filter((doubt) => overlaps(doubt.span, span));
+    const decision = decisions.find((candidate) => overlaps(candidate.span, span));
+    if (wordDoubts.length) {
+      word.dataset.doubt = String(Math.max(...wordDoubts.map((doubt) => doubt.level)));
+      word.title = wordDoubts.map((doubt) => say(doubt.reason, doubt.values)).join(" ");
+    } else if (decision) {
+      word.title = say(decision.reason);
+      word.classList.add(decision.reason === "wordChosen" ? "chosen" : "term");
     } else if (mean !== undefined) word.title = say("probability", { percent: Math.round(100 * mean) });
     else word.title = origin;
-    const [from, to] = line.forced ?? [0, 0];
-    if (from <= part.start && part.start + part.text.length <= to) word.classList.add("forced");
     this.positions.set(word, { ...place, element: word });
     return word;
   }

@@ -18,6 +18,7 @@ export class SentencePanel {
   private readonly title = make("h2");
   private readonly origin = make("div", { class: "origin" });
   private readonly list = make("ul");
+  private readonly listTitle = make("h3", { say: "others" });
   private readonly actions = make("div");
   private readonly status = make("span", { class: "faint", attributes: { role: "status" } });
   private line: Line | undefined;
@@ -29,14 +30,15 @@ export class SentencePanel {
   constructor(
     private readonly app: App,
     private readonly session: Session,
-    private readonly callbacks: { onDoubt(doubt: Doubt): void; onMarks(isMarked: boolean): void; onRemember(line: Line): Promise<void> },
+    private readonly callbacks: { onDoubt(doubt: Doubt): void; onMarks(isMarked: boolean): void; onRemember(sentence: string): Promise<void> },
   ) {
     const marks = checkbox("markUnsure", app.store.settings.marksUnsure, (isChecked) => {
       app.store.change({ marksUnsure: isChecked });
       callbacks.onMarks(isChecked);
     });
     const head = make("div", { class: "row head" }, make("h2", { say: "checks" }), marks);
-    this.element = make("div", { class: "columns" }, make("section", { class: "checks" }, head, this.origin, this.checks), make("section", { class: "others" }, this.title, this.list, this.actions));
+    const [checks, others] = [[head, this.origin, this.checks], [this.title, this.actions, this.listTitle, this.list]];
+    this.element = make("div", { class: "columns" }, make("section", { class: "checks" }, ...checks), make("section", { class: "others" }, ...others));
   }
 
   /** Show a sentence of a line, unless its translation is being edited; the server may be asked for its other translations. */
@@ -49,6 +51,7 @@ export class SentencePanel {
     if (!isSame) this.clearStatus();
     this.element.hidden = line?.stage !== "done" || !line.translation;
     if (this.element.hidden) return;
+    this.title.textContent = say("sentence", { sentence: this.sentence.source.trim() });
     this.showChecks();
     this.showOrigin();
     this.showOthers([]);
@@ -67,11 +70,11 @@ export class SentencePanel {
   private showChecks(): void {
     const { source, translation } = this.line!;
     const { sourceSpan, targetSpan } = this.sentence;
-    const doubts = doubtsOf(source, translation!, this.language).filter(({ side, span }) => overlaps(span, side === "source" ? sourceSpan : targetSpan));
+    const doubts = doubtsOf(this.line!, this.language).filter(({ side, span }) => overlaps(span, side === "source" ? sourceSpan : targetSpan));
     const items = doubts.map((doubt) => {
       const text = (doubt.side === "source" ? source : translation!.text).slice(...doubt.span);
       const choice = make("button", { class: "choice", attributes: { type: "button" } },
-        make("strong", { attributes: { dir: "auto" } }, text), " ", make("span", { class: "faint" }, say(doubt.reason, doubt.values)));
+        make("strong", { attributes: { dir: "auto", "data-doubt": String(doubt.level) } }, text), " ", make("span", { class: "faint" }, say(doubt.reason, doubt.values)));
       choice.addEventListener("click", () => this.callbacks.onDoubt(doubt));
       return make("li", {}, choice);
     });
@@ -103,23 +106,24 @@ export class SentencePanel {
   /** Show the translations that differ from the current one. */
   private showOthers(translations: readonly ServerTranslation[]): void {
     const [line, index] = [this.line!, this.index];
-    const { source, target } = this.sentence;
+    const { target } = this.sentence;
     const items = translations.filter(({ text }) => text !== target).map((translation) => {
       const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto", lang: this.language.replaceAll("_", "-") } }, translation.text);
       choice.addEventListener("click", () => this.session.choose(line, index, translation));
       return make("li", {}, choice);
     });
-    this.title.textContent = say(items.length ? "others" : "sentence", { sentence: source.trim() });
+    this.listTitle.hidden = !items.length;
     this.list.replaceChildren(...items);
   }
 
   /** Show what the reader can do with the current translation. */
   private showActions(): void {
-    const { source, target } = this.sentence;
-    const { forced } = this.line!;
-    const confirm = button("confirm", () => this.confirm(target));
+    const { source, target, targetSpan } = this.sentence;
+    const { choiceSpans = [] } = this.line!;
+    const confirm = button("confirm", () => void this.confirm(target));
     confirm.disabled = this.confirmed().some((pair) => pair[0] === source && pair[1] === target);
-    const back = forced === undefined ? [] : [button("back", () => void this.session.resetLine(this.line!.source), "quiet")];
+    const isChosen = choiceSpans.some((span) => overlaps(span, targetSpan));
+    const back = isChosen ? [button("back", () => void this.session.reset(this.line!, this.index), "quiet")] : [];
     this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
   }
 
@@ -137,11 +141,11 @@ export class SentencePanel {
 
   /** Add the translation of the sentence to a memory, and translate again with it. */
   private async remember(): Promise<void> {
-    const [line, { source, target }, settings] = [this.line!, this.sentence, this.session.settings];
+    const [{ source, target }, { settings }] = [this.sentence, this.session];
     this.clearStatus();
     try {
       const { name } = await this.app.remember(settings.source, settings.target, source.trim(), target.trim());
-      await this.callbacks.onRemember(line);
+      await this.callbacks.onRemember(source);
       this.status.textContent = say("remembered", { name });
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
@@ -180,11 +184,7 @@ export class SentencePanel {
 
   private async confirmCorrection(text: string): Promise<void> {
     if (!text) return;
-    const [line, index] = [this.line!, this.index];
-    if (text !== this.sentence.target) await this.session.force(line, index, text, true);
-    if (!this.line!.text.includes(text)) return; // the request failed, which is shown above
-    this.isEditing = false;
-    this.confirm(text);
+    if (!(await this.confirm(text))) return;
     this.actions.querySelector("button")?.focus();
   }
 
@@ -192,12 +192,16 @@ export class SentencePanel {
     return this.app.store.confirmed(this.session.settings.source, this.language);
   }
 
-  /** Keep a translation of the sentence in this browser. */
-  private confirm(translation: string): void {
+  /** Keep a translation of the sentence in this browser; return false if the server does not respond, which is shown above. */
+  private async confirm(translation: string): Promise<boolean> {
     const { source } = this.sentence;
+    await this.session.force(this.line!, this.index, translation, true);
+    if (!this.line!.text.includes(translation)) return false;
+    this.isEditing = false;
     this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source, translation]]));
     this.show(this.line, this.index, true);
     setMessage(this.status, "confirmed");
+    return true;
   }
 
   private clearStatus(): void {

@@ -54,8 +54,12 @@ function findSpans(text: string, pieces: ReadonlyArray<readonly string[]>): Span
 
 /** Segment sentences with the browser; return null if their number differs. */
 function segmentSentences(text: string, count: number): Span[] | null {
+  const spans = segment(text);
+  return spans.length === count ? spans : null;
+}
+
+function segment(text: string): Span[] {
   const parts = [...new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text)];
-  if (parts.length !== count) return null;
   return parts.map(({ index, segment }): Span => [index, index + segment.trimEnd().length]);
 }
 
@@ -79,11 +83,34 @@ export function sentencesOf(source: string, translation: ServerTranslation): Sen
   }));
 }
 
-/** Return the pairs of a translation memory that a sentence of a line was made with. */
+/** Return pieces that spell a text: its words. */
+export const wordPieces = (text: string): string[] => text.trim().split(/\s+/).map((word) => `▁${word}`);
+
+/** Return a translation of which only the text is known, with the sentences that the browser finds. */
+export function withSentences(source: string, translation: ServerTranslation): ServerTranslation {
+  const { text } = translation;
+  const [sources, targets] = [segment(source), segment(text)];
+  const isSame = sources.length === targets.length;
+  const pieces = (whole: string, spans: Span[]) => join(isSame ? spans.map((span) => wordPieces(whole.slice(...span))) : [wordPieces(whole)], END);
+  return { ...translation, tokens: pieces(text, targets), source_tokens: pieces(source, sources) };
+}
+
+/** Return the pairs of a translation memory that a sentence of a line was made with: those most similar to it, or to the line. */
 export function usesOf(source: string, translation: ServerTranslation, index: number): MemoryUse[] {
+  if (!translation.memory) return [];
   const sentences = sentencesOf(source, translation);
-  const uses = translation.memory ?? [];
-  return sentences.length > 1 ? uses.filter(({ target }) => sentences[index]!.target.includes(target)) : uses;
+  const line = { source, target: translation.text };
+  return translation.memory.filter((use) => {
+    const likenessTo = (other: { source: string; target: string }) => likeness(other.source, use.source) + likeness(other.target, use.target);
+    return Math.max(likenessTo(line), ...sentences.map(likenessTo)) <= Math.max(likenessTo(line), likenessTo(sentences[index]!));
+  });
+}
+
+/** Return the share of pairs of characters that texts have in common. */
+function likeness(first: string, second: string): number {
+  const pairsOf = (text: string) => new Set([...` ${text.trim().toLowerCase()}`].map((character, index, all) => character + (all[index + 1] ?? " ")));
+  const [pairs, others] = [pairsOf(first), pairsOf(second)];
+  return (2 * [...pairs].filter((pair) => others.has(pair)).length) / (pairs.size + others.size);
 }
 
 /** Return the index of the sentence that contains a position of the translation. */
@@ -103,6 +130,7 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
     const uses = usesOf(source, translation, index);
     spliced.memory = [...translation.memory.filter((use) => !uses.includes(use)), ...(other.memory ?? [])];
   }
+  if (other.terms) spliced.terms = [...(translation.terms ?? []), ...other.terms];
   spliced.warnings = [...warningsOutside(translation.warnings ?? [], sentence.source, sentence.target), ...(other.warnings ?? [])];
   spliced.tokens = join(replaceAt(splitGroups(translation.tokens ?? [], isEnd), index, other.tokens ?? []), END);
   if (translation.words && other.words) {
@@ -115,7 +143,6 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
   } else {
     delete spliced.alignment;
   }
-  spliced.alternatives = (other.alternatives ?? []).map((alternative) => spliceSentence(source, translation, index, { ...alternative, alternatives: [] }));
   return spliced;
 }
 

@@ -1,11 +1,12 @@
 /** The translation of a text that changes: first quickly by a stream, then with the best quality. */
 
 import type { Api, RequestSettings, ServerTranslation } from "./api";
+import type { Pair } from "./glossary_file";
 import { AUTO } from "./languages";
 import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
 import { fits } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
-import { sentencesOf, spliceSentence } from "./sentences";
+import { sentencesOf, spliceSentence, withSentences, wordPieces } from "./sentences";
 import type { Span } from "./words";
 
 export interface Line {
@@ -16,11 +17,21 @@ export interface Line {
   translation?: ServerTranslation;
   /** Whether the old text translates a prefix of the source, or a text of which the source is a prefix. */
   grows?: boolean;
-  /** The part of the translation that the reader has selected. */
-  forced?: Span;
+  /** The parts of the translation that the reader has chosen. */
+  choiceSpans?: Span[];
 }
 
-type CachedTranslation = Pick<Line, "forced"> & { translation: ServerTranslation };
+/** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
+interface Choice {
+  /** The start of the translation, or all of it. */
+  prefix: string;
+  isComplete: boolean;
+  translation: ServerTranslation;
+  /** The settings with which the model continued the prefix; undefined if the translation does not depend on them. */
+  settings?: string;
+  /** Translations to choose from instead; undefined for those of the sentence. */
+  nbest?: ServerTranslation[] | undefined;
+}
 
 export interface Listener {
   changed(lines: readonly Line[], isWorking: boolean): void;
@@ -56,22 +67,24 @@ function isGrown(displayed: Line | undefined, source: string): boolean {
 const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [translation, ...(translation.alternatives ?? [])];
 
 /** Return a translation of which only the text is known; each word is a piece. */
-const untokenised = (text: string): ServerTranslation => ({ text, tokens: text.split(/\s+/).map((word) => `▁${word}`) });
+const untokenised = (text: string): ServerTranslation => ({ text, tokens: wordPieces(text) });
 
 /** Return whether the text of a translation, or a part of it, is not the model's. */
-const isRemembered = (translation: ServerTranslation): boolean => translation.memory?.some(({ used }) => used !== "beginning") ?? false;
+const isRemembered = (translation: ServerTranslation): boolean => translation.memory?.some(({ used }) => used !== "retrieved") ?? false;
 
 /** Return a translation whose tokens spell its text. */
-const withTokens = (translation: ServerTranslation): ServerTranslation =>
-  isRemembered(translation) ? { ...translation, ...untokenised(translation.text), source_tokens: [] } : translation;
+const withTokens = (source: string, translation: ServerTranslation): ServerTranslation =>
+  isRemembered(translation) ? withSentences(source, translation) : translation;
 
 export class Session {
   lines: Line[] = [];
   /** The languages and glossary of these lines, with the detected source language. */
   settings: RequestSettings = { source: "", target: "", beam: 1, glossary: [], memory: null };
-  private readonly cache = new LruCache<CachedTranslation>(500);
+  private readonly cache = new LruCache<ServerTranslation>(500);
   /** The best translations of single sentences, by sentence. */
   private readonly nbest = new LruCache<ServerTranslation[]>(100);
+  /** What the reader has chosen, by sentence and languages. */
+  private readonly choices = new LruCache<Choice>(500);
   private running = new AbortController();
   private detectedLanguage: { text: string; code: string } | null = null;
   private requested: { text: string; settings: RequestSettings } = { text: "", settings: this.settings };
@@ -95,9 +108,10 @@ export class Session {
     this.listener.failed(null);
     try {
       const pendingLines = missingLines(this.lines.map((line) => line.source), (line) => this.cache.get(this.cacheKey(line)) !== undefined);
-      this.notify(pendingLines.length > 0);
+      const isComplete = !pendingLines.length && !this.outdatedChoices().size;
+      this.notify(!isComplete);
       if (isBlank(text)) this.listener.detected(undefined);
-      if (!pendingLines.length) return;
+      if (isComplete) return;
       await pause(delay, signal);
       await this.translateMissing(text, settings, signal);
     } catch (error) {
@@ -108,69 +122,54 @@ export class Session {
 
   /** Force the translation of a sentence of a line to start with a prefix, or to be a given text. */
   async force(line: Line, index: number, prefix: string, isComplete = false): Promise<void> {
-    const translation = line.translation;
-    const sentence = translation && sentencesOf(line.source, translation)[index];
+    const sentence = line.translation && sentencesOf(line.source, line.translation)[index];
     if (!sentence) return;
-    await this.runOnce(async (signal) => {
-      const options = { ...this.fullOptions(), prefix, split: "never" };
-      const [continued] = await this.api.translate([sentence.source], this.settings, options, signal);
-      if (!continued) return;
-      const result = isComplete && continued.text !== prefix ? untokenised(prefix) : continued;
-      if (isComplete) this.knownTranslations(line, index);
-      else this.nbest.set(this.cacheKey(sentence.source), nbestOf(result));
-      const [start] = sentence.targetSpan;
-      const forced: Span = [start, start + prefix.length];
-      this.cache.set(this.cacheKey(line.source), { translation: spliceSentence(line.source, translation, index, result), forced });
-    });
+    await this.runOnce((signal) => this.continueFrom(sentence.source, prefix, isComplete, signal));
   }
 
   /** Return the n-best translations of a sentence of a line; none if the server must be asked for them and may not be. */
   async nbestTranslations(line: Line, index: number, mayRequest: boolean): Promise<ServerTranslation[]> {
-    const known = this.knownTranslations(line, index);
-    if (known || !mayRequest) return known ?? [];
     const { source } = sentencesOf(line.source, line.translation!)[index]!;
-    const key = this.cacheKey(source);
-    const [translation] = await this.api.translate([source], this.settings, { ...this.fullOptions(), split: "never" });
+    const key = this.modelKey(source);
+    const known = this.choices.get(this.choiceKey(source))?.nbest ?? this.nbest.get(key);
+    if (known || !mayRequest) return known ?? [];
+    const [translation] = await this.api.translate([source], this.settings, this.sentenceOptions());
     this.nbest.set(key, translation ? nbestOf(translation) : []);
     return this.nbest.get(key)!;
   }
 
   /** Use another of the n-best translations of a sentence of a line. */
   choose(line: Line, index: number, translation: ServerTranslation): void {
-    this.knownTranslations(line, index);
-    const [start] = sentencesOf(line.source, line.translation!)[index]!.targetSpan;
-    const forced: Span = [start, start + translation.text.length];
-    this.cache.set(this.cacheKey(line.source), { translation: spliceSentence(line.source, line.translation!, index, translation), forced });
+    const key = this.choiceKey(sentencesOf(line.source, line.translation!)[index]!.source);
+    this.choices.set(key, { prefix: translation.text, isComplete: true, translation, nbest: this.choices.get(key)?.nbest });
     this.fillFromCache();
     this.notify(false);
   }
 
-  /** Return and keep the n-best translations of a sentence, if the server was asked for them. */
-  private knownTranslations(line: Line, index: number): ServerTranslation[] | undefined {
-    const sentences = sentencesOf(line.source, line.translation!);
-    const key = this.cacheKey(sentences[index]!.source);
-    const isModels = sentences.length === 1 && !line.translation!.memory?.length;
-    const known = this.nbest.get(key) ?? (isModels ? nbestOf(line.translation!) : undefined);
-    if (known) this.nbest.set(key, known);
-    return known;
+  /** Return the sentences whose translations the reader has chosen, with these. */
+  choicePairs(): Pair[] {
+    const sentences = this.lines.flatMap(({ source, translation }) => (translation ? sentencesOf(source, translation) : []));
+    return sentences.filter(({ source }) => this.choices.get(this.choiceKey(source))).map(({ source, target }) => [source, target]);
   }
 
-  /** Undo the reader's choices for a line. */
-  async resetLine(source: string): Promise<void> {
-    await this.runOnce(async (signal) => {
-      const [translation] = await this.api.translate([source], this.settings, this.lineOptions(), signal);
-      if (!translation) return;
-      this.cache.set(this.cacheKey(source), { translation: withTokens(translation) });
-      for (const sentence of sentencesOf(source, translation)) this.nbest.delete(this.cacheKey(sentence.source));
-    });
+  /** Choose translations of sentences again. */
+  restore({ source, target, choices }: { source: string; target: string; choices: readonly Pair[] }): void {
+    for (const [sentence, text] of choices) {
+      const choice: Choice = { prefix: text, isComplete: true, translation: untokenised(text), settings: "" };
+      this.choices.set(this.choiceKey(sentence, { source, target }), choice);
+    }
   }
 
-  /** Translate all lines again, since a memory knows more: all but those with the reader's choices, except for one. */
-  async refreshExcept(line: Line, settings: RequestSettings): Promise<void> {
-    const kept = this.lines.filter(({ source, forced }) => forced !== undefined && source !== line.source);
-    this.settings = { ...settings, source: this.settings.source };
+  /** Undo the reader's choice for a sentence of a line. */
+  async reset(line: Line, index: number): Promise<void> {
+    this.choices.delete(this.choiceKey(sentencesOf(line.source, line.translation!)[index]!.source));
+    await this.update(this.requested.text, this.requested.settings, 0);
+  }
+
+  /** Translate all lines again, since a memory knows more, and a sentence from it instead of as the reader has chosen. */
+  async refresh(sentence: string, settings: RequestSettings): Promise<void> {
+    this.choices.delete(this.choiceKey(sentence));
     this.cache.clear();
-    for (const { source, translation, forced } of kept) this.cache.set(this.cacheKey(source), { translation: translation!, forced: forced! });
     await this.update(this.requested.text, settings, 0);
   }
 
@@ -221,11 +220,37 @@ export class Session {
     for (let start = 0; start < pendingLines.length; start += LINES_AT_ONCE) {
       const batch = pendingLines.slice(start, start + LINES_AT_ONCE);
       const translations = await this.api.translate(batch, this.settings, this.lineOptions(), signal);
-      batch.forEach((line, index) => this.cache.set(this.cacheKey(line), { translation: withTokens(translations[index]!) }));
+      batch.forEach((line, index) => this.cache.set(this.cacheKey(line), withTokens(line, translations[index]!)));
       this.fillFromCache();
       this.notify(start + LINES_AT_ONCE < pendingLines.length);
     }
-    if (!pendingLines.length) this.notify(false);
+    for (const [source, { prefix, isComplete }] of this.outdatedChoices()) await this.continueFrom(source, prefix, isComplete, signal);
+    this.fillFromCache();
+    this.notify(false);
+  }
+
+  /** Return the reader's choices that the model continued with other settings, by sentence. */
+  private outdatedChoices(): Map<string, Choice> {
+    const outdated = new Map<string, Choice>();
+    for (const { source, translation } of this.lines) {
+      for (const sentence of translation ? sentencesOf(source, translation) : []) {
+        const choice = this.choices.get(this.choiceKey(sentence.source));
+        if (choice?.settings !== undefined && choice.settings !== this.modelKey("")) outdated.set(sentence.source, choice);
+      }
+    }
+    return outdated;
+  }
+
+  /** Choose the start of the translation of a sentence, which the model continues, or all of it. */
+  private async continueFrom(source: string, prefix: string, isComplete: boolean, signal: AbortSignal): Promise<void> {
+    const settings = this.modelKey("");
+    const [continued] = await this.api.translate([source], this.settings, { ...this.sentenceOptions(), prefix }, signal);
+    if (!continued) return;
+    const key = this.choiceKey(source);
+    const choice: Choice = isComplete
+      ? { prefix, isComplete, translation: continued.text === prefix ? continued : untokenised(prefix), nbest: this.choices.get(key)?.nbest }
+      : { prefix, isComplete, translation: continued, settings, nbest: nbestOf(continued) };
+    this.choices.set(key, choice);
   }
 
   private async findLanguage(text: string, signal: AbortSignal): Promise<void> {
@@ -254,8 +279,12 @@ export class Session {
 
   /** Return the options of the best translation. */
   private fullOptions() {
-    const { beam } = this.settings;
-    return { ...FULL, beam, nbest: Math.min(NBEST, beam) };
+    return { ...FULL, beam: this.settings.beam };
+  }
+
+  /** Return the options of the best translations of a sentence. */
+  private sentenceOptions() {
+    return { ...this.fullOptions(), nbest: Math.min(NBEST, this.settings.beam), split: "never" };
   }
 
   /** Return the options of the best translation of a line, which may come from a memory. */
@@ -270,20 +299,41 @@ export class Session {
   }
 
   private cacheKey(line: string): string {
-    const { source, target, beam, glossary } = this.settings;
-    return JSON.stringify([source, target, beam, glossary, this.memory?.id, line]);
+    return JSON.stringify([this.memory?.id, this.modelKey(line)]);
   }
 
-  /** Fill the lines from the cache. */
+  /** Return the key of what the model makes of a text, without a memory. */
+  private modelKey(text: string): string {
+    const { source, target, beam, glossary } = this.settings;
+    return JSON.stringify([source, target, beam, glossary, text]);
+  }
+
+  private choiceKey(sentence: string, { source, target }: { source: string; target: string } = this.settings): string {
+    return JSON.stringify([source, target, sentence]);
+  }
+
+  /** Fill the lines from the cache, with the reader's choices. */
   private fillFromCache(): void {
     this.lines = this.lines.map((line) => {
       if (isBlank(line.source)) return { source: line.source, text: line.source, stage: "blank" };
-      const cached = this.cache.get(this.cacheKey(line.source));
-      if (!cached) return line;
-      const { translation, forced } = cached;
-      const filled: Line = { source: line.source, text: translation.text, stage: "done", translation };
-      return forced === undefined ? filled : { ...filled, forced };
+      const translation = this.cache.get(this.cacheKey(line.source));
+      return translation ? this.withChoices(line.source, translation) : line;
     });
+  }
+
+  private withChoices(source: string, translation: ServerTranslation): Line {
+    const sentences = sentencesOf(source, translation);
+    const choiceSpans: Span[] = [];
+    let result = translation;
+    sentences.forEach((sentence, index) => {
+      const choice = this.choices.get(this.choiceKey(sentence.source));
+      const current = sentencesOf(source, result);
+      if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
+      const [start] = current[index]!.targetSpan;
+      choiceSpans.push([start, start + choice.prefix.length]);
+      result = spliceSentence(source, result, index, choice.translation);
+    });
+    return { source, text: result.text, stage: "done", translation: result, ...(choiceSpans.length ? { choiceSpans } : {}) };
   }
 
   private showDrafts(drafts: ReadonlyMap<string, string>): void {

@@ -9,6 +9,8 @@ export interface Entry {
   target: string;
   text: string;
   translation: string;
+  /** Sentences whose translations the reader has chosen, with these. */
+  choices: Pair[];
 }
 
 export interface Settings {
@@ -71,7 +73,7 @@ export function readHistory(stored: unknown): Entry[] {
     isRecord(value) &&
     typeof value.time === "number" &&
     ["source", "target", "text", "translation"].every((name) => typeof value[name] === "string");
-  return Array.isArray(stored) ? stored.filter(isEntry) : [];
+  return (Array.isArray(stored) ? stored.filter(isEntry) : []).map((entry) => ({ ...entry, choices: readGlossary(entry.choices) }));
 }
 
 export function readGlossary(stored: unknown): Pair[] {

@@ -32,13 +32,14 @@ export class Tabs {
     this.show(0);
   }
 
-  show(selected: number): void {
+  show(selected: number, withFocus = false): void {
     this.buttons.forEach((button, index) => {
       button.setAttribute("aria-selected", String(index === selected));
       button.tabIndex = index === selected ? 0 : -1;
       this.panels[index]!.hidden = index !== selected;
     });
     this.tabs[selected]!.onShow?.();
+    if (withFocus) this.buttons[selected]!.focus();
   }
 
   private key(event: KeyboardEvent, index: number): void {
@@ -49,7 +50,6 @@ export class Tabs {
     if (target === undefined) return;
     event.preventDefault();
     const next = (target + count) % count;
-    this.show(next);
-    this.buttons[next]!.focus();
+    this.show(next, true);
   }
 }

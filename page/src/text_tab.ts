@@ -6,7 +6,7 @@ import { LanguageBar } from "./language_bar";
 import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
 import { type Key, say } from "./messages";
-import { type Doubt, doubtsOf, generalWarnings } from "./doubts";
+import { type Doubt, doubtsOf, notesOf } from "./doubts";
 import { icon } from "./icons";
 import { Output, type WordPosition } from "./output";
 import type { Problem } from "./problem";
@@ -55,7 +55,7 @@ export class TextTab implements Selection {
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly app: App) {
+  constructor(private readonly app: App, onExplain: () => void) {
     this.session = new Session(app.api, {
       changed: (lines, isWorking) => this.show(lines, isWorking),
       detected: (code) => this.bar.setDetected(code),
@@ -74,13 +74,18 @@ export class TextTab implements Selection {
         void this.menu.open(position, this.session.settings);
       },
     });
-    this.menu = new WordMenu(app.api, (position, sentence, prefix) => void this.force(position, sentence, prefix));
+    this.menu = new WordMenu(app.api, {
+      onChoose: (position, sentence, prefix) => void this.force(position, sentence, prefix),
+      onExplain,
+    });
     this.panel = new SentencePanel(app, this.session, {
       onDoubt: (doubt) => this.showDoubt(doubt),
       onMarks: (isMarked) => this.element.classList.toggle("marks", isMarked),
-      onRemember: (line) => {
+      onRemember: async (sentence) => {
+        const { selected } = this;
         this.memories.refresh();
-        return this.session.refreshExcept(line, app.requestSettings());
+        await this.session.refresh(sentence, app.requestSettings());
+        this.select(selected);
       },
     });
     this.memories = new MemoryChoice(app, () => this.update(0));
@@ -105,7 +110,6 @@ export class TextTab implements Selection {
 
   /** Select a sentence of the translation, or the last one if there are fewer; its other translations may be requested. */
   select({ lineIndex, sentence }: SentencePlace, mayRequest = true): void {
-    clearTimeout(this.selectionTimer);
     const { lines } = this.session;
     const index = Math.min(lineIndex, lines.length - 1);
     const line = lines[index];
@@ -156,8 +160,7 @@ export class TextTab implements Selection {
     this.demonstration.hidden = !this.app.isDemonstration();
     this.element.classList.toggle("working", isWorking);
     const { target } = this.session.settings;
-    this.source.underline(lines.map(({ source, translation }) =>
-      translation ? doubtsOf(source, translation, target).filter(({ side }) => side === "source").map(({ span }) => span) : []));
+    this.source.underline(lines.map((line) => doubtsOf(line, target).filter(({ side }) => side === "source").map(({ span }) => span)));
     this.select(this.selected, false);
     if (isWorking || !this.session.isDone()) return;
     const text = this.session.text();
@@ -166,7 +169,7 @@ export class TextTab implements Selection {
     clearTimeout(this.historyTimer);
     if (!text.trim()) return;
     this.historyTimer = setTimeout(() => {
-      this.app.addToHistory(this.text, text, this.session.settings);
+      this.app.addToHistory(this.text, text, this.session.choicePairs(), this.session.settings);
       this.select(this.selected);
     }, HISTORY_DELAY);
   }
@@ -230,7 +233,7 @@ export class TextTab implements Selection {
   private showLineNotes(lines: readonly Line[]): void {
     const notes = lines.flatMap((line) => [
       ...(line.translation?.error ? [say("errorOther", { detail: line.translation.error.message })] : []),
-      ...generalWarnings(line.translation?.warnings ?? []).map((detail) => say("warning", { detail })),
+      ...notesOf(line.translation?.warnings ?? []).map(({ key, values }) => say(key, values)),
     ]);
     this.note.replaceChildren(...[...new Set(notes)].map((text) => make("p", {}, text)));
   }

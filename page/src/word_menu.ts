@@ -22,7 +22,7 @@ export class WordMenu {
 
   constructor(
     private readonly api: Api,
-    private readonly onChoose: (place: WordPosition, sentence: number, prefix: string) => void,
+    private readonly listener: { onChoose(place: WordPosition, sentence: number, prefix: string): void; onExplain(): void },
   ) {
     const form = make("form", { class: "row" }, this.ownWords, make("button", { say: "goOn", class: "button" }));
     form.addEventListener("submit", (event) => {
@@ -38,7 +38,7 @@ export class WordMenu {
         attributes: { role: "dialog", "aria-labelledby": "menu-title", tabindex: "-1", hidden: "" },
         on: { keydown: (event) => this.key(event) },
       },
-      make("div", { class: "row" }, this.title, button("close", () => this.close(true), "quiet")),
+      make("div", { class: "row" }, this.title, button("explain", () => this.explain(), "quiet"), button("close", () => this.close(true), "quiet")),
       this.reason,
       this.list,
       this.note,
@@ -125,7 +125,12 @@ export class WordMenu {
   private chooseWord(prefix: string): void {
     const position = this.position!;
     this.close(false);
-    this.onChoose(position, this.locate(position).index, prefix);
+    this.listener.onChoose(position, this.locate(position).index, prefix);
+  }
+
+  private explain(): void {
+    this.close(false);
+    this.listener.onExplain();
   }
 
   private key(event: KeyboardEvent): void {

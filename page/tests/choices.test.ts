@@ -95,13 +95,13 @@ test("history: a growing text is one entry, the newest is first, without duplica
   times(100, () => {
     let history: Entry[] = [];
     for (let index = 0; index < 20; index++) {
-      const entry = { time: index * 40_000, source: "en", target: "de", text: text(3), translation: "t" };
+      const entry = { time: index * 40_000, source: "en", target: "de", text: text(3), translation: "t", choices: [] };
       history = addEntry(history, entry);
       assert.deepEqual(history[0], entry);
     }
     assert.equal(new Set(history.map((entry) => entry.text)).size, history.length);
   });
-  const entry = (time: number, text: string): Entry => ({ time, source: "en", target: "de", text, translation: "" });
+  const entry = (time: number, text: string): Entry => ({ time, source: "en", target: "de", text, translation: "", choices: [] });
   const grown = addEntry(addEntry([], entry(0, "I am")), entry(1, "I am here"));
   assert.deepEqual(grown.map((entry) => entry.text), ["I am here"]);
 });
@@ -113,6 +113,8 @@ test("invalid stored data is ignored", () => {
     assert.equal(typeof settings.marksUnsure, "boolean");
   }
   assert.deepEqual(readHistory([{ time: 1 }, null, 4]), []);
+  const entry = { time: 1, source: "en", target: "de", text: "a", translation: "b" };
+  assert.deepEqual(readHistory([entry, { ...entry, choices: [["a", "b"], 3] }]).map(({ choices }) => choices), [[], [["a", "b"]]]);
   assert.deepEqual(readGlossary([["a", "b"], ["a"], "ab", null]), [["a", "b"]]);
 });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { doubtsOf, generalWarnings, warningsOutside } from "../src/doubts";
+import { decisionsOf, doubtsOf, notesOf, warningsOutside } from "../src/doubts";
+import type { Span } from "../src/words";
 
 const SOURCE = "Reddish red cars don't cost 1,000 or 24.";
 const TARGET = "Rote Autos kosten etwa 12.";
@@ -13,8 +14,9 @@ test("warnings are found at the words that they quote", () => {
     "number added by the translation: '12'",
     "added by the translation: 'etwa', 'elsewhere'",
     "signs of the text are missing: €",
+    "cut at 512 tokens",
   ];
-  const doubts = doubtsOf(SOURCE, { text: TARGET, warnings }, "de");
+  const doubts = doubtsOf({ source: SOURCE, translation: { text: TARGET, warnings } }, "de");
   const quoted = doubts.map(({ side, span, reason }) => [(side === "source" ? SOURCE : TARGET).slice(...span), side, reason]);
   assert.deepEqual(quoted, [
     ["red", "source", "doubtOmitted"],
@@ -25,13 +27,26 @@ test("warnings are found at the words that they quote", () => {
     ["12", "target", "doubtAdded"],
   ]);
   assert.equal(doubts[0]!.span[0], SOURCE.indexOf(" red") + 1); // not in "Reddish"
-  assert.deepEqual(generalWarnings(warnings), warnings.slice(4));
+  assert.deepEqual(notesOf(warnings), [
+    { key: "noteSigns", values: { signs: "€" } },
+    { key: "warning", values: { detail: "cut at 512 tokens" } },
+  ]);
 });
 
 test("words below one half are doubtful, the more the less probable they are", () => {
   const words = [0.9, 0.4, 0.25, 0.1, 0.6].map((mean, index) => ({ text: TARGET.split(" ")[index]!, probability: mean, mean }));
-  const doubts = doubtsOf(SOURCE, { text: TARGET, words }, "de");
+  const doubts = doubtsOf({ source: SOURCE, translation: { text: TARGET, words } }, "de");
   assert.deepEqual(doubts.map(({ span, level, values }) => [TARGET.slice(...span), level, values.percent]), [["Autos", 1, 40], ["kosten", 2, 25], ["etwa", 3, 10]]);
+});
+
+test("what the reader has decided is not doubtful", () => {
+  const words = TARGET.split(" ").map((text) => ({ text, probability: 0.1, mean: 0.1 }));
+  const terms = [{ source: "cars", target: "Autos", applied: true }, { source: "red", target: "12", applied: false }];
+  const translation = { text: TARGET, words, terms, warnings: ["not translated: 'red'", "added by the translation: 'Rote'"] };
+  const line = { source: SOURCE, translation, choiceSpans: [[0, 4] as Span] };
+  const texts = doubtsOf(line, "de").map(({ side, span }) => (side === "source" ? SOURCE : TARGET).slice(...span));
+  assert.deepEqual(texts, ["red", "kosten", "etwa", "12"]);
+  assert.deepEqual(decisionsOf(line).map(({ span, reason }) => [TARGET.slice(...span), reason]), [["Rote", "wordChosen"], ["Autos", "wordTerm"]]);
 });
 
 test("a new translation of a sentence removes the warnings about the old one only", () => {

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import type { ServerTranslation } from "../src/api";
 import type { MemoryUse } from "../src/memories";
-import { sentenceAt, sentencesOf, spliceSentence, usesOf } from "../src/sentences";
+import { sentenceAt, sentencesOf, spliceSentence, usesOf, withSentences } from "../src/sentences";
 import { sourceSpans, type Span } from "../src/words";
 import { below, times } from "./random";
 
@@ -58,13 +58,20 @@ function together(parts: ReadonlyArray<{ source: string; translation: ServerTran
   return { ...translation, alignment };
 }
 
-test("pairs of a memory belong to the sentence that has their translation", () => {
-  const use = (target: string): MemoryUse => ({ source: "a", target, score: 100, used: "verbatim" });
-  const memory = [use("Ein Hund."), use("Zwei Hunde.")];
+test("pairs of a memory belong to the sentence that is most like them, or to all", () => {
+  const use = (target: string, source: string): MemoryUse => ({ source, target, score: 100, used: "verbatim" });
+  const memory = [use("Ein Hund.", "a"), use("Zwei Hunde.", "b")];
   const line: ServerTranslation = { text: "Ein Hund. Zwei Hunde.", tokens: ["▁Ein", "▁Hund.", "</s>", "▁Zwei", "▁Hunde."], source_tokens: ["▁A.", "</s>", "▁B."], memory };
   assert.deepEqual(usesOf("A. B.", line, 1), [memory[1]]);
   assert.deepEqual(usesOf("A. B.", { ...line, tokens: [], source_tokens: [] }, 0), memory);
   assert.deepEqual(spliceSentence("A. B.", line, 0, { text: "Eine Hündin." }).memory, [memory[1]]);
+  const whole = { ...line, memory: [use(line.text, "A. B.")] };
+  assert.deepEqual([0, 1].map((index) => usesOf("A. B.", whole, index)), [whole.memory, whole.memory]);
+  const fitted: MemoryUse = { source: "Two dogs, 5 euros.", target: "Zwei Hunde, 5 Euro.", score: 97, used: "fitted" };
+  const [source, text] = ["A cat. Two dogs, 6 euros.", "Eine Katze. Zwei Hunde, 6 Euro."];
+  const separated = withSentences(source, { text, memory: [fitted] });
+  assert.deepEqual(sentencesOf(source, separated).map(({ target }) => target), ["Eine Katze.", "Zwei Hunde, 6 Euro."]);
+  assert.deepEqual([0, 1].map((index) => usesOf(source, separated, index)), [[], [fitted]]);
 });
 
 test("sentences are found by their pieces", () => {

@@ -4,7 +4,8 @@ import test from "node:test";
 import type { Api, RequestSettings, ServerTranslation } from "../src/api";
 import type { Memory } from "../src/memories";
 import { RequestError, unreachable } from "../src/problem";
-import { Session } from "../src/session";
+import { usesOf } from "../src/sentences";
+import { type Line, Session } from "../src/session";
 
 const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [["a", "b"]], memory: null }; // a glossary prevents streaming
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
@@ -14,12 +15,12 @@ class Capitals {
   requests: string[][] = [];
   private waiting: Array<() => void> = [];
 
-  translate(texts: readonly string[], _: RequestSettings, options: { prefix?: string }, signal: AbortSignal): Promise<ServerTranslation[]> {
+  translate(texts: readonly string[], _: RequestSettings, options: { prefix?: string }, signal?: AbortSignal): Promise<ServerTranslation[]> {
     this.requests.push([...texts]);
     return new Promise((resolve, reject) => {
       const answer = () => resolve(texts.map((text) => ({ text: (options.prefix ?? "") + text.toUpperCase() })));
       this.waiting.push(answer);
-      signal.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
+      signal?.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
     });
   }
 
@@ -61,7 +62,40 @@ test("a corrected sentence is its own translation, even if the model would conti
   await soon();
   await server.answer();
   assert.equal(lines.text(), "my words");
-  assert.deepEqual((await lines.nbestTranslations(lines.lines[0]!, 0, false)).map(({ text }) => text), ["FIRST"]);
+  const others = lines.nbestTranslations(lines.lines[0]!, 0, true);
+  await server.answer();
+  assert.deepEqual((await others).map(({ text }) => text), ["FIRST"]);
+});
+
+/** A server that translates sentences, which end in a full stop, into capitals at once. */
+const sentences = {
+  translate: (texts: readonly string[], { glossary }: RequestSettings, { prefix = "" }: { prefix?: string }): Promise<ServerTranslation[]> =>
+    Promise.resolve(texts.map((source) => {
+      const parts = source.match(/[^.]+\./g)!.map((part) => part.trim());
+      const targets = parts.map((part) => prefix + part.toUpperCase() + glossary[0]![1]);
+      const pieces = (items: string[]) => items.flatMap((item, index) => [...(index ? ["</s>"] : []), ...item.split(" ").map((word) => `▁${word}`)]);
+      return { text: targets.join(" "), tokens: pieces(targets), source_tokens: pieces(parts) };
+    })),
+};
+
+test("a choice is kept while the text around its sentence and the settings change, until it is undone", async () => {
+  const lines = session(sentences);
+  const other: RequestSettings = { ...SETTINGS, glossary: [["a", "c"]] };
+  await lines.update("a man. a dog.", SETTINGS, 0);
+  await lines.force(lines.lines[0]!, 1, "so ");
+  lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
+  assert.equal(lines.text(), "ONE MANb so A DOG.b");
+  assert.deepEqual(lines.lines[0]!.choiceSpans, [[0, 8], [9, 12]]);
+  await lines.update("a cat. a dog. a man.", SETTINGS, 0);
+  assert.equal(lines.text(), "A CAT.b so A DOG.b ONE MANb");
+  await lines.update("a man. a dog.", other, 0);
+  assert.equal(lines.text(), "ONE MANb so A DOG.c"); // only the model's part has other terms
+  const restored = session(sentences);
+  restored.restore({ ...other, choices: lines.choicePairs() });
+  await restored.update("a man. a dog.", SETTINGS, 0);
+  assert.equal(restored.text(), lines.text());
+  await lines.reset(lines.lines[0]!, 0);
+  assert.equal(lines.text(), "A MAN.c so A DOG.c");
 });
 
 const MEMORY: Memory = { id: "7", name: "Letters", source: "en-GB", target: "de", pairs: 1, shared: false };
@@ -84,7 +118,7 @@ test("a memory is sent with lines if it is for their language, but not for other
   assert.deepEqual(sent, ["7", undefined, undefined]);
 });
 
-test("lines are translated again when a memory knows more, except those with the reader's choices", async () => {
+test("lines are translated again when a memory knows more; the choices for other sentences are kept", async () => {
   const server = new Capitals();
   const lines = session(server);
   void lines.update("first\nsecond\nthird", SETTINGS, 0);
@@ -95,11 +129,36 @@ test("lines are translated again when a memory knows more, except those with the
     await soon();
     await server.answer();
   }
-  void lines.refreshExcept(lines.lines[1]!, { ...SETTINGS, memory: MEMORY });
+  void lines.refresh("second", { ...SETTINGS, memory: MEMORY });
   await soon();
   await server.answer();
   assert.equal(lines.text(), "so FIRST\nSECOND\nTHIRD");
-  assert.deepEqual(server.requests.at(-1), ["second", "third"]);
+  assert.deepEqual(server.requests.at(-1), ["first", "second", "third"]);
+});
+
+test("choices for sentences are kept beside sentences from a memory", async () => {
+  const pair = { source: "A dog.", target: "Ein Hund." };
+  const server = {
+    translate: async (texts: string[], settings: RequestSettings, options: { memory?: string; prefix?: string }) => {
+      const made = await sentences.translate(texts, settings, options);
+      if (!options.memory) return made;
+      const memory = [{ ...pair, score: 100, used: "verbatim" as const }];
+      return made.map(({ text }) => ({ text: text.replace("A DOG.", pair.target), tokens: ["▁A", "▁MAN.b"], source_tokens: ["▁A", "▁man."], memory }));
+    },
+  };
+  const lines = session(server);
+  const plain: RequestSettings = { ...SETTINGS, glossary: [["a", ""]] };
+  await lines.update("A man. A dog.", plain, 0);
+  await lines.force(lines.lines[0]!, 0, "So ");
+  await lines.force(lines.lines[0]!, 1, pair.target, true);
+  assert.equal(lines.text(), "So A MAN. Ein Hund.");
+  await lines.refresh("A dog.", { ...plain, memory: MEMORY });
+  assert.equal(lines.text(), "So A MAN. Ein Hund.");
+  const [{ source, translation, choiceSpans }] = lines.lines as [Line];
+  assert.deepEqual(choiceSpans, [[0, 3]]);
+  assert.deepEqual([0, 1].map((index) => usesOf(source, translation!, index).length), [0, 1]);
+  await lines.reset(lines.lines[0]!, 0);
+  assert.equal(lines.text(), "A MAN. Ein Hund.");
 });
 
 test("problems are reported, except of aborted requests", async () => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import ipaddress
 import json
 import logging
 import os
@@ -103,10 +104,14 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
             LOG.error("model not served", extra={"model": model.name, "reason": model.problem})
     if settings.keys is not None and not settings.keys.exists():
         LOG.warning("no file of keys: all requests are refused", extra={"keys": str(settings.keys)})
-    open_stores(settings)
-    _raise_open_files()
-    listener = _listen(settings.host, settings.port)
-    with listener, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        if settings.state is None and settings.database is None and _is_loopback(settings.host):
+            temporary = tempfile.TemporaryDirectory(prefix="uwaga-state-", ignore_cleanup_errors=True)
+            state = Path(stack.enter_context(temporary))
+            settings = settings.model_copy(update={"state": state})
+        open_stores(settings)
+        _raise_open_files()
+        listener = stack.enter_context(_listen(settings.host, settings.port))
         buckets = None
         if settings.workers > 1:
             stack.enter_context(safe_import_path())
@@ -180,6 +185,14 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from None
     listener.set_inheritable(True)
     return listener
+
+
+def _is_loopback(host: str) -> bool:
+    """Return True if only programs of this machine reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _raise_open_files() -> None:

@@ -127,7 +127,8 @@ class ServerSettings(StrictModel):
         keys: file of API keys, see ``uwaga serve keys``; None serves everybody.
         cors: origins whose pages may call the server, ``*`` for any.
         state: folder for glossaries and usage (``state.sqlite``) and documents, which other users of the
-            machine cannot read; None stores nothing.
+            machine cannot read; None for a temporary one if ``host`` is an address of this machine only and
+            there is no ``database``, else stores nothing.
         database: URL of an SQL database instead of ``state.sqlite``, for several machines; documents then
             need a ``state`` folder that all machines share.
         memories: folder of translation memories, whose files end in ``.uwm``; None has none.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from browser import require_chinese_font
 from running_server import running_server
 from server_page import copy_bundled_model, open_server_page, translate_text
 
@@ -199,6 +200,8 @@ def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
     with open_server_page(browser, server, "#source=auto&target=de", expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
         page.evaluate(SET_LANGUAGE, language)
+        if language == "zh":
+            require_chinese_font(page)
 
         def measure(state: str, width: int) -> None:
             for scheme in SCHEMES:
@@ -242,6 +245,8 @@ def test_every_control_is_reached_by_tab_and_shows_its_focus(page):
       const selector = 'main :is(button, select, input, textarea, .word)';
       window.controls = [...document.querySelectorAll(selector)]
         .filter((control) => control.checkVisibility() && !control.disabled && control.tabIndex >= 0);
+      for (let timer = setTimeout(() => 0); timer; timer--) clearTimeout(timer);
+      window.setTimeout = () => 0; // on a slow machine, a focused word would select another sentence
       document.activeElement.blur();
     }""")
     unseen = []

@@ -76,7 +76,7 @@ def test_inside_tab_shows_chosen_words(page):
     translate_text(page, SENTENCE)
     word(page, "ein").click()
     page.locator(".menu .choice").first.click()
-    page.wait_for_selector(".word.forced")
+    page.wait_for_selector(".word.chosen")
     translation = output(page)
     tab(page, "Inside")
     page.wait_for_selector("[data-milliseconds]")
@@ -111,6 +111,7 @@ def test_document_is_translated_with_glossary(page, translator, tmp_path):
     tab(page, "Glossary")
     add_pair(page, "car", "Karosse")
     tab(page, "Document")
+    expect(page.get_by_text("From English to German, as chosen under “Text”.")).to_be_visible()
     upload(page, ("letter.txt", SENTENCE))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download").click()
@@ -122,13 +123,15 @@ def test_document_is_translated_with_glossary(page, translator, tmp_path):
 @pytest.mark.slow
 def test_page_says_that_the_server_takes_no_documents(browser, tmp_path):
     with (
-        running_server(tmp_path) as running,
-        open_server_page(browser, running.url, START, expected=("Failed to load",)) as page,
+        running_server(tmp_path, host="0.0.0.0") as running,
+        open_server_page(
+            browser, running.url.replace("0.0.0.0", "127.0.0.1"), START, expected=("Failed to load",)
+        ) as page,
     ):
         page.wait_for_selector("#source")
         tab(page, "Document")
         upload(page, ("letter.txt", SENTENCE))
-        page.get_by_text("does not take documents").wait_for()
+        page.get_by_text("uwaga serve --state FOLDER").wait_for()
 
 
 def test_dropped_document_is_translated(page):
@@ -154,6 +157,18 @@ def test_error_of_invalid_document_is_shown(browser, server):
         tab(page, "Document")
         upload(page, ("broken.docx", "no archive"))
         expect(page.locator(".documents .note")).to_contain_text("cannot be translated")
+
+
+def test_failed_document_is_sent_again(browser, server):
+    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
+        page.wait_for_selector("#source")
+        page.route("**/v1/documents", lambda route: route.abort("connectionrefused"), times=1)
+        tab(page, "Document")
+        upload(page, ("letter.txt", SENTENCE))
+        page.locator(".documents .note").wait_for()
+        page.locator(".documents").get_by_role("button", name="Try again").click()
+        page.get_by_role("button", name="Download").wait_for()
+        expect(page.locator(".documents .note")).to_have_count(0)
 
 
 def test_cancelled_document_is_deleted_on_the_server(browser, server):
@@ -188,6 +203,9 @@ def test_glossary_is_used_stored_and_switched_off(page, translator, tmp_path):
     add_pair(page, "car", "Karosse")
     tab(page, "Text")
     wait_for_translation(page, translator.translate(SENTENCE, glossary={"car": "Karosse"}).text)
+    term = page.locator(".word.term")
+    expect(term).to_have_attribute("title", "From your glossary.")
+    expect(term).not_to_have_attribute("data-doubt", re.compile("."))
     page.reload()
     assert "Karosse" in translate_text(page, SENTENCE)
     tab(page, "Glossary")

@@ -211,9 +211,11 @@ def test_response_contains_the_requested_parts(server: RunningServer, translator
 def test_glossary_format_and_ignored_tags_are_applied(server: RunningServer, translator: uwaga.Translator):
     url, terms = f"{server.url}/v1/translate", {"car": "Karre"}
     body = {"text": TEXTS[1], "source": "en", "target": "de"}
-    translation = httpx.post(url, json={**body, "glossary": terms}).json()["translations"][0]["text"]
-    assert translation == translator.translate(TEXTS[1], glossary=terms).text
-    assert "Karre" in translation
+    [translation] = httpx.post(url, json={**body, "glossary": terms}).json()["translations"]
+    expected = translator.translate(TEXTS[1], glossary=terms)
+    assert translation["text"] == expected.text
+    assert translation["terms"] == [use.to_dict() for use in expected.terms] != []
+    assert "Karre" in translation["text"]
     html = "<p>A <b>man</b> sleeps. <code>A man.</code></p>"
     body = {**body, "text": html, "format": "html", "ignore_tags": ["code"]}
     translation = httpx.post(url, json=body).json()["translations"][0]["text"]

@@ -196,15 +196,33 @@ def test_missing_and_wrong_deepl_keys_are_refused(server: RunningServer):
     assert response.headers["x-trace-id"] == response.headers["x-request-id"]
 
 
+def test_server_of_this_machine_keeps_documents_until_it_stops(tmp_path: Path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with running_server(tmp_path) as server, httpx.Client(base_url=server.url) as client:
+        glossary = client.post("/v1/glossaries", json=WORDS).json()["id"]
+        data = {"source": "en", "target": "de", "glossary_id": glossary}
+        created = client.post("/v1/documents", data=data, files={"file": ("x.txt", LINES[2])})
+        path = f"/v1/documents/{created.json()['id']}"
+        assert wait_until_ended(client, path)["state"] == "done"
+        assert "Karosse" in client.get(f"{path}/result").text
+        [folder] = temporary.glob("uwaga-state-*")
+        assert folder.stat().st_mode & 0o077 == 0
+        server.stop()
+    assert not folder.exists()
+
+
 @pytest.mark.slow
-def test_server_without_state_folder_stores_nothing(tmp_path: Path):
-    with running_server(tmp_path) as server:
+def test_server_of_other_machines_without_state_folder_stores_nothing(tmp_path: Path):
+    with running_server(tmp_path, host="0.0.0.0") as server:
         assert httpx.get(f"{server.url}/v1/glossaries").status_code == 501
         assert httpx.get(f"{server.url}/v2/glossaries").status_code == 400
         response = httpx.post(
             f"{server.url}/v1/documents", data={"target": "de"}, files={"file": ("x.txt", "A.")}
         )
         assert (response.status_code, response.json()["error"]["code"]) == (501, "not_available")
+        assert "--state FOLDER" in response.json()["error"]["message"]
 
 
 @pytest.mark.slow

@@ -233,9 +233,12 @@ def test_low_score_has_a_warning():
     text = "I want to buy a car."
     translation = make_translator().translate(text)
     mean = translation.log_prob / len(translation.token_scores)
-    low = make_translator(score_stats=ScoreStats(mean=0.0, low=mean / 2, sentences=100)).translate(text)
+    low_model = make_translator(score_stats=ScoreStats(mean=0.0, low=mean / 2, sentences=100))
+    low = low_model.translate(text)
     assert low.warnings[0].startswith(checks.UNLIKE)
     assert low.to_dict()["warnings"] == list(low.warnings)
+    forced = low_model.translate(text, prefix="Das")
+    assert not any(warning.startswith(checks.UNLIKE) for warning in forced.warnings)
     assert (
         make_translator(score_stats=ScoreStats(mean=0.0, low=2 * mean, sentences=100))
         .translate(text)

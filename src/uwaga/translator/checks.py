@@ -114,7 +114,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
     means = [
         mean_score(hypothesis)
         for sentence, hypothesis in zip(sentences, best, strict=True)
-        if hypothesis.token_scores and sentence.terms is None  # a forced term is improbable
+        if hypothesis.token_scores and sentence.terms is None and not sentence.prefix  # forced: improbable
     ]
     if stats is not None and means and min(means) < stats.low:
         warnings.append(

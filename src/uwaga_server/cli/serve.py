@@ -59,6 +59,13 @@ def run(
         list[str] | None,
         typer.Option(help="API to serve, by its name; repeatable.", show_default="v1, libretranslate, deepl"),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for glossaries, usage and documents.",
+            show_default="a temporary one if --host is of this machine only",
+        ),
+    ] = None,
     memories: Annotated[
         Path | None, typer.Option(help="Folder of translation memories.", show_default="none")
     ] = None,
@@ -74,6 +81,8 @@ def run(
 
         uwaga serve --model en-pt --model models/ours --port 8080
 
+        uwaga serve --host 0.0.0.0 --state state        # for other machines; keeps documents and glossaries
+
         uwaga serve --settings server.yaml --workers 4
 
         uwaga serve keys add ann && uwaga serve --keys keys.json
@@ -87,7 +96,9 @@ def run(
         from uwaga_server.settings import read_server_settings
     options = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
     options |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
-    options |= {"dialects": dialect or None, "memories": None if memories is None else str(memories)}
+    folders = {"state": state, "memories": memories}
+    options |= {"dialects": dialect or None}
+    options |= {name: None if folder is None else str(folder) for name, folder in folders.items()}
     overrides = {key: value for key, value in options.items() if value is not None}
     server_settings = read_server_settings(settings, overrides)
     if show:

@@ -292,6 +292,8 @@ def translation_response(
     if names:
         parts = translation.to_dict(confidence=body.scores)
         content |= {name: parts[name] for name in names if name in parts}
+    if translation.terms:
+        content["terms"] = [term.to_dict() for term in translation.terms]
     if translation.memory:
         content["memory"] = [use.to_dict() for use in translation.memory]
     if body.attention == VIEW and translation.attentions is not None:

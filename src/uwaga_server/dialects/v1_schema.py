@@ -207,6 +207,7 @@ class Translated(BaseModel):
     attention_view: dict[str, object] | None = None
     alignment: dict[str, object] | None = None
     coverage: dict[str, list[str]] | None = None
+    terms: list[dict[str, object]] | None = None
     memory: list[dict[str, object]] | None = None
     alternatives: list[Translated] | None = None
 

@@ -44,7 +44,11 @@ class Stores:
     def cache(self) -> GlossaryCache:
         """Glossaries ready for translation."""
         if self.glossary_cache is None:
-            raise ApiError(501, "not_available", "this server stores no glossaries: `state` is not set")
+            raise ApiError(
+                501,
+                "not_available",
+                "this server stores no glossaries: `state` is not set (uwaga serve --state FOLDER)",
+            )
         return self.glossary_cache
 
     @property
@@ -56,7 +60,11 @@ class Stores:
     def documents(self) -> DocumentStore:
         """Stored documents."""
         if self.document_store is None:
-            raise ApiError(501, "not_available", "this server translates no documents: `state` is not set")
+            raise ApiError(
+                501,
+                "not_available",
+                "this server translates no documents: `state` is not set (uwaga serve --state FOLDER)",
+            )
         return self.document_store
 
 
