@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import random
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ import uwaga
 from uwaga_memory.store import Memory, Pair
 
 T = TypeVar("T")
+MARKUP = re.compile(r"[`*%|\\]|:\w+:")
 BINS = (95.0, 85.0, 75.0, 50.0, 0.0)
 
 
@@ -60,6 +62,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=51)
     parser.add_argument("--threshold", type=float, default=75.0)
     parser.add_argument("--unrelated", type=Path, help="folder of FLORES, whose pairs are remembered instead")
+    parser.add_argument("--unmarked", action="store_true", help="only texts without markup, like their pairs")
     parser.add_argument("--each", type=int, default=0, help="draw so many texts of each bin instead")
     options = parser.parse_args()
     translator = uwaga.load(options.model)
@@ -73,7 +76,13 @@ def main() -> None:
         drawn: list[list[str]] = []
         counts = dict.fromkeys(BINS, 0)
         for row in texts:
-            found = memory.matches(row[1], threshold=50, limit=1)
+            if options.unmarked and MARKUP.search(row[1]):
+                continue
+            found = [
+                match
+                for match in memory.matches(row[1], threshold=50, limit=8)
+                if not options.unmarked or not MARKUP.search(match.source)
+            ]
             score = found[0].score if found else 0.0
             bin_ = next(least for least in BINS if score >= least)
             counts[bin_] += 1

@@ -30,8 +30,8 @@ MAX_BYTES = 100 << 20
 RADIUS_SHARE = 0.7
 """The radius of datastores, in variances of the model's features.
 
-By the likelihood of pairs, each given the others, 0.7 to 1 is best for the bundled model and for Firefox's
-(``benchmarks/memory_radius.py``).
+By the likelihood of pairs, each given the others, 0.3 to 0.7 is best for the bundled model, and 0.7 to 1 for
+Firefox's English-Portuguese one (``benchmarks/memory_radius.py``).
 """
 TEMPERATURE_SHARE = 0.1
 """The temperature of datastores, in radii."""
