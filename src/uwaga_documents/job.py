@@ -16,6 +16,7 @@ from uwaga.files.regular import read_regular
 from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
+from uwaga.markup.inline import raw_text
 from uwaga.markup.units import Piece, Unit, translatable, untranslated_texts, write_unit
 from uwaga.results.translation import MemoryUse
 from uwaga_documents.archive import open_document
@@ -192,6 +193,13 @@ def run_document_job(
 def job_texts(job: DocumentJob) -> Iterator[str]:
     """Yield the texts of a document without tags, in document order."""
     return (plain_text(inline) for unit in _only_units(_pieces(job)) for inline in _texts(unit))
+
+
+def job_translations(job: DocumentJob) -> Iterator[tuple[str, str]]:
+    """Yield the texts that a document has a translation of, with it, both with their tags."""
+    for text in untranslated_texts(_pieces(job)):
+        for source, translation in text.translations():
+            yield raw_text(source).strip(), raw_text(translation).strip()
 
 
 def _check_options(document_format: DocumentFormat, options: DocumentOptions) -> None:

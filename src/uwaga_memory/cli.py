@@ -319,9 +319,10 @@ def _counted(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator
 
 
 def _print_skipped(skipped: Counter[str]) -> None:
-    if skipped:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common())
-        typer.echo(f"skipped {skipped.total():,}: {reasons}", err=True)
+    from uwaga_memory.files import skipped_line
+
+    if line := skipped_line(skipped):
+        typer.echo(line, err=True)
 
 
 memory.command("create", cls=Verb)(create)

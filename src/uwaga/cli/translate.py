@@ -27,7 +27,7 @@ from uwaga.cli.lines import (
     open_output,
 )
 from uwaga.cli.loading import load_for_sample
-from uwaga.cli.memory_counts import MemoryCounts
+from uwaga.cli.memory_counts import MemoryCounts, print_memory_note
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
@@ -322,6 +322,7 @@ def translate(
     template.check()
     translator, bundled = load_for_sample(model, load, via, sample)
     template = translator.prepare(template, streaming=stream)
+    print_memory_note(template.memory)
     memory = None if template.memory is None else MemoryCounts()
     notes = Notes("text" if text else "line", bundled, memory=memory)
     with open_results(translator, template, shape, output, resume) as journal:

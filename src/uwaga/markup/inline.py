@@ -53,6 +53,11 @@ def plain_text(inline: Sequence[str | Tag]) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in inline)
 
 
+def raw_text(inline: Sequence[str | Tag]) -> str:
+    """Return the text with its tags as they appear in the document."""
+    return "".join(part if isinstance(part, str) else part.raw for part in inline)
+
+
 def join_parts(parts: Iterable[str | Tag]) -> Inline:
     """Build an inline; adjacent stretches of text are joined, and empty ones dropped."""
     inline: list[str | Tag] = []

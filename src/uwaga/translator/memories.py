@@ -12,9 +12,9 @@ from uwaga.plugins import Registry
 DEFAULT_THRESHOLD = 75.0
 """Similarity in percent below which pairs are not used."""
 STORES: Registry[Any] = Registry(
-    "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.store:Memory"}
+    "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.files:open_memory"}
 )
-"""What opens the files of memories: a class or function that gets the path."""
+"""What opens the files of memories: a class or function that gets the path and the languages."""
 
 
 class TextContext(NamedTuple):
@@ -70,11 +70,17 @@ MemoryArgument = TranslationMemory | str | PathLike[str] | None
 """The ``memory`` of a call: a memory, or its file."""
 
 
-def open_memory(memory: MemoryArgument) -> TranslationMemory:
+def open_memory(memory: MemoryArgument, languages: tuple[str, str]) -> TranslationMemory:
     """Return a memory; one that is named by its file is opened.
 
+    A file of translations, such as TMX or PO, is read into a temporary memory.
+
+    Args:
+        memory: the memory, or its file.
+        languages: those of the sources and of the translations.
+
     Raises:
-        DataError: the file is no memory.
+        DataError: the file is no memory, and has no translations between the languages.
         MissingExtraError: the package that reads it is not installed.
         SettingsError: the argument is neither.
     """
@@ -83,7 +89,7 @@ def open_memory(memory: MemoryArgument) -> TranslationMemory:
             raise MissingExtraError(
                 "translation memories need the package uwaga_memory: pip install 'uwaga[memory]'"
             )
-        opened: TranslationMemory = STORES["sqlite"](memory)
+        opened: TranslationMemory = STORES["sqlite"](memory, languages)
         return opened
     if memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
@@ -94,4 +100,4 @@ def open_memory(memory: MemoryArgument) -> TranslationMemory:
 
 def memory_name(memory: MemoryArgument) -> str:
     """Return what identifies a memory in the settings of a job."""
-    return str(getattr(memory, "path", memory))
+    return str(getattr(memory, "origin", memory))

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES
 from uwaga.errors import DataError
-from uwaga_documents import document_job, job_texts
+from uwaga_documents import DocumentOptions, document_job, job_texts, job_translations
+from uwaga_documents.job import DocumentJob
 from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.store import Pair
 
 
 def document_texts(path: Path) -> list[str]:
     """Return the texts of a document, in order."""
-    # A job names two files; nothing is written.
-    return list(job_texts(document_job(path, path.with_name(f".{path.stem}.uwaga{path.suffix}"))))
+    return list(job_texts(_reading_job(path)))
+
+
+def _reading_job(path: Path, options: DocumentOptions | None = None) -> DocumentJob:
+    """Return the job of a document that is only read: it names two files, but nothing is written."""
+    return document_job(path, path.with_name(f".{path.stem}.uwaga{path.suffix}"), options)
 
 
 def read_documents(file: TranslationFile) -> Iterator[Pair]:
@@ -31,3 +37,18 @@ def read_documents(file: TranslationFile) -> Iterator[Pair]:
     for source, target in zip(sources, targets, strict=True):
         yield Pair(source, target, file.origin)
     file.position = file.path.stat().st_size
+
+
+def read_translations(file: TranslationFile) -> Iterator[Pair]:
+    """Yield the texts that a document has a translation of, as its other texts are looked up.
+
+    Unlike an import, it drops the marks of access keys and tags around a text, and numbers arguments.
+    """
+    source, target = (
+        None if code == unstated else code
+        for code, unstated in zip(file.languages, UNSTATED_LANGUAGES, strict=True)
+    )
+    job = _reading_job(file.path, DocumentOptions(source=source, target=target))
+    file.skipped["not translated"] += sum(1 for _ in job_texts(job))
+    for text, translation in job_translations(job):
+        yield Pair(text, translation, file.origin)

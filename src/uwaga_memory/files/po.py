@@ -40,13 +40,10 @@ def read_po(file: TranslationFile) -> Iterator[Pair]:
 
 
 def _pairs(entry: PoEntry, file: TranslationFile) -> Iterator[Pair]:
-    key, translations = entry.texts.get("msgctxt", ""), entry.translations
-    if len(translations) > 1 or "msgid_plural" not in entry.texts:
-        yield Pair(entry.texts["msgid"], translations[0], file.origin, key)
-    if "msgid_plural" in entry.texts:
-        yield Pair(entry.texts["msgid_plural"], translations[-1], file.origin, key)
-        if len(translations) > 2:
-            file.skipped["further plural forms"] += len(translations) - 2
+    for source, target in entry.texts_with_translations():
+        yield Pair(source, target, file.origin, entry.texts.get("msgctxt", ""))
+    if len(entry.translations) > 2:
+        file.skipped["further plural forms"] += len(entry.translations) - 2
 
 
 def write_po(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:

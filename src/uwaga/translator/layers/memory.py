@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uwaga.errors import DataError
-from uwaga.markup.inline import Inline, Tag, join_parts, plain_text
+from uwaga.markup.inline import Inline, Tag, join_parts, plain_text, raw_text
 from uwaga.markup.units import translatable
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
 from uwaga.scheduling.call_context import while_active
@@ -66,7 +66,7 @@ class FromMemory:
 
     def _repaired(self, text: Text) -> tuple[MemoryMatch, Repair] | None:
         """Translate a text from the memory if a pair fits; otherwise return the most similar pair."""
-        written, best = _written(text.content), None
+        written, best = raw_text(text.content).strip(), None
         for match in self._matches(text, written):
             if match.score >= EXACT:
                 if self._apply(text, match, match.target, "verbatim"):
@@ -138,11 +138,6 @@ def _align(stage: Stage, pairs: Mapping[Text, tuple[str, str]]) -> dict[Text, Wo
     texts = list(known.values())
     aligned = iter(align_pairs(stage.search_decoder, stage.model, texts, ids, stage.options.start))
     return {text: next(aligned) for text in known}
-
-
-def _written(content: Inline) -> str:
-    """Return a text as documents have it, with its tags."""
-    return "".join(part if isinstance(part, str) else part.raw for part in content).strip()
 
 
 def _with_tags(target: str, content: Inline) -> Inline | None:
