@@ -42,6 +42,16 @@ XLIFF = (
     + UNIT.format(3, "Open the <x id='2'/>door", "<target state='new'>Open the door</target>")
     + "</body></file></xliff>"
 )
+SEGMENTS = """<xliff version="1.2"><file source-language="en" target-language="de"><body>
+<trans-unit id="1"><source>One dog. Two dogs.</source>
+<seg-source><mrk mtype="seg" mid="1">One dog.</mrk> <mrk mtype="seg" mid="2">Two dogs.</mrk></seg-source>
+<target><mrk mtype="seg" mid="1">Ein Köter.</mrk> <mrk mtype="seg" mid="2"></mrk></target></trans-unit>
+<trans-unit id="2"><source>One dog.</source></trans-unit></body></file></xliff>
+"""
+VERSION_2 = """<xliff version="2.0" srcLang="en" trgLang="de"><file id="f"><unit id="1">
+<segment><source><pc id="1">One dog.</pc></source><target><pc id="1">Ein Köter.</pc></target></segment>
+<segment><source>One dog.</source></segment></unit></file></xliff>
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +84,13 @@ def test_repeated_units_of_xliff_get_the_translation_with_their_codes(translator
     result = completed(translator, path)
     assert "<target><g id='7'>Tür <x id='2'/>auf</g></target>" in result
     assert "<target state='translated'>Tür <x id='2'/>auf</target>" in result
+
+
+@pytest.mark.parametrize("document", [SEGMENTS, VERSION_2])
+def test_repeated_segments_of_xliff_get_the_translation(translator, tmp_path, document):
+    path = tmp_path / "de.xlf"
+    path.write_text(document, encoding="utf-8")
+    assert "<target>Ein Köter.</target>" in completed(translator, path)
 
 
 def test_other_files_of_translations_are_memories(translator, tmp_path):
