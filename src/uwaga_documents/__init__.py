@@ -16,6 +16,7 @@ from uwaga_documents.job import (
     TranslateInlines,
     document_job,
     job_texts,
+    job_translations,
     run_document_job,
 )
 from uwaga_documents.translating import inline_translator, translate_file
@@ -36,6 +37,7 @@ __all__ = [
     "find_format",
     "inline_translator",
     "job_texts",
+    "job_translations",
     "run_document_job",
     "translate_file",
 ]

@@ -13,7 +13,7 @@ import typer
 from uwaga.cli import options
 from uwaga.cli.lines import DEMONSTRATION
 from uwaga.cli.loading import load_for_sample
-from uwaga.cli.memory_counts import MemoryCounts
+from uwaga.cli.memory_counts import MemoryCounts, print_memory_note
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
@@ -98,6 +98,8 @@ EXAMPLES = """
 
         uwaga translate-file manual.html handbuch.html --memory memory.uwm --threshold 85
 
+        uwaga translate-file de.po complete.po --memory de.po    # as its translated entries are
+
         uwaga translate-file products.csv produkte.csv --columns title,description
 
         uwaga translate-file report.docx bericht.docx --report doubts.tsv
@@ -151,13 +153,15 @@ def translate_file(
     if bundled:
         typer.echo(DEMONSTRATION, err=True)
     search.setdefault("coverage", "unaligned")
+    template = translator.prepare(Request("", search=search, **request))
+    print_memory_note(template.memory)
     with texts_meter(document.name) as progress:
         result = run(
             translator,
             document,
             output,
             options=document_options,
-            request=Request("", search=search, **request),
+            request=template,
             progress=progress,
         )
     _report_doubts(result)

@@ -238,6 +238,13 @@ def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
     return [*map(InlineText, inlines, contexts)]
 
 
+def job_translations(job: DocumentJob) -> Iterator[tuple[str, str]]:
+    """Yield the texts that a document has a translation of, with it, both with their tags."""
+    for text in untranslated_texts(_pieces(job)):
+        for source, translation in text.translations():
+            yield written_text(source).strip(), written_text(translation).strip()
+
+
 def _check_options(document_format: DocumentFormat, options: DocumentOptions) -> None:
     if document_format.check is not None:
         document_format.check(options)

@@ -39,8 +39,8 @@ MEMBER_SEPARATOR = re.compile(r"[\s,]*")
 MARKUP = re.compile(rf"</?(?:[A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>|{ENTITY.pattern}")
 
 
-ACCELERATOR = re.compile(r"(?<![\w&_])([A-Z][a-z]*)?([&_])([A-Za-z\d]++)(?![\w&_;])")
-"""The mark before the access key of a menu item, as in ``&File`` and ``E_xit``, but not in ``R&D``."""
+ACCELERATOR = re.compile(r"(?<![\w&_])([^\W\d_]*+)([&_])([^\W_]++)(?![\w&_;])")
+"""The mark before the access key of a menu item, as in ``&File`` and ``E_xit``."""
 LETTER = re.compile(r"%\S+|\{[^{}]*\}|<[^<>]*>|([^\W\d_])")
 """A letter outside placeholders and tags."""
 APOSTROPHE, QUOTING_APOSTROPHE = re.compile("'"), re.compile("'(?=[{}#])")
@@ -106,10 +106,13 @@ def message_unit(
     """
     if syntax.accelerators:
         unmarked_syntax = replace(syntax, accelerators=False)
-        marks = [match for match in ACCELERATOR.finditer(text) if not match[1] or match[3][0].islower()]
-        if len(marks) == 1:
-            [mark] = marks
-            unmarked = text[: mark.start(2)] + text[mark.end(2) :]
+        mark = _find_accelerator(text)
+        if mark is not None:
+            start, end = mark.span(2)
+            if text[start - 1 : start] == "(" and text[end + 1 : end + 2] == ")":  # a key that the text lacks
+                unmarked = text[: start - 1].rstrip() + text[end + 2 :]
+            else:
+                unmarked = text[:start] + text[end:]
             return message_unit(
                 raw,
                 unmarked,
@@ -134,6 +137,16 @@ def message_unit(
         return write(without_numbers(piece.write(inlines)) if numbered else piece.write(inlines))
 
     return replace(piece, write=write_message, raw=raw)
+
+
+def _find_accelerator(text: str) -> re.Match[str] | None:
+    """Return the mark of the access key of a message, None if it has none or several; ``R&D`` has none."""
+    marks = [
+        match
+        for match in ACCELERATOR.finditer(text)
+        if not match[1] or (match[1].istitle() and match[3][0].islower())
+    ]
+    return marks[0] if len(marks) == 1 else None
 
 
 def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:

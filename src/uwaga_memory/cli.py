@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from uwaga.cli.errors import INTERRUPTED, require_extra
 from uwaga.cli.verb import Verb, VerbGroup
 from uwaga.errors import DataError, SettingsError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_ORIGINS = 10
 """Origins that are printed."""
+NOT_KEPT = 3
+"""The exit status of an adaptation whose adapter is not better."""
 PROGRESS_PAIRS = 500
 """Pairs after which the progress is shown again."""
 
@@ -36,7 +39,8 @@ memory = typer.Typer(
     "**Examples**\n\n    uwaga memory create docs.uwm --from en --to de\n\n"
     "    uwaga memory import docs.uwm project.tmx messages.po\n\n"
     '    uwaga memory search docs.uwm "The file was saved."\n\n'
-    "    uwaga memory analyse docs.uwm manual.html\n\n    uwaga memory export docs.uwm all.tmx",
+    "    uwaga memory analyse docs.uwm manual.html\n\n    uwaga memory export docs.uwm all.tmx\n\n"
+    "    uwaga memory adapt docs.uwm docs-adapter",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
@@ -106,6 +110,24 @@ Source = Annotated[str, typer.Argument(help="A text.", metavar="SOURCE")]
 Target = Annotated[str, typer.Argument(help="Its translation.", metavar="TRANSLATION")]
 Origin = Annotated[str, typer.Option(help="Where the pair comes from.")]
 Ids = Annotated[list[int], typer.Argument(help="Numbers of pairs, as search prints them.", metavar="ID...")]
+AdapterFolder = Annotated[Path, typer.Argument(help="The folder of the adapter.", metavar="ADAPTER")]
+BaseModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="The model to adapt.",
+        show_default="that of the adapter, if the folder has one, or the bundled model",
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting of `uwaga train`, such as `training.steps=1000`. Repeatable.",
+    ),
+]
 Documents = Annotated[
     list[Path],
     typer.Argument(help="Documents in any format of translate-file; the texts of .txt.", metavar="FILE..."),
@@ -301,6 +323,35 @@ def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> 
     _print_buckets([*analysis.buckets, analysis.total], analysis.total.words)
 
 
+def adapt(path: MemoryFile, adapter: AdapterFolder, model: BaseModel = None, set_: Changes = None) -> None:
+    """Adapt a model to a memory: train an adapter on its pairs, and keep it if it translates better.
+
+    One source in 20 is held out from the training, always the same. The adapter is kept if its chrF on them
+    is above that of the model, and of the adapter in the folder, if there is one. Otherwise nothing changes,
+    and the exit status is 3. An interrupted training resumes with the same command.
+
+    **Examples**
+
+        uwaga memory adapt docs.uwm docs-adapter
+
+        uwaga memory adapt docs.uwm docs-adapter --model Helsinki-NLP/opus-mt-en-de
+
+        uwaga translate --adapter docs-adapter "The file was saved."
+    """
+    from uwaga_memory import Memory
+
+    with require_extra("train", "adapting a model"):
+        from uwaga_memory.adapting import adapt as adapt_model
+
+        with Memory(path) as store:
+            scores = adapt_model(store, adapter, model, set_ or [])
+    if scores is None:
+        raise typer.Exit(INTERRUPTED)
+    typer.echo(f"{adapter}: {'kept' if scores.is_better else 'not kept'}: {scores}")
+    if not scores.is_better:
+        raise typer.Exit(NOT_KEPT)
+
+
 def _print_buckets(buckets: Iterable[Bucket], words: int) -> None:
     for bucket in buckets:
         share = f"{100 * bucket.words / words:.0f} %" if words else ""
@@ -321,9 +372,10 @@ def _counted(pairs: Iterator[tuple[int, Pair]], count: Counter[str]) -> Iterator
 
 
 def _print_skipped(skipped: Counter[str]) -> None:
-    if skipped:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common())
-        typer.echo(f"skipped {skipped.total():,}: {reasons}", err=True)
+    from uwaga_memory.files import skipped_line
+
+    if line := skipped_line(skipped):
+        typer.echo(line, err=True)
 
 
 memory.command("create", cls=Verb)(create)
@@ -334,3 +386,4 @@ memory.command("add", cls=Verb)(add)
 memory.command("remove", cls=Verb)(remove)
 memory.command("stats", cls=Verb)(stats)
 memory.command("analyse", cls=Verb)(analyse)
+memory.command("adapt", cls=Verb)(adapt)

@@ -10,8 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -129,12 +132,20 @@ class Memory:
     Args:
         path: its file.
 
+    Attributes:
+        path: its file.
+        name: its name.
+        languages: those of the sources and of the translations.
+        origin: what the user calls it: the file, or the file that a temporary memory was read from.
+        note: what was read from that file.
+
     Raises:
         DataError: the file is no memory, or of a newer version.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.origin, self.note = str(path), ""
         if not self.path.is_file():
             raise DataError(f"{path}: there is no such memory; create it with `uwaga memory create`")
         self._threads = threading.local()
@@ -176,6 +187,18 @@ class Memory:
         finally:
             partial.unlink(missing_ok=True)
         return cls(path)
+
+    @classmethod
+    def temporary(cls, source: str, target: str) -> Memory:
+        """Create an empty memory that is removed together with the object."""
+        folder = tempfile.mkdtemp(prefix="uwaga-memory-")
+        try:
+            memory = cls.create(Path(folder, "temporary.uwm"), source, target)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        weakref.finalize(memory, shutil.rmtree, folder, ignore_errors=True)
+        return memory
 
     @property
     def states(self) -> StateFile:

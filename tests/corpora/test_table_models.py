@@ -107,6 +107,19 @@ def test_rows_are_matched_by_their_keys(tmp_path: Path, suffix: str) -> None:
     )
 
 
+def test_file_of_translations_is_a_memory(tmp_path: Path) -> None:
+    source, memory, out = tmp_path / "in.jsonl", tmp_path / "a.tsv", tmp_path / "out"
+    source.write_text('{"text": "Open"}\n', encoding="utf-8")
+    memory.write_text("Open\tÖffnen\n", encoding="utf-8")
+    options = ("--column", "text=de", "--memory", memory)
+    invoke("batch", source, out, *options)
+    [part] = out.glob("part-*.jsonl")
+    row = json.loads(part.read_text(encoding="utf-8"))
+    assert (row["de"], row["de_memory"]) == ("Öffnen", 100.0)
+    memory.write_text("Open\tAuf\n", encoding="utf-8")
+    assert "started with settings.memory = " in invoke("batch", source, out, *options, fails=True)
+
+
 @pytest.mark.slow
 def test_languages_select_chain_of_models(source: Path, machine: Path) -> None:
     options = ("--from", "qaa", "--to", "qab", "--beam", 2)

@@ -224,3 +224,23 @@ def test_placeholders_survive_translation():
             assert [written.count(name) for name in (first, second)] == [
                 text.count(name) for name in (first, second)
             ], (text, written)
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "marked"),
+    [
+        ("&Öffnen", "Öffnen", "&Datei"),
+        ("Ö&ffnen", "Öffnen", "&Datei"),
+        ("Фа_йл", "Файл", "_Datei"),
+        ("E_xit", "Exit", "_Datei"),
+        ("打开(&O)...", "打开...", "&Datei"),
+        ("Quit (_T)", "Quit", "Da_tei"),
+        ("R&D", "R&D", "Datei"),
+        ("É&A", "É&A", "Datei"),
+    ],
+)
+def test_access_keys_of_any_alphabet_are_marked_in_the_translation(message, text, marked):
+    unit = message_unit(message, message, str, ANY_SYNTAX)
+    assert unit.inlines == ((text,),)
+    assert write_unit(unit, unit.inlines) == message
+    assert unit.write([("Datei",)]) == marked

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import typer
+
 from uwaga.results.translation import MemoryUse
+from uwaga.translator.memories import MemoryArgument
 
 BUCKETS = (
     (101.0, "in context"),
@@ -44,3 +47,9 @@ class MemoryCounts:
         none = texts - self.buckets.total()
         parts = [*counts, *([f"none: {none}"] if none > 0 else [])]
         return f"memory: {', '.join(parts)}" + (f" ({', '.join(used)})" if used else "")
+
+
+def print_memory_note(memory: MemoryArgument) -> None:
+    """Print what was read into a temporary memory from a file of translations."""
+    if note := getattr(memory, "note", ""):
+        typer.echo(f"memory: {note}", err=True)

@@ -160,7 +160,12 @@ def _train(path: Path, changes: list[str]) -> Path | None:
         from uwaga.training.train import train as train_model
     try:
         with join_ranks() as ranks:
-            return train_model(settings or ranks.run_on_all(lambda: _parsed_settings(path, changes)), ranks)
+            settings = settings or ranks.run_on_all(lambda: _parsed_settings(path, changes))
+            folder = train_model(settings, ranks)
+            if folder is not None and ranks.first:
+                option = "--model" if settings.adapt.lora is None else "--adapter"
+                typer.echo(f"try: uwaga translate {option} {folder} 'a sentence'", err=True)
+            return folder
     except FailedElsewhereError:  # the failed process has reported the reason
         raise typer.Exit(USER_ERROR) from None
 

@@ -29,7 +29,7 @@ from uwaga.cli.lines import (
     with_contexts,
 )
 from uwaga.cli.loading import load_for_sample
-from uwaga.cli.memory_counts import MemoryCounts
+from uwaga.cli.memory_counts import MemoryCounts, print_memory_note
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
@@ -325,6 +325,7 @@ def translate(
     template.check()
     translator, bundled = load_for_sample(model, load, via, sample)
     template = translator.prepare(template, streaming=stream)
+    print_memory_note(template.memory)
     memory = None if template.memory is None else MemoryCounts()
     if memory is not None and is_complete(text, input_):
         chunks = with_contexts(chunks)

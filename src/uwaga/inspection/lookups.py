@@ -99,13 +99,12 @@ def look_up(
         DataError: the file is no memory, or the text is not valid Unicode.
         TextTooLongError: the text is longer than the model accepts.
     """
-    opened = open_memory(memory)
-    request = Request(text, placeholders=False, search={"sample": False}, memory=opened, threshold=threshold)
+    request = Request(text, placeholders=False, search={"sample": False}, memory=memory, threshold=threshold)
     plan = make_plan([translator.model], translator.languages, request, [text])
     [stage] = plan.stages
     last_layer, record = _Passages(stage), Text((text,), request.name)
     check_string(record)
-    FromMemory(last_layer, plan, opened).translate([record])
+    FromMemory(last_layer, plan, open_memory(plan.memory)).translate([record])
     pairs, lookups, radius = list[RememberedPair](), list[Lookup](), 0.0
     for passage in last_layer.passages:
         passage_pairs = _pairs(stage, passage)

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, paired_tags
+from uwaga.markup.inline import Inline, Tag, is_kept, join_parts, paired_tags, written_text
 
 Write = Callable[[Sequence[Inline]], str]
 """Writes the translations of a unit's texts, in order, in the document's format."""
 Escape = Callable[[str], str]
 """Escapes plain text for a format."""
+Translations = Callable[[], Iterable[tuple[Inline, Inline]]]
+"""Returns texts of a document with the translations that it has."""
 
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -31,27 +33,35 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 class Untranslated(str):
-    """A stretch of a document that is copied although readers see its words, with the reason."""
+    """A stretch of a document that is copied although readers see its words.
 
-    __slots__ = ("reason",)
+    Attributes:
+        reason: why it is copied.
+        translations: returns the texts in it that the document has a translation of, with the translations.
+    """
+
+    __slots__ = ("reason", "translations")
     reason: str
+    translations: Translations
 
-    def __new__(cls, raw: str, reason: str) -> Self:
+    def __new__(cls, raw: str, reason: str, translations: Translations = tuple) -> Self:
         """Build it from the text as it appears in the document."""
         text = super().__new__(cls, raw)
-        text.reason = reason
+        text.reason, text.translations = reason, translations
         return text
 
 
-def untranslated(raw: str, reason: str, words: str | None = None) -> str:
+def untranslated(raw: str, reason: str, words: str | None = None, translations: Translations = tuple) -> str:
     """Return a copied text, as :class:`Untranslated` if it has a letter.
 
     Args:
         raw: the text as it appears in the document.
         reason: why it is copied.
         words: the part of it that readers see; None for all.
+        translations: as for :class:`Untranslated`.
     """
-    return Untranslated(raw, reason) if any(map(str.isalpha, raw if words is None else words)) else raw
+    has_letter = any(map(str.isalpha, raw if words is None else words))
+    return Untranslated(raw, reason, translations) if has_letter else raw
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class Fragment:
     @classmethod
     def plain(cls, text: str) -> Fragment:
         """Return a text without markup; spaces and tabs at its ends are dropped."""
-        return cls((Unit(((text,),), lambda inlines: BLANK_ENDS.sub("", "".join(map(_raw, inlines[0])))),))
+        return cls((Unit(((text,),), lambda inlines: BLANK_ENDS.sub("", written_text(inlines[0]))),))
 
     @property
     def inlines(self) -> list[Inline]:
@@ -130,8 +140,13 @@ def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator
             yield write_unit(piece, [next(remaining) for _ in piece.inlines])
 
 
-def _raw(part: str | Tag) -> str:
-    return part.raw if isinstance(part, Tag) else part
+def paired_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
+    """Yield the texts of a unit with those of its translation, if both have the same number of texts."""
+    texts, translations = (
+        piece.inlines if isinstance(piece, Unit) else () for piece in (source, translation)
+    )
+    if len(texts) == len(translations):
+        yield from zip(texts, translations, strict=True)
 
 
 def translatable(inline: Inline) -> bool:

@@ -182,8 +182,7 @@ def _finish(run: Run) -> Path:
     write_final_model(folder, settings, run.base, run.model, tokenisers, card, result.score_stats)
     reporter.finish()
     write_file(settings.run / FINISHED, json.dumps(_finished_state(settings)))
-    noun, option = ("model", "--model") if settings.adapt.lora is None else ("adapter", "--adapter")
-    reporter.log(f"{noun} written to {folder}; try: uwaga translate {option} {folder} 'a sentence'")
+    reporter.log(f"{'model' if settings.adapt.lora is None else 'adapter'} written to {folder}")
     return folder
 
 

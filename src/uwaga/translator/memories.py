@@ -15,9 +15,9 @@ from uwaga.plugins import Registry
 DEFAULT_THRESHOLD = 50.0
 """Similarity in percent below which pairs are not used."""
 STORES: Registry[Any] = Registry(
-    "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.store:Memory"}
+    "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.files:open_memory"}
 )
-"""What opens the files of memories: a class or function that gets the path."""
+"""What opens the files of memories: a class or function that gets the path and the languages."""
 
 
 class TextContext(NamedTuple):
@@ -160,12 +160,15 @@ MemoryArgument = TranslationMemory | str | PathLike[str] | None
 def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None) -> TranslationMemory:
     """Return a memory; one that is named by its file is opened.
 
+    A file of translations, such as TMX or PO, is read into a temporary memory.
+
     Args:
         memory: the memory, or its file.
-        languages: source and target of the translator, which must be those of the memory if both are known.
+        languages: source and target of the translator, which must be those of the memory if both are known;
+            needed for a file of translations.
 
     Raises:
-        DataError: the file is no memory.
+        DataError: the file is no memory, and has no translations between the languages.
         MissingExtraError: the package that reads it is not installed.
         SettingsError: the argument is neither, or the memory is of other languages.
     """
@@ -174,7 +177,7 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
             raise MissingExtraError(
                 "translation memories need the package uwaga_memory: pip install 'uwaga[memory]'"
             )
-        opened: TranslationMemory = STORES["sqlite"](memory)
+        opened: TranslationMemory = STORES["sqlite"](memory, languages)
     elif memory is None or not callable(getattr(memory, "matches", None)):
         raise SettingsError(
             f"memory must be the file of a translation memory, or have matches(), not {quoted(memory)}"
@@ -209,6 +212,11 @@ def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str])
         MissingExtraError, SettingsError: as :func:`open_memory`; or pairs cannot be added to the memory.
     """
     opened = open_memory(memory, languages)
+    if isinstance(memory, str | PathLike) and bool(getattr(opened, "note", "")):
+        raise SettingsError(
+            f"{memory_name(memory)}: is a file of translations, which cannot learn: import it into a memory "
+            "with `uwaga memory import`"
+        )
     confirm = getattr(opened, "confirm", None)
     if not callable(confirm):
         raise SettingsError(f"{memory_name(memory)[:200]}: cannot learn: it has no method confirm()")
@@ -218,4 +226,4 @@ def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str])
 
 def memory_name(memory: MemoryArgument) -> str:
     """Return what identifies a memory in messages and in the settings of a job."""
-    return str(getattr(memory, "path", memory))
+    return str(getattr(memory, "origin", memory))

@@ -203,13 +203,13 @@ def make_plan(
         models = [models[0].between(source, request.target)]
     else:
         resolve_languages(languages, source, request.target, "these models together")
+    pair = models[0].languages[0], models[-1].languages[1]
     options = search_options([model.decoding for model in models], request.search, streaming)
     finders: list[TermFinder] = []
     if request.glossary is not None:
         from uwaga.terms.apply import TermFinder
         from uwaga.terms.glossary import Glossary
 
-        pair = (models[0].languages[0], models[-1].languages[1])
         glossary, mode = Glossary.from_argument(request.glossary, pair), request.glossary_mode
         finders = [
             TermFinder(glossary, model.target, model.decoder.vocabulary, mode, last=model is models[-1])
@@ -224,9 +224,7 @@ def make_plan(
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
     placeholders = resolve_placeholders(request.placeholders)
-    memory = None
-    if request.memory is not None:
-        memory = open_memory(request.memory, (models[0].languages[0], models[-1].languages[1]))
+    memory = None if request.memory is None else open_memory(request.memory, pair)
     if len(stages) == 1:
         stages = [replace(stages[0], memory=memory)]
     return Plan(request, tuple(stages), placeholders, untranslated, memory)

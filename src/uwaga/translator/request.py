@@ -62,7 +62,8 @@ class Request:
         bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation is the draft; with
             0 the translation is that without a draft.
         mask: words at the end of the draft whose tokens get no weight.
-        memory: a translation memory: a file, or an object with the method ``matches`` of
+        memory: a translation memory: its file; a file of translations (TMX, TSV, PO, XLIFF), which may be the
+            document that is translated; or an object with the method ``matches`` of
             :class:`uwaga.translator.memories.TranslationMemory`.
         threshold: the least similarity, in percent, of the pairs of the memory that are used.
         context: where the text stands, so that a pair from the same place scores 101; see
@@ -129,7 +130,11 @@ class Request:
     mask: int = 0
     memory: MemoryArgument = field(
         default=None,
-        metadata=option("Translation memory, made by `uwaga memory`", section="Text", kind=Path),
+        metadata=option(
+            "Translation memory, made by `uwaga memory`, or a TMX, TSV, PO or XLIFF file with translations",
+            section="Text",
+            kind=Path,
+        ),
     )
     threshold: float = field(
         default=DEFAULT_THRESHOLD,

@@ -19,7 +19,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
 from uwaga.translator.choose_models import ChosenModels, choose_for
-from uwaga.translator.memories import TextContext, open_memory
+from uwaga.translator.memories import STORES, TextContext, open_memory
 from uwaga.translator.request import Request
 from uwaga.translator.translator import Translator
 from uwaga_corpora.jobs.distillation import TargetChoice, choose_target
@@ -378,16 +378,21 @@ def file_sha256(path: str | Path | None) -> str | None:
 
 
 def memory_sha256(path: str | None) -> str | None:
-    """Return the SHA-256 of the pairs of a translation memory.
+    """Return the SHA-256 of the pairs of a translation memory, or of a file of translations.
 
     Raises:
         DataError, MissingExtraError: as :func:`uwaga.translator.memories.open_memory`.
+        ModelError: the file of translations cannot be read.
     """
     if path is None:
         return None
-    open_memory(path)  # says what is missing
+    if "sqlite" not in STORES:
+        open_memory(path)  # says what is missing
+    from uwaga_memory.files import format_by_name
     from uwaga_memory.store import Memory
 
+    if format_by_name(Path(path)) is not None:
+        return file_sha256(path)
     with Memory(path) as memory:
         return memory.digest()
 

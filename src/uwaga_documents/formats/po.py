@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
 from uwaga.markup.placeholders import CONVERSIONS
-from uwaga.markup.units import Fragment, Piece, Unit, untranslated, write_pieces
+from uwaga.markup.units import Fragment, Piece, Unit, paired_texts, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
 from uwaga_documents.language import written_code
@@ -97,6 +98,15 @@ class PoEntry:
             return False
         texts = [text for key, text in self.texts.items() if key.startswith("msgid")]
         return any(match["spaced"] for text in texts for match in SPACED_CONVERSION.finditer(text))
+
+    def texts_with_translations(self) -> Iterator[tuple[str, str]]:
+        """Yield the text with its translation; of a plural, the singular and the last form."""
+        translations = self.translations
+        plural = self.texts.get("msgid_plural")
+        if len(translations) > 1 or plural is None:
+            yield self.texts["msgid"], translations[0]
+        if plural is not None:
+            yield plural, translations[-1]
 
     @property
     def is_formatted(self) -> bool:
@@ -284,7 +294,7 @@ def _unescape(raw: str) -> str:
 def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
     raw = entry.raw()
     if entry.is_translated and not retranslate:
-        return untranslated(raw, "already translated", entry.texts["msgid"])
+        return untranslated(raw, "already translated", entry.texts["msgid"], partial(_translations, entry))
     if entry.has_spaced_conversion:
         return untranslated(raw, "a percent sign before a word of a format string", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
@@ -314,6 +324,12 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
         return "".join(lines) if raw.endswith("\n") else "".join(lines).rstrip("\r\n")
 
     return Unit(inlines, write, key=entry.texts.get("msgctxt", ""))
+
+
+def _translations(entry: PoEntry) -> Iterator[tuple[Inline, Inline]]:
+    """Yield the texts of a translated entry with their translations."""
+    for texts in entry.texts_with_translations():
+        yield from paired_texts(*(message_unit(text, text, str, entry.syntax) for text in texts))
 
 
 def _without_fuzzy(line: str) -> str:

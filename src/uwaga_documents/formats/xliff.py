@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from uwaga.errors import DataError, quoted
 from uwaga.languages.codes import base_language
@@ -17,6 +18,7 @@ from uwaga.markup.units import (
     Piece,
     Unit,
     Untranslated,
+    paired_texts,
     peel,
     text_unit,
     translatable,
@@ -181,7 +183,8 @@ class _XliffUnits:
         if reason is not None and not (reason == "already translated" and parts and old_parts):
             if reason == "already translated":
                 self._check_language()
-            yield untranslated(raw, reason, MARKUP.sub("", source.content(text)))
+            translations = tuple if is_untranslated else partial(self._translations, source, target)
+            yield untranslated(raw, reason, MARKUP.sub("", source.content(text)), translations)
             return
         name = f"{self._prefix}target"
         if target is not None:
@@ -230,16 +233,22 @@ class _XliffUnits:
             yield text[position : part.start] + _open_tag(part.tag(text))
             content = old[mid].content(text) if mid in old else ""
             words = MARKUP.sub("", sources[mid].content(text))
+            translations = partial(self._translations, sources[mid], old.get(mid))
             if mid in locked:
-                yield untranslated(content, "locked", words)
+                yield untranslated(content, "locked", words, translations)
             elif reason is not None and _has_words(content):
                 self._check_language()
-                yield untranslated(content, reason, words)
+                yield untranslated(content, reason, words, translations)
             else:
                 yield self._text_piece(sources[mid])
             yield f"</{part.name}>"
             position = part.end
         yield text[position : outer.inner_end]
+
+    def _translations(self, source: Element, target: Element | None) -> Iterator[tuple[Inline, Inline]]:
+        """Yield the texts of a segment with their translations."""
+        if target is not None and _has_words(target.content(self._text)):
+            yield from paired_texts(self._text_piece(source), self._text_piece(target))
 
     def _check_language(self) -> None:
         if self._other_language:

@@ -1,6 +1,22 @@
 """Files of translations that a memory imports and exports."""
 
-from uwaga_memory.files.reading import FileOptions, TranslationFile, read_pairs
+from uwaga_memory.files.file import skipped_line
+from uwaga_memory.files.reading import (
+    FileOptions,
+    TranslationFile,
+    format_by_name,
+    open_memory,
+    read_pairs,
+)
 from uwaga_memory.files.writing import EXPORT_FORMATS, write_pairs
 
-__all__ = ["EXPORT_FORMATS", "FileOptions", "TranslationFile", "read_pairs", "write_pairs"]
+__all__ = [
+    "EXPORT_FORMATS",
+    "FileOptions",
+    "TranslationFile",
+    "format_by_name",
+    "open_memory",
+    "read_pairs",
+    "skipped_line",
+    "write_pairs",
+]

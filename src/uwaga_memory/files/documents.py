@@ -6,21 +6,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES
 from uwaga.errors import DataError
 from uwaga.markup.inline import written_text
-from uwaga_documents.job import document_job, document_texts
+from uwaga_documents import DocumentOptions, document_job, job_texts, job_translations
+from uwaga_documents.job import DocumentJob, document_texts
 from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.store import Pair
 
 
 def document_sources(path: Path) -> list[Pair]:
     """Return the texts of a document with their tags and keys, in order, as pairs without translations."""
-    # A job names two files; nothing is written.
-    job = document_job(path, path.with_name(f".{path.stem}.uwaga{path.suffix}"))
     return [
         Pair(written_text(text.inline).strip(), "", path.name, text.context.key if text.context else "")
-        for text in document_texts(job)
+        for text in document_texts(_reading_job(path))
     ]
+
+
+def _reading_job(path: Path, options: DocumentOptions | None = None) -> DocumentJob:
+    """Return the job of a document that is only read: it names two files, but nothing is written."""
+    return document_job(path, path.with_name(f".{path.stem}.uwaga{path.suffix}"), options)
 
 
 def read_documents(file: TranslationFile) -> Iterator[Pair]:
@@ -37,3 +42,18 @@ def read_documents(file: TranslationFile) -> Iterator[Pair]:
     for source, target in zip(sources, targets, strict=True):
         yield replace(source, target=target.source)
     file.position = file.path.stat().st_size
+
+
+def read_translations(file: TranslationFile) -> Iterator[Pair]:
+    """Yield the texts that a document has a translation of, as its other texts are looked up.
+
+    Unlike an import, it drops the marks of access keys and tags around a text, and numbers arguments.
+    """
+    source, target = (
+        None if code == unstated else code
+        for code, unstated in zip(file.languages, UNSTATED_LANGUAGES, strict=True)
+    )
+    job = _reading_job(file.path, DocumentOptions(source=source, target=target))
+    file.skipped["not translated"] += sum(1 for _ in job_texts(job))
+    for text, translation in job_translations(job):
+        yield Pair(text, translation, file.origin)

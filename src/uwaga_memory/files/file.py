@@ -69,6 +69,12 @@ class TranslationFile:
             )
 
 
+def skipped_line(skipped: Counter[str]) -> str:
+    """Return what was skipped, with the reasons, empty for nothing."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common() if count)
+    return f"skipped {skipped.total():,}: {reasons}" if reasons else ""
+
+
 class CodeNames:
     """The text of the inline codes of a segment.
 

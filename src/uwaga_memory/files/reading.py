@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.lines import COMPRESSED_SUFFIXES
-from uwaga_memory.files.documents import read_documents
-from uwaga_memory.files.file import FileOptions, TranslationFile
+from uwaga_memory.files.documents import read_documents, read_translations
+from uwaga_memory.files.file import FileOptions, TranslationFile, skipped_line
 from uwaga_memory.files.po import read_po
 from uwaga_memory.files.tmx import read_tmx
 from uwaga_memory.files.tsv import read_tsv
 from uwaga_memory.files.xliff import read_xliff
-from uwaga_memory.store import Pair
+from uwaga_memory.store import Memory, Pair
 
-__all__ = ["FileOptions", "TranslationFile", "read_pairs"]
+__all__ = ["FileOptions", "TranslationFile", "open_memory", "read_pairs"]
 
 READERS: dict[str, Callable[[TranslationFile], Iterator[Pair]]] = {
     "tmx": read_tmx,
@@ -34,8 +35,36 @@ SUFFIXES = {
     ".sdlxliff": "xliff",
     ".mqxliff": "xliff",
 }
+DOCUMENTS = frozenset(("po", "xliff"))
+"""Formats of documents that hold translations."""
 ORDERED = frozenset(("xliff", "documents"))
 """Formats whose units are in the order of their document, and have no context of their own."""
+
+
+def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> Memory:
+    """Open a memory, or read a file of translations into a temporary one.
+
+    Args:
+        path: the file; one that is not named as a file of translations is a memory.
+        languages: those of the sources and of the translations; needed for a file of translations.
+
+    Raises:
+        DataError: the file does not exist, is damaged, or has other languages.
+        SettingsError: the languages of a file of translations are missing.
+    """
+    if format_by_name(Path(path)) is None:
+        return Memory(path)
+    if languages is None:
+        raise SettingsError(f"{path}: is a file of translations, which needs languages, such as ('en', 'de')")
+    file = TranslationFile(Path(path), languages)
+    memory = Memory.temporary(*languages)
+    memory.origin = str(path)
+    # Documents are not compressed.
+    is_document = SUFFIXES.get(file.path.suffix.lower()) in DOCUMENTS
+    added = memory.add(read_translations(file) if is_document else read_pairs(file))
+    skipped = skipped_line(file.skipped + added.skipped)
+    memory.note = f"{path}: {added.new:,} pairs{'; ' if skipped else ''}{skipped}"
+    return memory
 
 
 def read_pairs(file: TranslationFile) -> Iterator[Pair]:
@@ -59,15 +88,21 @@ def find_file_format(file: TranslationFile) -> str:
         if file.options.format not in READERS:
             raise SettingsError(f"--format {file.options.format}: expected {', '.join(READERS)}")
         return file.options.format
-    suffixes = [suffix.lower() for suffix in file.path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in SUFFIXES:
+    name = format_by_name(file.path)
+    if name is None:
         raise SettingsError(
             f"{file.path}: not known by its name; say --format {', '.join(READERS)}, or name the "
             "translation of a document with --translation"
         )
-    return SUFFIXES[suffixes[-1]]
+    return name
+
+
+def format_by_name(path: Path) -> str | None:
+    """Return the name of the format of a file by its suffix, None for another suffix."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
+        suffixes.pop()
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def with_neighbours(pairs: Iterator[Pair]) -> Iterator[Pair]:

@@ -1,0 +1,119 @@
+"""An adapter for a memory is kept if it is better on pairs that it has not been trained on."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from toy import Stop, toy_settings, write_reversal_corpus
+
+import uwaga
+from uwaga.cli.main import main
+from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.training.train import train
+from uwaga_memory import Memory, Pair
+from uwaga_memory.adapting import HELD_OUT, adapt, is_held_out
+
+QUICK = ("training.device=cpu", "training.threads=1", "training.batch_tokens=400", "training.save_every=2")
+SMALL_RATE = (*QUICK, "training.steps=1", "training.schedule.peak=1e-9")
+SOURCES = 600
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("base")
+    write_reversal_corpus(folder)
+    trained = train(toy_settings(folder, steps=20))
+    return str(trained)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    letters = random.Random(1)
+    sources = ["".join(letters.choices("abcdefghijkl", k=letters.randint(2, 5))) for _ in range(SOURCES)]
+    memory = Memory.create(tmp_path / "toy.uwm", "abc", "cba")
+    memory.add(Pair(source, source[::-1]) for source in sources)
+    return memory
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_held_out_sources_are_always_the_same():
+    sources = [f"sentence {number}" for number in range(4_000)]
+    held_out = [source for source in sources if is_held_out(source)]
+    assert 0.8 < len(held_out) * HELD_OUT / len(sources) < 1.2
+    assert all(is_held_out(f"  {source.replace(' ', '  ')}\n") for source in held_out)
+
+
+def test_better_adapter_is_kept_and_a_worse_one_leaves_it(memory, model, tmp_path):
+    folder = tmp_path / "adapter"
+    scores = adapt(memory, folder, model, (*QUICK, "training.steps=60"))
+    assert scores.is_better and scores.new > scores.base and scores.present is None
+    assert scores.sources == sum(map(is_held_out, {pair.source for _, pair in memory.pairs()}))
+    assert str(scores) in (folder / "card.md").read_text(encoding="utf-8")
+    assert uwaga.load(adapter=folder).translate("abc").text
+    before = contents(folder)
+    repeated = adapt(memory, folder, None, SMALL_RATE)  # the adapter names its model
+    assert (repeated.base, repeated.present) == (scores.base, scores.new)
+    assert not repeated.is_better and contents(folder) == before
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"adapter"}
+
+
+def test_command_line_prints_the_scores_and_leaves_nothing(memory, model, tmp_path, capsys):
+    changes = [argument for change in SMALL_RATE for argument in ("--set", change)]
+    with pytest.raises(SystemExit) as stopped:
+        main(["memory", "adapt", str(memory.path), str(tmp_path / "adapter"), "--model", model, *changes])
+    assert stopped.value.code == 3
+    output = capsys.readouterr().out
+    assert "adapter: not kept: chrF " in output and "with the new one, on " in output
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_interrupted_training_resumes_with_the_same_pairs(memory, model, tmp_path, monkeypatch):
+    changes = (*QUICK, "training.steps=6")
+    folder, work = tmp_path / "adapter", tmp_path / ".adapter.adapting"
+    monkeypatch.setattr("uwaga_memory.adapting.AdaptationScores.is_better", True)
+    adapt(memory, tmp_path / "uninterrupted", model, changes)
+    with monkeypatch.context() as patch:
+        patch.setattr("uwaga.training.train.Interrupt", Stop)
+        patch.setattr(Stop, "after", 4)
+        assert adapt(memory, folder, model, changes) is None
+    pairs = (work / "pairs.tsv").read_bytes()
+    assert not any(is_held_out(line.partition("\t")[0]) for line in pairs.decode().splitlines())
+    memory.add([Pair("abcabc", "cbacba")])
+    with pytest.raises(SettingsError, match=r"set\.0 = .*delete .*\.adapter\.adapting"):
+        adapt(memory, folder, model, ("training.seed=2", *changes[1:]))
+    assert (work / "pairs.tsv").read_bytes() == pairs and not folder.exists()
+    assert adapt(memory, folder, model, changes) is not None
+    assert contents(folder) == contents(tmp_path / "uninterrupted")
+    assert not work.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (["training.step=1"], SettingsError, r"--set.*training\.step"),
+        (["run=elsewhere"], SettingsError, "arguments of the command"),
+        (["adapt.lora=null"], SettingsError, "adapt.lora is needed"),
+    ],
+)
+def test_impossible_settings_leave_nothing(memory, model, tmp_path, changes, error, message):
+    with pytest.raises(error, match=message):
+        adapt(memory, tmp_path / "adapter", model, changes)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_memory_and_model_must_fit(memory, model, tmp_path):
+    small = Memory.create(tmp_path / "small.uwm", "abc", "cba")
+    small.add(Pair(f"a {number}", "b") for number in range(40))
+    with pytest.raises(DataError, match=r"small\.uwm: of its 40 sources, \d are held out .* about 200"):
+        adapt(small, tmp_path / "adapter", model)
+    with pytest.raises(SettingsError, match="abc"):
+        adapt(memory, tmp_path / "adapter", "bundled")
+    (tmp_path / "adapter").mkdir()
+    with pytest.raises(ModelError, match="no adapter"):
+        adapt(memory, tmp_path / "adapter", model)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["adapter"]
