@@ -55,6 +55,16 @@ def many_pairs(pairs: list[Pair], count: int) -> Iterator[Pair]:
         yield Pair(" ".join(source), pair.target, pair.origin)
 
 
+def quantiles(seconds: list[float]) -> str:
+    """Return the median and the 90th and 99th percentile in milliseconds."""
+    percentiles = statistics.quantiles(seconds, n=100, method="inclusive")
+    return (
+        "50 / 90 / 99 % "
+        + " / ".join(f"{1_000 * percentiles[share - 1]:.2f}" for share in (50, 90, 99))
+        + " ms"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=1_000_000)
@@ -71,7 +81,8 @@ def main() -> None:
             seconds, processor = time.perf_counter() - started, time.process_time() - processor
             print(
                 f"import: {added.new:,} pairs, {added.known:,} repeated, {len(pairs) / seconds:,.0f} pairs/s "
-                f"({processor:.0f} s of processor time), {path.stat().st_size / 1e6:,.0f} MB"
+                f"({processor:.0f} s of processor time), {path.stat().st_size / 1e6:,.0f} MB",
+                flush=True,
             )
         memory = Memory(path)
         rows = [line.split("\t") for line in lines(arguments.data / "pydocs/new-3.13.en-pt.tsv.gz")]
@@ -79,16 +90,16 @@ def main() -> None:
         for text in texts[:50]:
             memory.matches(text)
         for threshold in THRESHOLDS:
-            times, matches = [], 0
+            wall, processor, matches = [], [], 0
             for text in texts:
-                started = time.perf_counter()
+                started, used = time.perf_counter(), time.process_time()
                 matches += bool(memory.matches(text, threshold=threshold))
-                times.append(1_000 * (time.perf_counter() - started))
-            times.sort()
+                processor.append(time.process_time() - used)
+                wall.append(time.perf_counter() - started)
             print(
-                f"look-up, threshold {threshold}: median {statistics.median(times):.2f} ms, "
-                f"90 % {times[len(times) * 9 // 10]:.2f} ms, 99 % {times[len(times) * 99 // 100]:.2f} ms, "
-                f"{matches} of {len(texts)} with a match"
+                f"look-up, threshold {threshold}: {quantiles(wall)}; processor: {quantiles(processor)}; "
+                f"{matches} of {len(texts)} with a match",
+                flush=True,
             )
 
 

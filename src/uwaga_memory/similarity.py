@@ -8,14 +8,13 @@ that reading is never worse than the words, and two readings are compared.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
-import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 from uwaga.errors import MissingExtraError
 from uwaga.languages.codes import base_language
@@ -25,10 +24,8 @@ TAG = re.compile(r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Letters of scripts without spaces between words: each is a word."""
-TOKEN = re.compile(
-    rf"{TAG.pattern}|{NUMBER.pattern}|[{UNSPACED}]|[^\W\d_{UNSPACED}]+|[^\w\s]|_|[^\W_]",
-)
-"""A tag, a placeholder, a number, a word or a mark."""
+TOKEN = re.compile(rf"[^\W\d_{UNSPACED}]+|{TAG.pattern}|{NUMBER.pattern}|\S")
+"""A word, a tag, a placeholder, a number, or another character."""
 STEMMERS = {
     "ar": "arabic",
     "da": "danish",
@@ -55,8 +52,8 @@ MAX_STEMMED_LENGTH = 40
 """Characters of a word that is stemmed; a stemmer is slow on strings that are no words."""
 MAX_KNOWN_TERMS = 500_000
 """Tokens whose terms a stemmer remembers."""
-MARK = "0"
-"""First character of the term of a token that is no word. No word begins with a digit."""
+TERM_BYTES = 7
+"""Bytes of the digest in a term; the lowest bit of a term says whether it is a word's."""
 
 
 @dataclass(frozen=True)
@@ -77,24 +74,34 @@ class Penalties:
     text: float = 0.5
 
 
-class Readings(NamedTuple):
+@dataclass(frozen=True)
+class Readings:
     """A text as it is compared.
 
     Attributes:
-        text: the text with single spaces.
+        text: the text.
         everything: all tokens.
-        terms: what each token is in the index: the stem of a word, or a number that stands for a mark.
-        stems: the terms that are stems.
-        numbers: the values of the numbers.
-        tags: the tags and placeholders.
+        terms: what each token is in the index: a number that stands for the stem of a word, or for a mark.
     """
 
     text: str
     everything: Sequence[str]
-    terms: Sequence[str]
-    stems: Sequence[str]
-    numbers: Counter[str]
-    tags: Counter[str]
+    terms: Sequence[int]
+
+    @cached_property
+    def stems(self) -> list[int]:
+        """The terms of the words."""
+        return [term for term in self.terms if is_word(term)]
+
+    @cached_property
+    def numbers(self) -> Counter[str]:
+        """The values of the numbers."""
+        return Counter(number_value(token) for token in self.everything if NUMBER.fullmatch(token))
+
+    @cached_property
+    def tags(self) -> Counter[str]:
+        """The tags and placeholders."""
+        return Counter(token for token in self.everything if TAG.fullmatch(token))
 
 
 class Stemmer:
@@ -113,10 +120,10 @@ class Stemmer:
             ) from None
         name = STEMMERS.get(base_language(language))
         self._stemmer = None if name is None else snowballstemmer.stemmer(name)
-        self._terms: dict[str, str] = {}
+        self._terms: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def terms(self, tokens: Sequence[str]) -> list[str]:
+    def terms(self, tokens: Sequence[str]) -> list[int]:
         """Return the term of each token."""
         known = self._terms
         try:
@@ -134,9 +141,13 @@ class Stemmer:
                 terms.append(term)
         return terms
 
-    def _term(self, token: str) -> str:
-        if not token[0].isalpha():
-            return f"{MARK}{zlib.crc32(token.encode('utf-8', 'surrogatepass')):x}"
+    def _term(self, token: str) -> int:
+        is_word = token[0].isalpha()
+        content = (self._stem(token) if is_word else token).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(content, digest_size=TERM_BYTES).digest()
+        return int.from_bytes(digest, "big") << 1 | is_word
+
+    def _stem(self, token: str) -> str:
         word = token.casefold()
         if self._stemmer is None or len(word) > MAX_STEMMED_LENGTH:
             return word
@@ -155,23 +166,15 @@ def tokens_of(text: str) -> list[str]:
     return TOKEN.findall(text)[:MAX_TOKENS]
 
 
-def is_word(term: str) -> bool:
-    """Return whether a term is the stem of a word."""
-    return not term.startswith(MARK)
+def is_word(term: int) -> bool:
+    """Return whether a term is that of a word."""
+    return bool(term & 1)
 
 
 def readings(text: str, stemmer: Stemmer) -> Readings:
     """Return what is compared of a text."""
     tokens = tokens_of(text)
-    terms = stemmer.terms(tokens)
-    return Readings(
-        " ".join(text.split()),
-        tokens,
-        terms,
-        [term for term in terms if is_word(term)],
-        Counter(number_value(token) for token in tokens if NUMBER.fullmatch(token)),
-        Counter(token for token in tokens if TAG.fullmatch(token)),
-    )
+    return Readings(text, tokens, stemmer.terms(tokens))
 
 
 def number_value(text: str) -> str:
@@ -179,23 +182,37 @@ def number_value(text: str) -> str:
     return re.sub(r"[.,](?=\d{3}(?:\D|\Z))", "", text).replace(",", ".")
 
 
-def similarity(text: Readings, other: Readings, penalties: Penalties | None = None) -> float:
-    """Return the similarity of two texts, from 0 to 100; 100 if they differ in spaces only."""
+def similarity(
+    text: Readings, other: Readings, penalties: Penalties | None = None, score_cutoff: float = 0.0
+) -> float:
+    """Return the similarity of two texts, from 0 to 100; 100 if they differ in spaces only.
+
+    Args:
+        text: a text.
+        other: another one.
+        penalties: subtracted from the score.
+        score_cutoff: the result of lower scores is 0.
+    """
     penalties = penalties or Penalties()
-    if text.text == other.text:
-        return 100.0
-    score = max(ratio(text.stems, other.stems), ratio(text.everything, other.everything))
+    score = max(
+        ratio(text.stems, other.stems, score_cutoff), ratio(text.everything, other.everything, score_cutoff)
+    )
+    if not score:
+        return 0.0
+    if score == 100.0 and text.text.split() == other.text.split():
+        return score
     score -= penalties.numbers * (text.numbers != other.numbers) + penalties.tags * (text.tags != other.tags)
-    return max(0.0, min(score, 100.0 - penalties.text))
+    score = min(score, 100.0 - penalties.text)
+    return score if score >= score_cutoff else 0.0
 
 
-def ratio(tokens: Sequence[str], others: Sequence[str], cutoff: float = 0.0) -> float:
-    """Return 100 * (longer - distance) / longer of two lists of tokens; 0 if below a cutoff."""
+def ratio(tokens: Sequence[Hashable], others: Sequence[Hashable], score_cutoff: float = 0.0) -> float:
+    """Return 100 * (longer - distance) / longer of two lists; 0 for empty ones, or below a cutoff."""
     from rapidfuzz.distance import Levenshtein
 
     longer = max(len(tokens), len(others))
-    if not longer or min(len(tokens), len(others)) * 100 < cutoff * longer:
+    if not longer:
         return 0.0
-    most = int(longer * (100 - cutoff) / 100 + 1e-6)
+    most = int(longer * (100 - score_cutoff) / 100 + 1e-6)
     distance = Levenshtein.distance(tokens, others, score_cutoff=most)
     return 0.0 if distance > most else 100.0 * (longer - distance) / longer

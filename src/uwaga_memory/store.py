@@ -19,20 +19,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
 from uwaga.translator.memories import Added as Added
 from uwaga.translator.memories import Pair as Pair
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
-from uwaga_memory.index import Index, IndexedText
-from uwaga_memory.similarity import Penalties, readings, similarity, stemmer_of
+from uwaga_memory.index import Candidate, Entry, Index, merged_postings
+from uwaga_memory.similarity import Penalties, Readings, readings, similarity, stemmer_of, tokens_of
 from uwaga_memory.states import StateFile
 
-FORMAT = 1
+FORMAT = 2
 """Version of the tables."""
 SCHEMA = f"""
 CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -47,7 +47,8 @@ CREATE TABLE pairs (
     created TEXT NOT NULL,
     properties TEXT NOT NULL,
     identity INTEGER NOT NULL UNIQUE,
-    terms TEXT NOT NULL
+    words INTEGER NOT NULL,
+    position INTEGER NOT NULL UNIQUE
 );
 {INDEX_SCHEMA}
 """
@@ -59,8 +60,8 @@ MIN_SCORE = 1.0
 """The lowest threshold."""
 BLOCK_PAIRS = 5_000
 """Pairs that are inserted together."""
-MANY_PAIRS = 20_000
-"""Additions after which the index is written anew in one piece."""
+BATCH = 50
+"""Candidates that are compared together."""
 SOURCE_SHIFT = 32
 """Bits of a pair's identity that are not those of its source."""
 MAX_LOG_BYTES = 1 << 24
@@ -86,6 +87,28 @@ class Match:
     score: float
     origin: str
     created: str
+
+
+class NewPair(NamedTuple):
+    """A pair that is added, what identifies it, and the terms of its source."""
+
+    pair: Pair
+    identity: int
+    terms: Sequence[int]
+
+    def row(self, id_: int, entry: Entry, now: str) -> tuple[object, ...]:
+        """Return the pair as a row of the table ``pairs``."""
+        pair = self.pair
+        properties = json.dumps(pair.properties, ensure_ascii=False) if pair.properties else ""
+        return (
+            id_,
+            *pair_texts(pair),
+            pair.created or now,
+            properties,
+            self.identity,
+            entry.words,
+            entry.position,
+        )
 
 
 @dataclass(frozen=True)
@@ -223,6 +246,7 @@ class Memory:
         if database is None:
             database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             database.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
+            database.create_function("merged_postings", 2, merged_postings, deterministic=True)
             self._threads.database = database
         return database
 
@@ -251,6 +275,15 @@ class Memory:
             _roll_back(database)
             raise
 
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Read the memory as it is at the start of the block, also within a change."""
+        self._database.execute("SAVEPOINT snapshot")
+        try:
+            yield
+        finally:
+            self._database.execute("RELEASE snapshot")
+
     def add(self, pairs: Iterable[Pair]) -> Added:
         """Add pairs in one transaction; of equal pairs in equal context, the memory keeps the first."""
         added = Added()
@@ -263,9 +296,7 @@ class Memory:
                 index = Index(database)
                 while block := list(islice(iterator, BLOCK_PAIRS)):
                     self._add_block(index, block, now, added)
-                index.store_frequencies()
-                if added.new >= MANY_PAIRS:
-                    index.optimise()
+                index.flush()
             finally:
                 database.execute(f"PRAGMA cache_size = {int(pages)}")
         return added
@@ -284,26 +315,27 @@ class Memory:
 
     def _add_block(self, index: Index, pairs: Sequence[Pair], now: str, added: Added) -> None:
         database = self._database
-        [(id_,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
+        [(last,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
         identities = list(map(_identity, pairs))
         known = self._known(identities)
-        rows, texts = [], []
+        new = []
         for pair, identity in zip(pairs, identities, strict=True):
             if reason := _reason_to_skip(pair):
                 added.skipped[reason] += 1
-                continue
-            if identity in known:
+            elif identity in known:
                 added.known += 1
-                continue
-            known.add(identity)
-            id_ += 1
-            text = IndexedText.of(id_, pair.source, self._stemmer)
-            texts.append(text)
-            properties = json.dumps(pair.properties, ensure_ascii=False) if pair.properties else ""
-            rows.append((id_, *pair_texts(pair), pair.created or now, properties, identity, text.terms))
-        database.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        index.add(texts)
-        added.new += len(rows)
+            else:
+                known.add(identity)
+                new.append(NewPair(pair, identity, self._terms(pair.source)))
+        entries = index.add([pair.terms for pair in new])
+        database.executemany(
+            "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (pair.row(id_, entry, now) for id_, pair, entry in zip(count(last + 1), new, entries)),
+        )
+        added.new += len(new)
+
+    def _terms(self, text: str) -> list[int]:
+        return self._stemmer.terms(tokens_of(text))
 
     def _known(self, identities: Sequence[int]) -> set[int]:
         """Return those of some identities that the memory has."""
@@ -317,12 +349,11 @@ class Memory:
         with self._transaction() as database:
             index = Index(database)
             for id_ in ids:
-                row = database.execute("SELECT terms FROM pairs WHERE id = ?", (id_,)).fetchone()
+                row = database.execute("SELECT position, source FROM pairs WHERE id = ?", (id_,)).fetchone()
                 if row is not None:
-                    index.remove(IndexedText(id_, row[0]))
+                    index.remove(row[0], self._terms(row[1]))
                     database.execute("DELETE FROM pairs WHERE id = ?", (id_,))
                     removed += 1
-            index.store_frequencies()
         return removed
 
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
@@ -347,8 +378,8 @@ class Memory:
         """Return the pairs most similar to a text, best first, of equal scores the newest first.
 
         Of pairs with the same source and translation, the best is returned. All pairs whose score reaches the
-        threshold are considered, unless more than :data:`uwaga_memory.index.MAX_CANDIDATES` share the rarest
-        words of the text; then those nearest in length are.
+        threshold are considered, unless more than :data:`uwaga_memory.index.MAX_CANDIDATES` have enough words
+        in common with the text; then those with the most are.
 
         Args:
             text: the source text.
@@ -362,13 +393,19 @@ class Memory:
         if not text.strip():
             return []
         context, penalties = context or Context(), penalties or Penalties()
-        matches = self._exact(text, context, penalties)
-        exact = {match.id for match in matches}
-        if len(_different(matches)) < limit:
-            matches += self._similar(text, context, threshold, penalties, exact)
-        matches = [match for match in matches if match.score >= threshold]
-        matches.sort(key=lambda match: (match.score, match.created, match.id), reverse=True)
-        return _different(matches)[:limit]
+        with self._snapshot():
+            exact = self._exact(text, context, penalties)
+            best = _best([match for match in exact if match.score >= threshold], limit)
+            if len(best) < limit:
+                query, ids = readings(text, self._stemmer), {match.id for match in exact}
+                candidates = Index(self._database).similar(query, threshold)
+                for start in range(0, len(candidates), BATCH):
+                    batch = candidates[start : start + BATCH]
+                    if len(best) == limit and batch[0].bound < best[-1].score:
+                        break
+                    matches = self._compared(query, context, batch, threshold, penalties)
+                    best = _best(best + [match for match in matches if match.id not in ids], limit)
+        return best
 
     def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
         neighbours = normalised(context.before), normalised(context.after)
@@ -389,20 +426,23 @@ class Memory:
             matches.append(Match(id_, source, target, score, origin, created))
         return matches
 
-    def _similar(
-        self, text: str, context: Context, threshold: float, penalties: Penalties, exact: set[int]
+    def _compared(
+        self,
+        text: Readings,
+        context: Context,
+        candidates: Sequence[Candidate],
+        threshold: float,
+        penalties: Penalties,
     ) -> list[Match]:
-        """Return the pairs with another source whose score reaches a threshold."""
-        query = readings(text, self._stemmer)
-        ids = [id_ for id_ in Index(self._database).similar(query, threshold) if id_ not in exact]
+        """Return the candidates whose score reaches a threshold."""
         rows = self._database.execute(
             "SELECT id, source, target, origin, created, key FROM pairs "
-            "WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(ids),),
+            "WHERE position IN (SELECT value FROM json_each(?))",
+            (json.dumps([candidate.position for candidate in candidates]),),
         )
         matches = []
         for id_, source, target, origin, created, key in rows:
-            score = similarity(query, readings(source, self._stemmer), penalties)
+            score = similarity(text, readings(source, self._stemmer), penalties, threshold)
             if key and context.key and key != context.key:
                 score -= penalties.context
             if score >= threshold:
@@ -420,9 +460,7 @@ class Memory:
         """Return the size of the memory, where its pairs come from, and when."""
         database = self._database
         [(pairs, sources, first, last, words)] = database.execute(
-            "SELECT count(*), count(DISTINCT source), min(created), max(created), "
-            "sum(length(' ' || terms) - length(replace(' ' || terms, ' ', '')) "
-            "- (length(' ' || terms) - length(replace(' ' || terms, ' 0', '_')))) FROM pairs"
+            "SELECT count(*), count(DISTINCT source), min(created), max(created), sum(words) FROM pairs"
         )
         origins = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
         size = self.path.stat().st_size
@@ -461,9 +499,11 @@ def _identities(text: str) -> tuple[int, int]:
     return lowest, lowest + (1 << SOURCE_SHIFT) - 1
 
 
-def _different(matches: Iterable[Match]) -> list[Match]:
-    """Return the first match of each source and translation."""
-    return list({(match.source, match.target): match for match in reversed(list(matches))}.values())[::-1]
+def _best(matches: Iterable[Match], limit: int) -> list[Match]:
+    """Return the best matches, newest first if equal, with the best of each source and translation."""
+    ascending = sorted(matches, key=lambda match: (match.score, match.created, match.id))
+    best = {(match.source, match.target): match for match in ascending}
+    return [match for match in reversed(ascending) if best[match.source, match.target] is match][:limit]
 
 
 def _reason_to_skip(pair: Pair) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga_memory import Memory, Pair, Penalties
-from uwaga_memory.similarity import Stemmer, readings, similarity
+from uwaga_memory.index import SCHEMA, Index, bucket_of, least_words, merged_postings
+from uwaga_memory.similarity import Readings, Stemmer, readings, similarity
 
 WORDS = [
     *("the", "dog", "dogs", "runs", "running", "ran", "house", "Houses", "a", "of", "12", "1,200", "1.200"),
@@ -29,6 +33,8 @@ def test_all_sources_above_the_threshold_are_matched(sources: list[str], text: s
         memory = Memory.create(Path(folder) / "a.uwm", "en", "de")
         memory.add(Pair(source, source.upper()) for source in sources)
         matches = memory.matches(text, threshold=threshold, limit=100)
+        with mock.patch("uwaga_memory.store.BATCH", 3):
+            assert memory.matches(text, threshold=threshold, limit=2) == matches[:2]
         memory.close()
     stemmer = Stemmer("en")
     query = readings(text, stemmer)
@@ -46,3 +52,33 @@ def test_similarity_is_symmetric_and_100_for_equal_texts_only(text: str, other: 
     first, second = readings(text, stemmer), readings(other, stemmer)
     assert similarity(first, second) == similarity(second, first)
     assert (similarity(first, second, Penalties()) == 100) == (text.split() == other.split())
+
+
+def test_texts_of_all_blocks_are_looked_up_and_removed() -> None:
+    database = sqlite3.connect(":memory:")
+    database.executescript(SCHEMA)
+    database.create_function("merged_postings", 2, merged_postings)
+    index, texts = Index(database), [[1, 2 * number + 3] for number in range(70_000)]
+    entries = []
+    for start in range(0, len(texts), 3_500):  # numbers become bitmaps, and bitmaps grow
+        entries += index.add(texts[start : start + 3_500])
+        index.flush()
+    positions = [entry.position for entry in entries]
+    assert len(set(positions)) == len(texts) and {entry.words for entry in entries} == {2}
+    assert database.execute("SELECT count(*) FROM blocks").fetchone() == (2,)
+    for number in (0, 4_095, 65_535, 65_536, 69_999):
+        text = Readings("", ["the", "word"], texts[number])
+        assert [candidate.position for candidate in index.similar(text, 100)] == [positions[number]]
+        index.remove(positions[number], texts[number])
+        assert index.similar(text, 100) == []
+    new = index.add([texts[0], texts[0]])
+    index.flush()
+    assert not {entry.position for entry in new} & set(positions)
+    assert len(index.similar(Readings("", ["the", "word"], texts[0]), 100)) == 2
+
+
+def test_a_bucket_has_lengths_that_differ_by_less_than_a_quarter() -> None:
+    words = np.arange(3_000)
+    least = np.array([least_words(bucket) for bucket in bucket_of(words).tolist()])
+    assert ((least <= words) & (4 * (words - least) <= least)).all()
+    assert (bucket_of(least) == bucket_of(words)).all()
