@@ -188,11 +188,3 @@ def test_file_is_translated_and_downloaded(
         assert httpx.get(created.json()["translatedFileUrl"]).status_code == 404
         for name in ("x", "..%2f..%2fetc%2fpasswd", "0" * 32 + ".txt"):
             assert httpx.get(f"{server.url}/download_file/{name}").status_code == 404
-
-
-def test_files_without_state_folder_are_refused(server: RunningServer):
-    response = httpx.post(f"{server.url}/translate_file", files={"file": ("a.txt", b"A man.")})
-    assert (response.status_code, response.json()) == (
-        403,
-        {"error": "Files translation are disabled on this server."},
-    )

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
-    paths = {name: str(folder / name) for name in ("suggestions", "state")}
+    paths = {name: str(folder / name) for name in ("suggestions", "state", "memories")}
+    (folder / "memories").mkdir()
     limits = {"characters": 2000, "deadline": 30}
     with running_server(folder, limits=limits, dialects=list(DIALECTS), **paths) as running:
         yield running

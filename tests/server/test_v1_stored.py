@@ -223,6 +223,9 @@ def test_server_of_other_machines_without_state_folder_stores_nothing(tmp_path: 
         )
         assert (response.status_code, response.json()["error"]["code"]) == (501, "not_available")
         assert "--state FOLDER" in response.json()["error"]["message"]
+        response = httpx.post(f"{server.url}/translate_file", files={"file": ("x.txt", "A.")})
+        assert response.status_code == 403
+        assert response.json() == {"error": "Files translation are disabled on this server."}
 
 
 @pytest.mark.slow

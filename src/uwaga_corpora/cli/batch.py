@@ -43,12 +43,12 @@ FormatName = Annotated[
 ]
 Score = Annotated[bool, typer.Option("--score", help="Add a column with the score of each translation.")]
 Alignment = Annotated[
-    bool, typer.Option("--alignment", help="Add a column with word alignments in Moses format: 0-0 1-2.")
+    bool, typer.Option("--alignment", help="Add a column with word alignments (Moses: 0-0 1-2).")
 ]
 Key = Annotated[
     str,
     typer.Option(
-        help="Column with the key of each row, by which the pairs of --memory are distinguished.",
+        help="Column with the keys of the rows, for --memory.",
         show_default=False,
     ),
 ]
@@ -75,8 +75,8 @@ OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(
         "--on-error",
-        help="At a line or file that cannot be read: stop, or skip it and report it in the error column, in "
-        "manifest.json and at the end.",
+        help="At a line or file that cannot be read: stop, or skip it and report it in the error column and in "
+        "manifest.json.",
     ),
 ]
 Search = Annotated[
