@@ -75,8 +75,7 @@ OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(
         "--on-error",
-        help="At a line or file that cannot be read: stop, or skip it and report it in the error column and in "
-        "manifest.json.",
+        help="At a line or file that cannot be read: stop, or skip it and report it in the error column.",
     ),
 ]
 Search = Annotated[
