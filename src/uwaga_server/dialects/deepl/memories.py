@@ -15,7 +15,7 @@ from uwaga_server.api_errors import ApiError, in_thread
 from uwaga_server.context import DEEPL_KEY, ServerContext
 from uwaga_server.dialects.documents import file_response
 from uwaga_server.http import Flag, Parameters, json_response, read_body, read_fields
-from uwaga_server.routing import Body, Routes
+from uwaga_server.routing import Body, ResponseDescription, Routes
 from uwaga_server.store.memories import MemoryJob, MemoryStore, StoredMemory
 
 PATH = "/v3/translation_memories"
@@ -115,7 +115,7 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
 def _add_jobs(routes: Routes, context: ServerContext) -> None:
     hidden = Routes()
 
-    @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters)
+    @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)
     async def import_(request: Request) -> Response:
         """Create an import job; the file is then sent with PUT to its ``upload_url``."""
         owner = DEEPL_KEY.owner(context, request)
@@ -132,7 +132,12 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
         url, expires = _file_url(context, request, job), _timestamp(job.expires)
         return json_response({"job_id": job.id, "upload_url": url, "expires_at": expires}, 202)
 
-    @routes.add("POST", MEMORY_PATH + "/export", "Export a translation memory")
+    @routes.add(
+        "POST",
+        MEMORY_PATH + "/export",
+        "Export a translation memory",
+        responses={202: ResponseDescription("A new export")},
+    )
     async def export(request: Request, memory_id: str) -> Response:
         """Export a memory as TMX; 200 if an earlier export is used again, else 202."""
         owner = DEEPL_KEY.owner(context, request)
