@@ -90,6 +90,14 @@ def test_the_states_of_a_similar_text_are_retrieved(translator, path):
     assert used(result) == [("retrieved", "letters")]
 
 
+def test_states_are_retrieved_for_texts_with_terms(translator, path):
+    text, options = "A man in a red shirt is singing.", {"glossary": {"singing": "jodelt"}, "beam": 4}
+    result = translator.translate(text, memory=path, **options)
+    assert "jodelt" in result.text
+    assert result.text.startswith("Ein Herr im roten Hemd ")
+    assert not translator.translate(text, **options).text.startswith("Ein Herr im roten Hemd ")
+
+
 def test_other_texts_are_translated_as_without_a_memory(translator, path):
     texts = ["The weather is nice today.", "Numbers: 1, 2 {x}", "", "  ", "…"]
     plain, remembered = translator.translate(texts), translator.translate(texts, memory=path)

@@ -76,7 +76,15 @@ def replace_broken(
     for index, number in broken:
         sentence, hypothesis = sentences[index], lists[index][number]
         prefix = hypothesis.tokens[: whole_characters(hypothesis.tokens, tokens)]
-        inputs.append(SearchInput(sentence.ids, prefix, sentence.phrases, history=sentence.history))
+        inputs.append(
+            SearchInput(
+                sentence.ids,
+                prefix,
+                sentence.phrases,
+                history=sentence.history,
+                datastore=sentence.datastore,
+            )
+        )
     results = search(stage.search_decoder, inputs, options)
     for (index, number), [hypothesis] in zip(broken, results, strict=True):
         lists[index][number] = replace(hypothesis, draft=lists[index][number].draft)

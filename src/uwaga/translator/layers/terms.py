@@ -226,7 +226,15 @@ def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermS
     if not searches:
         return
     beam = stage.options.beam if stage.options.beam > 1 else GREEDY_BEAM
-    inputs = [SearchInput(item.sentence.sentence.ids, item.prefix, item.phrases) for item in searches]
+    inputs = [
+        SearchInput(
+            item.sentence.sentence.ids,
+            item.prefix,
+            item.phrases,
+            datastore=item.sentence.sentence.datastore,
+        )
+        for item in searches
+    ]
     options = replace(stage.options, entropy=False, beam=beam, nbest=beam, length_formula="none")
     lists = search(stage.search_decoder, inputs, options)
     replace_broken(stage, inputs, lists, options)
