@@ -14,6 +14,8 @@ import uwaga
 from uwaga.cli.main import main
 from uwaga.errors import DataError, SettingsError
 from uwaga.markup.inline import Tag, cut_inline
+from uwaga.search import search
+from uwaga.translator.layers import terms
 from uwaga.translator.memories import TextContext
 from uwaga.translator.repair import fit
 from uwaga.translator.request import Request
@@ -90,12 +92,19 @@ def test_the_states_of_a_similar_text_are_retrieved(translator, path):
     assert used(result) == [("retrieved", "letters")]
 
 
-def test_states_are_retrieved_for_texts_with_terms(translator, path):
-    text, options = "A man in a red shirt is singing.", {"glossary": {"singing": "jodelt"}, "beam": 4}
-    result = translator.translate(text, memory=path, **options)
+def test_states_are_retrieved_in_searches_for_terms(translator, path, monkeypatch):
+    searched = []
+
+    def recording_search(decoder, sentences, options):
+        searched.extend(sentences)
+        return search(decoder, sentences, options)
+
+    monkeypatch.setattr(terms, "search", recording_search)
+    text, glossary = "A man in a red shirt is singing.", {"singing": "jodelt"}
+    result = translator.translate(text, memory=path, glossary=glossary)
     assert "jodelt" in result.text
     assert result.text.startswith("Ein Herr im roten Hemd ")
-    assert not translator.translate(text, **options).text.startswith("Ein Herr im roten Hemd ")
+    assert searched and all(sentence.datastore is not None for sentence in searched)
 
 
 def test_other_texts_are_translated_as_without_a_memory(translator, path):
