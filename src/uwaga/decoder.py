@@ -261,7 +261,6 @@ class Datastore:
 
 MAX_WEIGHT = 0.99
 """The largest λ, with which other tokens stay possible."""
-MAX_NEIGHBOURS = 16
 
 
 class Entries(NamedTuple):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from uwaga.decoder import MAX_WEIGHT, Choice, Datastore, Decoder, Ids, Memory, State, Step, shared_positions
 from uwaga.results.attention import Floats
 from uwaga.search.choose import choose
-from uwaga.search.length_batching import length_batches
+from uwaga.search.forcing import force_targets
+from uwaga.search.length_batching import map_batches
 
 MAX_FEATURES = 1 << 16
 """Maximum number of tokens, padding included, in a batch of forced targets."""
@@ -162,22 +163,21 @@ def forced_features(
     Returns:
         (target, width) of each sentence.
     """
-    features: list[Floats] = [np.zeros((0, 0), dtype=np.float32)] * len(sources)
-    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-    for batch in length_batches(lengths, 1, MAX_FEATURES):
-        indices = sorted(batch, key=lambda index: -len(targets[index]))  # finished ones are at the end
-        state = decoder.start(decoder.encode([sources[index] for index in indices]), 1)
-        inputs: Ids = np.full(len(indices), start, dtype=np.int64)
-        rows = list[Floats]()
-        for position in range(len(targets[indices[0]])):
-            running = sum(len(targets[index]) > position for index in indices)
-            if running < len(inputs):
-                state, inputs = state.select(np.arange(running)), inputs[:running]
-            step = decoder.step(inputs, state, Choice(0, features=True))
+
+    def features(indices: list[int]) -> list[Floats]:
+        rows: list[list[Floats]] = [[] for _ in indices]
+        forced = force_targets(
+            decoder,
+            [sources[index] for index in indices],
+            [targets[index] for index in indices],
+            start,
+            Choice(0, features=True),
+        )
+        for numbers, _, step in forced:
             assert step.features is not None
-            rows.append(step.features)
-            state = step.state
-            inputs = np.array([targets[index][position] for index in indices[:running]], dtype=np.int64)
-        for row, index in enumerate(indices):
-            features[index] = np.stack([step[row] for step in rows[: len(targets[index])]])
-    return features
+            for number, row in zip(numbers.tolist(), step.features, strict=True):
+                rows[number].append(row)
+        return list(map(np.stack, rows))
+
+    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    return map_batches(features, lengths, MAX_FEATURES)

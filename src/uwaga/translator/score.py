@@ -15,6 +15,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
 from uwaga.results.confidence import Word, words_from_tokens
 from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shorten
+from uwaga.search.forcing import force_targets
 from uwaga.search.length_batching import map_batches
 from uwaga.settings.options import check_integer
 from uwaga.tokenizers.subwords import Subwords
@@ -52,24 +53,13 @@ def forced_steps(
     Raises:
         SettingsError: the attention of a model that has none is asked for.
     """
-    order = np.array(sorted(range(len(pairs)), key=lambda index: -len(pairs[index].target)), dtype=np.int64)
-    lengths = np.array([len(pairs[index].target) for index in order])  # (sentences,) falling
-    padded: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
-    for row, index in enumerate(order):
-        padded[row, : lengths[row]] = pairs[index].target
-    state = decoder.start(decoder.encode([pairs[index].source for index in order]), 1)
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = decoder.symbols.start if start is None else start
-    tokens: Ids = np.full(len(order), first, dtype=np.int64)  # (running,)
-    for position in range(padded.shape[1]):
-        running = int((lengths > position).sum())
-        if running < len(tokens):
-            state, tokens = state.select(np.arange(running)), tokens[:running]
-        forced = padded[:running, position]
-        step = decoder.step(tokens, state, Choice(count=1, forced=forced, attention=attention))
+    choice = Choice(count=1, attention=attention)
+    for indices, tokens, step in force_targets(decoder, sources, targets, first, choice):
         if attention and step.attention is None:
             raise no_attention()
-        yield ForcedStep(order[:running], forced, step.log_probs[:, 0], step.attention)
-        state, tokens = step.state, forced
+        yield ForcedStep(indices, tokens, step.log_probs[:, 0], step.attention)
 
 
 def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypothesis:

@@ -1,0 +1,58 @@
+"""Known targets fed to a decoder token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from uwaga.decoder import Choice, Decoder, Ids, Step
+
+
+class ForcedTokens(NamedTuple):
+    """A position in all targets that are long enough.
+
+    Attributes:
+        indices: (running,) indices of these targets, the longest first.
+        tokens: (running,) their tokens at this position.
+        step: the step that predicts them.
+    """
+
+    indices: Ids
+    tokens: Ids
+    step: Step
+
+
+def force_targets(
+    decoder: Decoder,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    start: int,
+    choice: Choice,
+) -> Iterator[ForcedTokens]:
+    """Feed known targets, all together; finished targets are removed.
+
+    Args:
+        decoder: the model.
+        sources: the tokens of each sentence.
+        targets: the tokens of its target, end symbol included; one or more targets.
+        start: the first decoder input.
+        choice: what each step returns; if it has a candidate, that is the target's token.
+    """
+    order = np.array(sorted(range(len(targets)), key=lambda index: -len(targets[index])), dtype=np.int64)
+    lengths = np.array([len(targets[index]) for index in order])  # (sentences,) falling
+    padded: Ids = np.zeros((len(order), int(lengths[0])), dtype=np.int64)  # (sentences, target)
+    for row, index in enumerate(order):
+        padded[row, : lengths[row]] = targets[index]
+    state = decoder.start(decoder.encode([sources[index] for index in order]), 1)
+    inputs: Ids = np.full(len(order), start, dtype=np.int64)  # (running,)
+    for position in range(padded.shape[1]):
+        running = int((lengths > position).sum())
+        if running < len(inputs):
+            state, inputs = state.select(np.arange(running)), inputs[:running]
+        tokens = padded[:running, position]
+        step = decoder.step(inputs, state, replace(choice, forced=tokens) if choice.count else choice)
+        yield ForcedTokens(order[:running], tokens, step)
+        state, inputs = step.state, tokens
