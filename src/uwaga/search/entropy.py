@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import Choice, Decoder, Ids, LogProbs
+from uwaga.decoder import Choice, Decoder, LogProbs
 from uwaga.results.translation import Hypothesis
 from uwaga.search.constraints import start_token
+from uwaga.search.forcing import force_targets
 from uwaga.search.inputs import SearchInput
-from uwaga.search.length_batching import length_batches
+from uwaga.search.length_batching import map_batches
 from uwaga.search.options import SearchOptions
 
 MAX_LOGITS = 1 << 24
@@ -50,50 +51,33 @@ def with_entropies(
         nbest_lists: hypotheses of each sentence.
         options: those of the search.
     """
-    start = start_token(options, decoder.symbols)
     positions = [
         (index, number)
         for index, hypothesis_list in enumerate(nbest_lists)
         for number in range(len(hypothesis_list))
     ]
     results = [list(hypothesis_list) for hypothesis_list in nbest_lists]
-    lengths = [
-        max(len(sentences[index].ids), len(results[index][number].token_scores))
+    start, end = start_token(options, decoder.symbols), decoder.symbols.end
+    targets = [
+        [*results[index][number].tokens, end][: len(results[index][number].token_scores)]
         for index, number in positions
     ]
+
+    def entropies(batch: list[int]) -> list[tuple[float, ...]]:
+        values: list[list[float]] = [[] for _ in batch]
+        sources = [sentences[positions[item][0]].ids for item in batch]
+        every_token = Choice(count=1, all_tokens=True)
+        forced = force_targets(decoder, sources, [targets[item] for item in batch], start, every_token)
+        for rows, _, step in forced:
+            for row, value in zip(rows.tolist(), entropy(step.log_probs).tolist(), strict=True):
+                values[row].append(value)
+        return list(map(tuple, values))
+
+    lengths = [
+        max(len(sentences[index].ids), len(target))
+        for (index, _), target in zip(positions, targets, strict=True)
+    ]
     budget = max(1, min(options.batch_tokens, MAX_LOGITS // decoder.vocabulary))
-    for batch in length_batches(lengths, 1, budget):
-        # Longest first, so that finished ones are at the end.
-        ordered = sorted(
-            (positions[number_in_batch] for number_in_batch in batch),
-            key=lambda position: -len(results[position[0]][position[1]].token_scores),
-        )
-        hypotheses = [results[index][number] for index, number in ordered]
-        sources = [sentences[index].ids for index, _ in ordered]
-        entropies = _forced_entropies(decoder, sources, hypotheses, start)
-        for (index, number), values in zip(ordered, entropies, strict=True):
-            results[index][number] = replace(results[index][number], entropies=tuple(values))
+    for (index, number), values in zip(positions, map_batches(entropies, lengths, budget), strict=True):
+        results[index][number] = replace(results[index][number], entropies=values)
     return results
-
-
-def _forced_entropies(
-    decoder: Decoder, sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis], start: int
-) -> list[list[float]]:
-    """Return the entropy at each token of hypotheses, which are sorted longest first."""
-    lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses])  # (hypotheses,) falling
-    inputs: Ids = np.full((len(hypotheses), int(lengths[0])), start, dtype=np.int64)  # (hypotheses, target)
-    for row, hypothesis in enumerate(hypotheses):
-        prefix = hypothesis.tokens[: max(0, len(hypothesis.token_scores) - 1)]
-        inputs[row, 1 : 1 + len(prefix)] = prefix
-    entropies: list[list[float]] = [[] for _ in hypotheses]
-    state, rows = decoder.start(decoder.encode(sources), 1), len(hypotheses)
-    all_tokens = Choice(count=1, all_tokens=True)
-    for position in range(inputs.shape[1]):
-        running = int((lengths > position).sum())
-        if running < rows:
-            state, rows = state.select(np.arange(running)), running
-        step = decoder.step(inputs[:running, position], state, all_tokens)
-        state = step.state
-        for row, value in enumerate(entropy(step.log_probs).tolist()):
-            entropies[row].append(value)
-    return entropies
