@@ -8,8 +8,9 @@ hypotheses (``sentences * beams``, the beams of a sentence adjacent); ``k`` are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import starmap
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -263,6 +264,18 @@ MAX_WEIGHT = 0.99
 """The largest λ, with which other tokens stay possible."""
 
 
+class Entry(NamedTuple):
+    """A sentence that enters a search: its source, and its values of :class:`Entries`."""
+
+    source: Sequence[int]
+    limit: int
+    uncounted: int
+    forced: Sequence[int]
+    phrases: PhraseTables | None
+    draft: Draft | None
+    datastore: Datastore | None
+
+
 class Entries(NamedTuple):
     """Sentences that enter a search.
 
@@ -281,6 +294,21 @@ class Entries(NamedTuple):
     phrases: Sequence[PhraseTables | None] = ()
     drafts: Sequence[Draft | None] = ()
     datastores: Sequence[Datastore | None] = ()
+
+    def split(self, sources: Sources) -> Iterator[Entry]:
+        """Yield each sentence, given the sources of all."""
+        missing = [None] * len(sources)
+        rows = zip(
+            sources,
+            self.limits.tolist(),
+            self.uncounted.tolist(),
+            self.forced.tolist(),
+            self.phrases or missing,
+            self.drafts or missing,
+            self.datastores or missing,
+            strict=True,
+        )
+        return starmap(Entry, rows)
 
 
 class FinishedTarget(NamedTuple):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -21,12 +20,11 @@ from uwaga.decoder import (
     Datastore,
     DecidedToken,
     Decoder,
-    Draft,
     Entries,
+    Entry,
     FinishedTarget,
     Ids,
     Memory,
-    PhraseTables,
     State,
     Step,
     Verify,
@@ -59,18 +57,6 @@ class Unencoded:
     def lengths(self) -> Ids:
         """Number of source tokens of each sentence, (sentences,)."""
         return np.array([len(source) for source in self.sources], dtype=np.int64)
-
-
-class QueuedSentence(NamedTuple):
-    """The arguments of ``BeamSearch.enter`` for a waiting sentence; ``forced`` is (width,)."""
-
-    source: Sequence[int]
-    limit: int
-    uncounted: int
-    forced: Ids
-    phrases: PhraseTables | None
-    draft: Draft | None
-    datastore: Datastore | None
 
 
 class BatchingDecoder:
@@ -179,7 +165,7 @@ class BatchingBeamSearch:
         self._lease = SearchLease(
             context.client, lambda count: None if (search := weak_self()) is None else search.admit(count)
         )
-        self._queued: deque[QueuedSentence] = deque()
+        self._queued: deque[Entry] = deque()
         self._sizes: list[int] = []  # source tokens of each sentence
         self._results: list[list[FinishedTarget] | None] = []
         self._running = self._unfinished_tokens = (
@@ -203,18 +189,7 @@ class BatchingBeamSearch:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
-        missing = [None] * len(sizes)
-        rows = zip(
-            memory.sources,
-            entries.limits.tolist(),
-            entries.uncounted.tolist(),
-            entries.forced,
-            entries.phrases or missing,
-            entries.drafts or missing,
-            memory.datastores or missing,
-            strict=True,
-        )
-        self._queued.extend(itertools.starmap(QueuedSentence, rows))
+        self._queued.extend(entries._replace(datastores=memory.datastores).split(memory.sources))
         self._sizes += sizes
         self._results += [None] * len(sizes)
         self._running += len(sizes)

@@ -6,16 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uwaga.decoder import (
-    BeamRules,
-    Datastore,
-    DecidedToken,
-    Decoder,
-    Draft,
-    Entries,
-    FinishedTarget,
-    PhraseTables,
-)
+from uwaga.decoder import BeamRules, DecidedToken, Decoder, Entries, Entry, FinishedTarget
 from uwaga.errors import CancelledRequestError, SettingsError
 from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import BeamBatch
@@ -28,17 +19,11 @@ from uwaga.search.rank import TableRanking
 
 @dataclass(frozen=True, eq=False)
 class PendingSentence:
-    """The arguments of ``BeamSearch.enter`` for a waiting sentence, with its ticket and number."""
+    """A waiting sentence, with its ticket and number."""
 
     ticket: DynamicTicket
     number: int
-    source: Sequence[int]
-    limit: int
-    uncounted: int
-    forced: Sequence[int]
-    phrases: PhraseTables | None
-    draft: Draft | None
-    datastore: Datastore | None
+    entry: Entry
 
 
 class DynamicBatch:
@@ -107,7 +92,7 @@ class DynamicBatch:
             batch: list[PendingSentence] = []
             remaining, used = [], 0
             for sentence in self._waiting:
-                size = len(sentence.source) * sentence.ticket.rules.beams
+                size = len(sentence.entry.source) * sentence.ticket.rules.beams
                 if not batch or (
                     sentence.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
                 ):
@@ -116,7 +101,8 @@ class DynamicBatch:
                 else:
                     remaining.append(sentence)
             self._waiting = remaining
-            return sorted(batch, key=lambda sentence: -len(sentence.source))  # decoders require longest first
+            # Decoders require the longest first.
+            return sorted(batch, key=lambda sentence: -len(sentence.entry.source))
 
     def _search(self, sentences: list[PendingSentence]) -> None:
         try:
@@ -169,18 +155,10 @@ class DynamicTicket:
         self._error: Exception | None = None
 
     def submit(self, sources: Sequence[Sequence[int]], entries: Entries) -> None:
-        missing = [None] * len(sources)
-        rows = zip(
-            sources,
-            entries.limits.tolist(),
-            entries.uncounted.tolist(),
-            entries.forced.tolist(),
-            entries.phrases or missing,
-            entries.drafts or missing,
-            entries.datastores or missing,
-            strict=True,
-        )
-        sentences = [PendingSentence(self, self._submitted + index, *row) for index, row in enumerate(rows)]
+        sentences = [
+            PendingSentence(self, number, entry)
+            for number, entry in enumerate(entries.split(sources), start=self._submitted)
+        ]
         self._submitted += len(sentences)
         self._batch.add(sentences)
 
@@ -240,17 +218,17 @@ def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
 
 
 def _search_sentence(pending: PendingSentence) -> SearchSentence:
-    rules, phrases = pending.ticket.rules, None
-    if pending.phrases is not None:
-        phrases = Phrases.from_tables(pending.phrases, rules.continues_word)
+    entry, rules, phrases = pending.entry, pending.ticket.rules, None
+    if entry.phrases is not None:
+        phrases = Phrases.from_tables(entry.phrases, rules.continues_word)
     return SearchSentence(
-        pending.source,
-        [token for token in pending.forced if token >= 0],
-        pending.uncounted,
-        pending.limit,
+        entry.source,
+        [token for token in entry.forced if token >= 0],
+        entry.uncounted,
+        entry.limit,
         rules.beams,
         phrases,
-        pending.draft,
+        entry.draft,
         rules.min_length,
-        datastore=pending.datastore,
+        datastore=entry.datastore,
     )
