@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import MAX_WEIGHT, Choice, Datastore, Decoder, Ids, Memory, State, Step, shared_positions
+from uwaga.decoder import MAX_WEIGHT, Choice, Datastore, Decoder, Ids, Memory, State, Step
 from uwaga.results.attention import Floats
 from uwaga.search.choose import choose
 from uwaga.search.forcing import force_targets
 from uwaga.search.length_batching import map_batches
+from uwaga.search.stepwise import StepwiseDecoder
 
 MAX_FEATURES = 1 << 16
 """Maximum number of tokens, padding included, in a batch of forced targets."""
@@ -101,24 +102,12 @@ class RetrievalState:
         return RetrievalState(self.inner.select(sentences), datastores, self.beams)
 
 
-class RetrievalDecoder:
+class RetrievalDecoder(StepwiseDecoder):
     """A decoder whose distributions are mixed with datastores.
 
     Args:
         decoder: a model that returns the features of its states.
     """
-
-    verify: None = None
-    join: None = None
-    beam_search: None = None
-
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
-        self.symbols, self.vocabulary = decoder.symbols, decoder.vocabulary
-        self.max_source, self.max_target = decoder.max_source, decoder.max_target
-        self.shared_positions = shared_positions(decoder)
-        self.attentions, self.recording = decoder.attentions, decoder.recording
-        self.cross_attention, self.cross_attentions = decoder.cross_attention, decoder.cross_attentions
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
         """See :meth:`uwaga.decoder.Decoder.encode`."""

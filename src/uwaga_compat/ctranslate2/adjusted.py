@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import Choice, Decoder, Ids, Memory, Sampling, State, Step, shared_positions
+from uwaga.decoder import Choice, Decoder, Ids, Memory, Sampling, State, Step
 from uwaga.search.choose import choose
+from uwaga.search.stepwise import StepwiseDecoder
 
 Table = NDArray[np.float64]
 Adjustment = Callable[[Table, Ids], None]
@@ -115,7 +116,7 @@ class AdjustedState:
         return AdjustedState(self.inner.select(sentences), self.fed[rows], draws, self.beams)
 
 
-class AdjustedDecoder:
+class AdjustedDecoder(StepwiseDecoder):
     """A decoder with the adjustments of its distributions, which the search sees as the model's own.
 
     Args:
@@ -124,17 +125,9 @@ class AdjustedDecoder:
         seed: the seed of the draws of each sentence, as in CTranslate2; None for those of the search.
     """
 
-    verify: None = None
-    join: None = None
-    beam_search: None = None
-
     def __init__(self, decoder: Decoder, adjustments: Sequence[Adjustment], seed: int | None = None) -> None:
-        self._decoder, self._adjustments, self._seed = decoder, adjustments, seed
-        self.symbols, self.vocabulary = decoder.symbols, decoder.vocabulary
-        self.max_source, self.max_target = decoder.max_source, decoder.max_target
-        self.shared_positions = shared_positions(decoder)
-        self.attentions, self.recording = decoder.attentions, decoder.recording
-        self.cross_attention, self.cross_attentions = decoder.cross_attention, decoder.cross_attentions
+        super().__init__(decoder)
+        self._adjustments, self._seed = adjustments, seed
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
         """See :meth:`uwaga.decoder.Decoder.encode`."""
