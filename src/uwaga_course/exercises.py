@@ -136,7 +136,7 @@ class CodeExercise(_Base):
     def needs_uwaga(self) -> bool:
         """True if the program or its tests import uwaga, which the Python of the page does not have."""
         return (
-            re.search(r"^\s*(import|from) uwaga\b", f"{self.tests}\n{self.program}", re.MULTILINE) is not None
+            re.search(r"^[ \t]*(import|from) uwaga\b", f"{self.tests}\n{self.program}", re.MULTILINE) is not None
         )
 
 

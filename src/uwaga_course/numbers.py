@@ -22,7 +22,7 @@ import re
 
 SPACES = re.compile(r"\s+")
 MINUS = str.maketrans("\u2212\u2013\uff0d", "---")
-PLAIN = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
+PLAIN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII)
 COMMA = re.compile(r"\d*,\d+", re.ASCII)
 AMBIGUOUS = re.compile(r"[1-9]\d{0,2},\d{3}", re.ASCII)
 THOUSANDS = re.compile(

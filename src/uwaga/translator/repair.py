@@ -18,7 +18,7 @@ from uwaga.results.translation import Span
 
 AROUND_CODE = "`*~._:"
 """Marks that touch words in code and in roles of reStructuredText."""
-PIECE = re.compile(r"[\w.]*\d[\w.]*|\w*_\w*|[a-z]+[A-Z]\w*")
+PIECE = re.compile(r"(?=.*\d)[\w.]+|(?=.*_)\w+|[a-z]+[A-Z]\w*")
 """A number, or a name as programs have them."""
 MAX_COMPARED = 250
 """Maximum words of a text that are compared."""

@@ -40,10 +40,10 @@ MAX_JOBS = 1000
 HEAD_BYTES = 1 << 18
 """Bytes of a TMX file in which its languages are looked for."""
 SOURCE_LANGUAGE = re.compile(
-    rb"<header\b[^>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE
+    rb"<header\b[^<>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE
 )
 VARIANT_LANGUAGE = re.compile(
-    rb"<tuv\b[^>]{0,1000}?\b(?:xml:)?lang\s*=\s*[\"']([\w-]{1,40})[\"']", re.IGNORECASE
+    rb"<tuv\b[^<>]{0,1000}?\b(?:xml:)?lang\s*=\s*[\"']([\w-]{1,40})[\"']", re.IGNORECASE
 )
 JobStatus = Literal["awaiting_input", "processing", "completed", "downloaded", "failed", "expired"]
 
