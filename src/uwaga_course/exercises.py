@@ -135,9 +135,8 @@ class CodeExercise(_Base):
     @property
     def needs_uwaga(self) -> bool:
         """True if the program or its tests import uwaga, which the Python of the page does not have."""
-        return (
-            re.search(r"^[ \t]*(import|from) uwaga\b", f"{self.tests}\n{self.program}", re.MULTILINE) is not None
-        )
+        python = f"{self.tests}\n{self.program}"
+        return re.search(r"^[ \t]*(import|from) uwaga\b", python, re.MULTILINE) is not None
 
 
 Exercise = NumberExercise | TableExercise | ChoiceExercise | OrderExercise | CodeExercise

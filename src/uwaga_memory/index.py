@@ -7,18 +7,21 @@ the threshold is left out unless more than :data:`MAX_CANDIDATES` could; then th
 are compared.
 
 Texts are numbered within *blocks* of up to 65,536 texts of similar length, of which a look-up reads those of
-its own length. A list of fewer than 4,096 texts of a block has their 16-bit numbers, a longer one is a bitmap
+its own length. A list has the 16-bit numbers of its texts, or is a bitmap, whichever is shorter
 (Chambi, Lemire, Kaser and Godin 2016). The second occurrence of a term in a text is a term of its own, so
 that a text is a set of terms.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +34,7 @@ CREATE TABLE blocks (block INTEGER PRIMARY KEY, words BLOB NOT NULL);
 CREATE TABLE postings (key INTEGER PRIMARY KEY, slots BLOB NOT NULL);
 """
 """A block has 31 bits: its bucket, which says how long its texts are, and a serial number of 24 bits.
-``words`` is the number of words of each text, less the least of the bucket, in 8 bits. ``key`` is a term of
+``words`` is the number of words of each text, in 16 bits. ``key`` is a term of
 32 bits and a block; ``slots`` is the list of the texts of the block that have the term."""
 SLOT_BITS = 16
 """Bits of a text's number in its block. With the block above them, they are the text's position."""
@@ -41,14 +44,12 @@ TERM_BITS = 32
 OCCURRENCE = 0x9E3779B2
 """What each repetition of a term adds to it. It is even: the lowest bit says whether a term is a word's."""
 BLOCK_TEXTS = 1 << SLOT_BITS
-BITMAP_BYTES = BLOCK_TEXTS // 8
-MIN_BITMAP_TEXTS = BITMAP_BYTES // 2
-"""Texts of the shortest list that is a bitmap."""
 MAX_CANDIDATES = 1_000
 """Texts that are compared in a look-up."""
 MAX_PENDING = 4_000_000
 """Entries of lists that are kept in memory while texts are added."""
 TOLERANCE = 1e-6
+"""By how much two computations of a score may differ."""
 Integers = NDArray[np.integer[Any]]
 
 
@@ -103,20 +104,21 @@ class Index:
             texts = np.flatnonzero(buckets == bucket)
             first = self._next_position(bucket)
             positions[texts] = np.arange(first, first + texts.size)
-            offsets = (words[texts] - least_words(bucket)).astype(np.uint8)
+            lengths = words[texts].astype(np.uint16)
             for block in range(first >> SLOT_BITS, (first + texts.size - 1 >> SLOT_BITS) + 1):
                 start = max(0, (block << SLOT_BITS) - first)
                 stop = (block + 1 << SLOT_BITS) - first
                 self._database.execute(
                     "INSERT INTO blocks VALUES (?, ?) "
                     "ON CONFLICT DO UPDATE SET words = CAST(words || excluded.words AS BLOB)",
-                    (block, offsets[start:stop].tobytes()),
+                    (block, lengths[start:stop].tobytes()),
                 )
         return positions
 
     def _next_position(self, bucket: int) -> int:
         row = self._database.execute(
-            "SELECT block, length(words) FROM blocks WHERE block BETWEEN ? AND ? ORDER BY block DESC LIMIT 1",
+            "SELECT block, length(words) / 2 FROM blocks "
+            "WHERE block BETWEEN ? AND ? ORDER BY block DESC LIMIT 1",
             (bucket << SERIAL_BITS, (bucket + 1 << SERIAL_BITS) - 1),
         ).fetchone()
         block, count = row or (bucket << SERIAL_BITS, 0)
@@ -157,78 +159,120 @@ class Index:
             text: the text.
             threshold: the lowest score, in percent.
         """
-        shortest, longest = bucket_of(np.array(length_range(text, threshold))).tolist()
-        first, last = shortest << SERIAL_BITS, (longest + 1 << SERIAL_BITS) - 1
-        rows = self._database.execute("SELECT * FROM blocks WHERE block BETWEEN ? AND ?", (first, last))
-        blocks = {number: Block(number, np.frombuffer(words, np.uint8)) for number, words in rows}
-        for term in distinct_terms([text.terms])[1].tolist():
-            rows = self._database.execute(
-                "SELECT key, slots FROM postings WHERE key BETWEEN ? AND ?",
-                (term << BLOCK_BITS | first, term << BLOCK_BITS | last),
-            )
-            for key, slots in rows:
-                block = blocks[key % (1 << BLOCK_BITS)]
-                (block.words if term & 1 else block.marks).append(slots)
-        candidates = [
-            candidate for block in blocks.values() for candidate in block.candidates(text, threshold)
-        ]
-        return sorted(candidates, key=lambda candidate: -candidate.bound)[:MAX_CANDIDATES]
-
-
-@dataclass
-class Block:
-    """The part of the index that a look-up reads of a block.
-
-    Attributes:
-        number: its number.
-        lengths: the number of words of each text, less the least of the bucket.
-        words: the lists of the words that are looked up.
-        marks: the lists of the marks.
-    """
-
-    number: int
-    lengths: NDArray[np.uint8]
-    words: list[bytes] = field(default_factory=list)
-    marks: list[bytes] = field(default_factory=list)
-
-    def candidates(self, text: Readings, threshold: float) -> list[Candidate]:
-        """Return the texts that may reach a threshold, those with the highest bounds first."""
-        shortest = least_words(self.number >> SERIAL_BITS)
-        needed = common(max(len(text.terms), shortest), threshold)
-        needed_words = max(1, common(max(len(text.stems), shortest), threshold))
-        if len(self.words) < needed_words and len(self.words) + len(self.marks) < needed:
+        blocks = self._blocks(length_range(text, threshold))
+        if not blocks.numbers.size:
             return []
-        words = self._counts(self.words)
-        if words.max() < min(needed_words, needed - len(self.marks)):
-            return []
-        marks = self._counts(self.marks)
-        slots = np.flatnonzero((words >= needed_words) | (words + marks >= needed))
-        words, marks = words[slots].astype(int), marks[slots].astype(int)
-        lengths = self.lengths[slots].astype(int) + shortest
+        needed = np.array([common(max(len(text.terms), least), threshold) for least in blocks.least_words])
+        needed_words = np.array(
+            [max(1, common(max(len(text.stems), least), threshold)) for least in blocks.least_words]
+        )
+        terms = distinct_terms([text.terms])[1]
+        word_terms, mark_terms = terms[terms & 1 == 1], terms[terms & 1 == 0]
+        least = np.minimum(needed_words, needed - mark_terms.size)
+        words = blocks.counts(self._lists(word_terms, blocks), least)
+        promising = np.flatnonzero(np.maximum.reduceat(words, blocks.starts) >= least)
+        marks = blocks.counts(self._lists(mark_terms, blocks, promising))
+        texts = np.flatnonzero(
+            (words >= np.repeat(needed_words, blocks.sizes))
+            | (words + marks >= np.repeat(needed, blocks.sizes))
+        )
+        words, marks = words[texts].astype(int), marks[texts].astype(int)
+        block_indices = np.searchsorted(blocks.starts, texts, side="right") - 1
+        lengths = blocks.lengths[texts].astype(int)
         bounds = 100 * np.maximum(
             words / np.maximum(lengths, max(1, len(text.stems))),
             (words + marks) / np.maximum(lengths + marks, len(text.terms)),
         )
+        positions = (blocks.numbers[block_indices] << SLOT_BITS) + texts - blocks.starts[block_indices]
         order = np.argsort(-bounds, kind="stable")[:MAX_CANDIDATES]
-        positions = (self.number << SLOT_BITS) + slots[order]
-        return [
-            Candidate(position, bound)
-            for position, bound in zip(positions.tolist(), bounds[order].tolist(), strict=True)
-            if bound >= threshold - TOLERANCE
-        ]
+        order = order[bounds[order] >= threshold - TOLERANCE]
+        return list(map(Candidate, positions[order].tolist(), bounds[order].tolist()))
 
-    def _counts(self, lists: Sequence[bytes]) -> Integers:
-        """Return in how many lists each text is."""
-        most = len(self.words) + len(self.marks)
-        integer: type[np.unsignedinteger[Any]] = np.uint8 if most < 256 else np.uint16
-        counts = np.zeros(self.lengths.size, integer)
-        numbers = b"".join([content for content in lists if len(content) != BITMAP_BYTES])
-        if numbers:
-            counts = np.bincount(np.frombuffer(numbers, np.uint16), minlength=counts.size).astype(integer)
-        bitmaps = b"".join([content for content in lists if len(content) == BITMAP_BYTES])
-        if bitmaps:
-            bits = np.unpackbits(np.frombuffer(bitmaps, np.uint8)).reshape(-1, BLOCK_TEXTS)
-            counts = counts + np.add.reduce(bits, axis=0, dtype=integer)[: counts.size]
+    def _blocks(self, words: tuple[int, int]) -> Blocks:
+        """Return the blocks of the texts that have a number of words, from the least to the largest."""
+        shortest, longest = bucket_of(np.array(words)).tolist()
+        rows = self._database.execute(
+            "SELECT block, words FROM blocks WHERE block BETWEEN ? AND ? ORDER BY block",
+            (shortest << SERIAL_BITS, (longest + 1 << SERIAL_BITS) - 1),
+        ).fetchall()
+        lengths = [np.frombuffer(content, np.uint16) for _, content in rows]
+        return Blocks(
+            np.array([number for number, _ in rows], np.int64),
+            np.array([content.size for content in lengths], np.int64),
+            np.concatenate([np.zeros(0, np.uint16), *lengths]),
+        )
+
+    def _lists(self, terms: NDArray[np.int64], blocks: Blocks, chosen: Integers | None = None) -> Lists:
+        """Return the lists of terms in blocks, or in chosen ones of them."""
+        numbers = blocks.numbers if chosen is None else blocks.numbers[chosen]
+        if not numbers.size:
+            return Lists(np.zeros(0, np.int64), [])
+        rows = self._database.execute(
+            "SELECT postings.key, slots FROM json_each(?) AS term "
+            "CROSS JOIN postings ON postings.key BETWEEN term.value + ? AND term.value + ?",
+            (json.dumps((terms << BLOCK_BITS).tolist()), int(numbers[0]), int(numbers[-1])),
+        ).fetchall()
+        keys = np.array([key for key, _ in rows], np.int64) % (1 << BLOCK_BITS)
+        return Lists(np.searchsorted(blocks.numbers, keys), [slots for _, slots in rows])
+
+
+class Lists(NamedTuple):
+    """Lists of texts, and the index of the block of each."""
+
+    blocks: Integers
+    slots: list[bytes]
+
+
+@dataclass
+class Blocks:
+    """The blocks that a look-up reads, in ascending order; their texts are numbered from 0.
+
+    Attributes:
+        numbers: their numbers.
+        sizes: the number of texts of each.
+        lengths: the number of words of each text.
+    """
+
+    numbers: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    lengths: NDArray[np.uint16]
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The index of the first text of each block."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def least_words(self) -> list[int]:
+        """The least number of words of the texts of each block."""
+        return [least_words(number >> SERIAL_BITS) for number in self.numbers.tolist()]
+
+    def counts(self, lists: Lists, least: Integers | None = None) -> Integers:
+        """Return in how many lists each text is.
+
+        Args:
+            lists: the lists.
+            least: for each block, the number of lists below which its texts are not counted.
+        """
+        of_block = np.bincount(lists.blocks, minlength=self.numbers.size)
+        counted = of_block > 0 if least is None else of_block >= least
+        integer = np.uint8 if of_block.max() < 128 else np.uint16
+        sizes = np.fromiter(map(len, lists.slots), np.int64, len(lists.slots))
+        bitmap = sizes % 2 == 1
+        short = ~bitmap & counted[lists.blocks]
+        slots = np.frombuffer(b"".join(compress(lists.slots, short.tolist())), np.uint16)
+        first = np.repeat(self.starts[lists.blocks[short]], sizes[short] // slots.itemsize)
+        counts: Integers = np.bincount(slots + first, minlength=self.lengths.size).astype(integer)
+        bitmaps = defaultdict[int, list[bytes]](list)
+        for index in np.flatnonzero(bitmap & counted[lists.blocks]).tolist():
+            bitmaps[int(lists.blocks[index])].append(lists.slots[index])
+        for block, contents in bitmaps.items():
+            start, size = int(self.starts[block]), int(self.sizes[block])
+            width = bitmap_bytes(size)
+            joined = b"".join([content.ljust(width, b"\0") for content in contents])
+            bits = np.unpackbits(np.frombuffer(joined, np.uint8)).reshape(len(contents), -1)
+            counted_bits = np.add.reduce(bits, axis=0, dtype=integer)
+            counts[start : start + size] += counted_bits[:size]
         return counts
 
 
@@ -272,29 +316,36 @@ def _lists(postings: Postings) -> Iterator[tuple[int, bytes]]:
 
 
 def _encoded(slots: Integers) -> bytes:
-    if slots.size < MIN_BITMAP_TEXTS:
+    """Return the bytes of a list: 16 bits for each text, or a bitmap, which has an odd number of bytes."""
+    width = bitmap_bytes(int(slots.max()) + 1)
+    if slots.size * 2 < width:
         return slots.astype(np.uint16).tobytes()
-    bits = np.zeros(BLOCK_TEXTS, np.uint8)
+    bits = np.zeros(width * 8, np.uint8)
     bits[slots] = 1
     return np.packbits(bits).tobytes()
 
 
 def _decoded(content: bytes) -> Integers:
-    if len(content) != BITMAP_BYTES:
+    if len(content) % 2 == 0:
         return np.frombuffer(content, np.uint16)
     return np.flatnonzero(np.unpackbits(np.frombuffer(content, np.uint8)))
 
 
+def bitmap_bytes(texts: int) -> int:
+    """Return the bytes of a bitmap of a number of texts: an odd number, by which bitmaps are recognised."""
+    return texts + 7 >> 3 | 1
+
+
 def bucket_of(words: Integers) -> Integers:
-    """Return the buckets of numbers of words: numbers with the same three leading bits are in the same."""
-    shift: Integers = np.maximum(0, np.frexp(words)[1] - 3)
-    return (shift << 2) + (words >> shift)
+    """Return the buckets of numbers of words: numbers with the same two leading bits are in the same."""
+    shift: Integers = np.maximum(0, np.frexp(words)[1] - 2)
+    return (shift << 1) + (words >> shift)
 
 
 def least_words(bucket: int) -> int:
     """Return the least number of words of the texts of a bucket."""
-    shift = max(0, (bucket >> 2) - 1)
-    return bucket - (shift << 2) << shift
+    shift = max(0, (bucket >> 1) - 1)
+    return bucket - (shift << 1) << shift
 
 
 def common(count: int, threshold: float) -> int:

@@ -16,6 +16,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from uwaga.errors import MissingExtraError
 from uwaga.languages.codes import base_language
 
@@ -52,8 +55,8 @@ MAX_STEMMED_LENGTH = 40
 """Characters of a word that is stemmed; a stemmer is slow on strings that are no words."""
 MAX_KNOWN_TERMS = 500_000
 """Tokens whose terms a stemmer remembers."""
-TERM_BYTES = 7
-"""Bytes of the digest in a term; the lowest bit of a term says whether it is a word's."""
+TERM_BYTES = 4
+"""Bytes of a term: a digest whose lowest bit says whether the term is a word's."""
 
 
 @dataclass(frozen=True)
@@ -80,28 +83,31 @@ class Readings:
 
     Attributes:
         text: the text.
-        everything: all tokens.
         terms: what each token is in the index: a number that stands for the stem of a word, or for a mark.
     """
 
     text: str
-    everything: Sequence[str]
     terms: Sequence[int]
+
+    @cached_property
+    def everything(self) -> list[str]:
+        """All tokens; equal ones have equal terms."""
+        return tokens_of(self.text)
 
     @cached_property
     def stems(self) -> list[int]:
         """The terms of the words."""
-        return [term for term in self.terms if is_word(term)]
+        return [term for term in self.terms if term & 1]
 
     @cached_property
     def numbers(self) -> Counter[str]:
         """The values of the numbers."""
-        return Counter(number_value(token) for token in self.everything if NUMBER.fullmatch(token))
+        return Counter(number_value(token) for token in self.everything if token[0].isdecimal())
 
     @cached_property
     def tags(self) -> Counter[str]:
         """The tags and placeholders."""
-        return Counter(token for token in self.everything if TAG.fullmatch(token))
+        return Counter(token for token in self.everything if len(token) > 1 and token[0] in "<{%")
 
 
 class Stemmer:
@@ -145,7 +151,7 @@ class Stemmer:
         is_word = token[0].isalpha()
         content = (self._stem(token) if is_word else token).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=TERM_BYTES).digest()
-        return int.from_bytes(digest, "big") << 1 | is_word
+        return int.from_bytes(digest, "big") >> 1 << 1 | is_word
 
     def _stem(self, token: str) -> str:
         word = token.casefold()
@@ -173,8 +179,7 @@ def is_word(term: int) -> bool:
 
 def readings(text: str, stemmer: Stemmer) -> Readings:
     """Return what is compared of a text."""
-    tokens = tokens_of(text)
-    return Readings(text, tokens, stemmer.terms(tokens))
+    return Readings(text, stemmer.terms(tokens_of(text)))
 
 
 def number_value(text: str) -> str:
@@ -204,6 +209,25 @@ def similarity(
     score -= penalties.numbers * (text.numbers != other.numbers) + penalties.tags * (text.tags != other.tags)
     score = min(score, 100.0 - penalties.text)
     return score if score >= score_cutoff else 0.0
+
+
+def bounds(text: Readings, others: Sequence[Readings]) -> NDArray[np.float64]:
+    """Return, for each of some texts, a score that its similarity does not exceed.
+
+    Tokens that are equal have equal terms, so these are not further apart.
+    """
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+
+    ratios = [
+        cdist([tokens], other_tokens, scorer=Levenshtein.normalized_similarity, dtype=np.float64)[0]
+        for tokens, other_tokens in (
+            (text.stems, [other.stems for other in others]),
+            (text.terms, [other.terms for other in others]),
+        )
+    ]
+    highest: NDArray[np.float64] = 100 * np.maximum(*ratios)
+    return highest
 
 
 def ratio(tokens: Sequence[Hashable], others: Sequence[Hashable], score_cutoff: float = 0.0) -> float:

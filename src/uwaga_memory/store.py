@@ -15,6 +15,7 @@ import sqlite3
 import tempfile
 import threading
 import weakref
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,11 +29,11 @@ from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
 from uwaga.translator.memories import Added as Added
 from uwaga.translator.memories import Pair as Pair
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
-from uwaga_memory.index import Candidate, Entry, Index, merged_postings
-from uwaga_memory.similarity import Penalties, Readings, readings, similarity, stemmer_of, tokens_of
+from uwaga_memory.index import TOLERANCE, Candidate, Entry, Index, merged_postings
+from uwaga_memory.similarity import Penalties, Readings, bounds, readings, similarity, stemmer_of
 from uwaga_memory.states import StateFile
 
-FORMAT = 2
+FORMAT = 3
 """Version of the tables."""
 SCHEMA = f"""
 CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -48,7 +49,8 @@ CREATE TABLE pairs (
     properties TEXT NOT NULL,
     identity INTEGER NOT NULL UNIQUE,
     words INTEGER NOT NULL,
-    position INTEGER NOT NULL UNIQUE
+    position INTEGER NOT NULL UNIQUE,
+    terms BLOB NOT NULL
 );
 {INDEX_SCHEMA}
 """
@@ -60,6 +62,8 @@ MIN_SCORE = 1.0
 """The lowest threshold."""
 BLOCK_PAIRS = 5_000
 """Pairs that are inserted together."""
+TERM_TYPE = "I"
+"""The type of terms in the file: 32 bits, in the order of bytes of x86 and Arm."""
 BATCH = 50
 """Candidates that are compared together."""
 SOURCE_SHIFT = 32
@@ -108,6 +112,7 @@ class NewPair(NamedTuple):
             self.identity,
             entry.words,
             entry.position,
+            array(TERM_TYPE, self.terms).tobytes(),
         )
 
 
@@ -326,16 +331,13 @@ class Memory:
                 added.known += 1
             else:
                 known.add(identity)
-                new.append(NewPair(pair, identity, self._terms(pair.source)))
+                new.append(NewPair(pair, identity, readings(pair.source, self._stemmer).terms))
         entries = index.add([pair.terms for pair in new])
         database.executemany(
-            "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (pair.row(id_, entry, now) for id_, pair, entry in zip(count(last + 1), new, entries)),
         )
         added.new += len(new)
-
-    def _terms(self, text: str) -> list[int]:
-        return self._stemmer.terms(tokens_of(text))
 
     def _known(self, identities: Sequence[int]) -> set[int]:
         """Return those of some identities that the memory has."""
@@ -349,9 +351,9 @@ class Memory:
         with self._transaction() as database:
             index = Index(database)
             for id_ in ids:
-                row = database.execute("SELECT position, source FROM pairs WHERE id = ?", (id_,)).fetchone()
+                row = database.execute("SELECT position, terms FROM pairs WHERE id = ?", (id_,)).fetchone()
                 if row is not None:
-                    index.remove(row[0], self._terms(row[1]))
+                    index.remove(row[0], array(TERM_TYPE, row[1]))
                     database.execute("DELETE FROM pairs WHERE id = ?", (id_,))
                     removed += 1
         return removed
@@ -401,7 +403,9 @@ class Memory:
                 candidates = Index(self._database).similar(query, threshold)
                 for start in range(0, len(candidates), BATCH):
                     batch = candidates[start : start + BATCH]
-                    if len(best) == limit and batch[0].bound < best[-1].score:
+                    if len(best) == limit:
+                        threshold = best[-1].score
+                    if batch[0].bound < threshold - TOLERANCE:
                         break
                     matches = self._compared(query, context, batch, threshold, penalties)
                     best = _best(best + [match for match in matches if match.id not in ids], limit)
@@ -436,17 +440,21 @@ class Memory:
     ) -> list[Match]:
         """Return the candidates whose score reaches a threshold."""
         rows = self._database.execute(
-            "SELECT id, source, target, origin, created, key FROM pairs "
+            "SELECT id, source, target, origin, created, key, terms FROM pairs "
             "WHERE position IN (SELECT value FROM json_each(?))",
             (json.dumps([candidate.position for candidate in candidates]),),
-        )
+        ).fetchall()
         matches = []
-        for id_, source, target, origin, created, key in rows:
-            score = similarity(text, readings(source, self._stemmer), penalties, threshold)
+        sources = [Readings(source, array(TERM_TYPE, terms).tolist()) for _, source, *_, terms in rows]
+        for row, source, bound in zip(rows, sources, bounds(text, sources).tolist(), strict=True):
+            if bound < threshold - TOLERANCE:
+                continue
+            id_, _, target, origin, created, key, _ = row
+            score = similarity(text, source, penalties, threshold)
             if key and context.key and key != context.key:
                 score -= penalties.context
             if score >= threshold:
-                matches.append(Match(id_, source, target, score, origin, created))
+                matches.append(Match(id_, source.text, target, score, origin, created))
         return matches
 
     def digest(self) -> str:

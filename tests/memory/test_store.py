@@ -142,8 +142,8 @@ def test_errors_say_what_to_do(tmp_path: Path, memory: Memory) -> None:
     with pytest.raises(SettingsError, match="threshold: 101"):
         memory.matches("A", threshold=101)
     with sqlite3.connect(memory.path) as database:
-        database.execute("UPDATE memory SET value = '3' WHERE key = 'format'")
-    with pytest.raises(DataError, match="version '3' of the format"):
+        database.execute("UPDATE memory SET value = '99' WHERE key = 'format'")
+    with pytest.raises(DataError, match="version '99' of the format"):
         Memory(memory.path)
 
 

@@ -22,6 +22,8 @@ from uwaga.translator.text import Example, InlineText, Layer, Text
 EXACT = 100.0
 CANDIDATES = 16
 """Pairs of a text that are asked for: the first that fits is its translation, or all are retrieved."""
+SENTENCE_THRESHOLD = 85.0
+"""The least score of a pair that is fitted to a sentence of a text: others would be looked up in vain."""
 TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
@@ -49,10 +51,12 @@ class FromMemory:
         divided: dict[Text, dict[Text, str]] = {}
         for text in while_active(texts):
             similar = {text: self._similar(text)}
-            if text.translation is None and (sentences := self._sentences(text)):
-                similar_sentences = {sentence: self._similar(sentence) for sentence in sentences}
-                if any(sentence.translation is not None for sentence in sentences):
-                    divided[text], similar = sentences, similar_sentences
+            if text.translation is None and (sentences := self._translated_sentences(text)):
+                divided[text] = sentences
+                similar = {
+                    sentence: [] if sentence.translation else self._similar(sentence)
+                    for sentence in sentences
+                }
             for part, matches in similar.items():
                 if part.translation is None:
                     remaining.append(part)
@@ -82,10 +86,15 @@ class FromMemory:
             equal = first[text.content, text.prefix, text.examples]
             text.translation, text.inlines = equal.translation, equal.inlines
 
-    def _similar(self, text: Text) -> list[MemoryMatch]:
-        """Translate a text from the memory if a pair fits; otherwise return the most similar pairs."""
+    def _similar(self, text: Text, threshold: float = 0.0) -> list[MemoryMatch]:
+        """Translate a text from the memory if a pair fits; otherwise return the most similar pairs.
+
+        Args:
+            text: the text.
+            threshold: the least score of the pairs, if it is above the one of the call.
+        """
         written, similar = written_text(text.content).strip(), list[MemoryMatch]()
-        for match in self._matches(text, written):
+        for match in self._matches(text, written, threshold):
             if match.score >= EXACT:
                 if self._apply(text, match, match.target, "verbatim"):
                     break
@@ -102,6 +111,13 @@ class FromMemory:
         if any(isinstance(part, Tag) and not is_kept(part) for part in text.content):
             pair = TAG.sub("", pair[0]), TAG.sub("", pair[1])
         return Example(*(with_placeholders((side,), self._plan.placeholders) for side in pair))
+
+    def _translated_sentences(self, text: Text) -> dict[Text, str]:
+        """Return the sentences of a text as :meth:`_sentences` does, if the memory translates one of them."""
+        sentences = self._sentences(text)
+        for sentence in sentences:
+            self._similar(sentence, SENTENCE_THRESHOLD)
+        return sentences if any(sentence.translation for sentence in sentences) else {}
 
     def _sentences(self, text: Text) -> dict[Text, str]:
         """Return the sentences of a text, as the model translates them, and what follows each translation.
@@ -125,10 +141,10 @@ class FromMemory:
         ]
         return {part: passage.sentences[index].after for index, part in enumerate(parts)}
 
-    def _matches(self, text: Text, written: str) -> Sequence[MemoryMatch]:
+    def _matches(self, text: Text, written: str, threshold: float) -> Sequence[MemoryMatch]:
         if text.prefix or not translatable(text.content):
             return ()
-        threshold = self._plan.request.threshold
+        threshold = max(threshold, self._plan.request.threshold)
         return self._memory.matches(written, text.context, threshold=threshold, limit=CANDIDATES)
 
     def _apply(self, text: Text, match: MemoryMatch, target: str, used: MemoryUsage) -> bool:
