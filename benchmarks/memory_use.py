@@ -4,8 +4,9 @@
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500 --unrelated FOLDER/flores
 
 For each bin of similarity, the mean chrF of sentences and the share that equals the reference: the memory's
-translation, the model, and the model with the memory. Then processor seconds of the model alone, with the
-memory for the first time, when states are computed, and once they are kept, in batches of 1 and 32. With
+translation, the model, and the model with the memory; and how many of the pieces in backquotes, roles and
+placeholders of the texts are in their translations. Before that, seconds of the model alone and with the
+memory, once its states are kept, in batches of 1 and of 32: the least of three, alternating. With
 ``--unrelated``, the memory is that of FLORES instead.
 """
 
@@ -13,21 +14,24 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import math
 import random
 import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any
 
 import sacrebleu
 
 import uwaga
 from uwaga_memory.store import Memory, Pair
 
-T = TypeVar("T")
 MARKUP = re.compile(r"[`*%|\\]|:\w+:")
+KEPT = re.compile(r"(?::[\w:]+:)?`+[^`\s](?:[^`]*[^`\s])?`+_*|%\(\w+\)s|\|\w+\|")
+"""Literals, roles and links of reStructuredText, and placeholders."""
 BINS = (95.0, 85.0, 75.0, 50.0, 0.0)
 
 
@@ -46,11 +50,27 @@ def flores(folder: Path) -> list[Pair]:
     return [Pair(*pair) for pair in zip(*sides, strict=True)]
 
 
-def timed(run: Callable[[], T]) -> tuple[T, float]:
-    """Return what a function returns, and its processor time in seconds."""
-    started = time.process_time()
-    result = run()
-    return result, time.process_time() - started
+def print_times(translator: uwaga.Translator, texts: Sequence[str], size: int, **options: Any) -> None:
+    """Print the seconds of translating texts in batches of a size, without options and with them."""
+    batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+    least = [math.inf, math.inf]
+    for _ in range(3):
+        for index, used in enumerate(({}, options)):
+            started = time.perf_counter()
+            for batch in batches:
+                translator.translate(batch, **used)
+            least[index] = min(least[index], time.perf_counter() - started)
+    plain, with_memory = least
+    ratio = with_memory / plain
+    print(f"batches of {size}: {plain:.2f} s, with the memory {with_memory:.2f} s, {ratio:.2f} times")
+
+
+def share_kept(pattern: re.Pattern[str], sources: Sequence[str], outputs: Sequence[str]) -> str:
+    """Return how many matches of a pattern in sources are in their translations."""
+    wanted = [Counter(pattern.findall(source)) for source in sources]
+    kept = [Counter(pattern.findall(output)) & pieces for output, pieces in zip(outputs, wanted, strict=True)]
+    total = sum(pieces.total() for pieces in wanted)
+    return f"{sum(pieces.total() for pieces in kept):,} of {total:,}"
 
 
 def main() -> None:
@@ -60,12 +80,13 @@ def main() -> None:
     parser.add_argument("--pydocs", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--seed", type=int, default=51)
-    parser.add_argument("--threshold", type=float, default=75.0)
+    parser.add_argument("--threshold", type=float, default=50.0)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--unrelated", type=Path, help="folder of FLORES, whose pairs are remembered instead")
     parser.add_argument("--unmarked", action="store_true", help="only texts without markup, like their pairs")
     parser.add_argument("--each", type=int, default=0, help="draw so many texts of each bin instead")
     options = parser.parse_args()
-    translator = uwaga.load(options.model)
+    translator = uwaga.load(options.model, threads=options.threads)
     texts = rows(options.pydocs / "new-3.13.en-pt.tsv.gz")
     random.Random(options.seed).shuffle(texts)
     with TemporaryDirectory() as folder:
@@ -96,26 +117,10 @@ def main() -> None:
         if options.unrelated:
             memory = Memory.create(Path(folder) / "unrelated.uwm", "en", "pt")
             memory.add(flores(options.unrelated))
-        translator.translate(sources[:20])
-        plain, seconds = timed(lambda: translator.translate(sources))
-        print(f"the model: {seconds:.1f} s")
-        for name in ("first", "kept"):
-            used, seconds = timed(
-                lambda: translator.translate(sources, memory=memory, threshold=options.threshold)
-            )
-            print(f"with the memory, {name}: {seconds:.1f} s")
-        few = sources[:100]
-        _, single = timed(lambda: [translator.translate(text) for text in few])
-        _, with_memory = timed(
-            lambda: [translator.translate(text, memory=memory, threshold=options.threshold) for text in few]
-        )
-        _, looked_up = timed(
-            lambda: [memory.matches(text, threshold=options.threshold, limit=8) for text in few]
-        )
-        print(
-            f"one by one, {len(few)}: {single:.2f} s, with the memory {with_memory:.2f} s, "
-            f"of which looking up {looked_up:.2f} s"
-        )
+        plain = translator.translate(sources)
+        used = translator.translate(sources, memory=memory, threshold=options.threshold)
+        for size in (1, 32):
+            print_times(translator, sources, size, memory=memory, threshold=options.threshold)
     systems = {
         "memory": [target for _, target in best],
         "plain": [translation.text for translation in plain],
@@ -137,6 +142,8 @@ def main() -> None:
         print(
             f"{name:6} {len(chosen):4}", *(f"{n} {c}" for n, c in zip(systems, cells, strict=True)), counted
         )
+    for name in ("plain", "with memory"):
+        print(f"{name}: kept {share_kept(KEPT, sources, systems[name])} pieces of markup")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -100,14 +99,14 @@ class Readings:
         return [term for term in self.terms if term & 1]
 
     @cached_property
-    def numbers(self) -> Counter[str]:
-        """The values of the numbers."""
-        return Counter(number_value(token) for token in self.everything if token[0].isdecimal())
+    def numbers(self) -> list[str]:
+        """The values of the numbers, sorted."""
+        return sorted([number_value(token) for token in self.everything if token[0].isdecimal()])
 
     @cached_property
-    def tags(self) -> Counter[str]:
-        """The tags and placeholders."""
-        return Counter(token for token in self.everything if len(token) > 1 and token[0] in "<{%")
+    def tags(self) -> list[str]:
+        """The tags and placeholders, sorted."""
+        return sorted([token for token in self.everything if len(token) > 1 and token[0] in "<{%"])
 
 
 class Stemmer:

@@ -398,7 +398,7 @@ class Memory:
         with self._snapshot():
             exact = self._exact(text, context, penalties)
             best = _best([match for match in exact if match.score >= threshold], limit)
-            if len(best) < limit:
+            if len(best) < limit and threshold <= EXACT - penalties.text:  # which others do not exceed
                 query, ids = readings(text, self._stemmer), {match.id for match in exact}
                 candidates = Index(self._database).similar(query, threshold)
                 for start in range(0, len(candidates), BATCH):

@@ -76,11 +76,17 @@ CODE = (
     r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
 )
 """Network addresses, versions, dates, telephone numbers, hashes."""
+QUOTED_CODE = (
+    r"(?<![\w`])``[^`\s](?:[^`\n]{0,200}[^`\s])?``(?![\w`])|(?<![\w`])`[^`\s]{1,200}`(?![\w`])|"
+    r"(?<![\w:]):(?:[A-Za-z]\w*+:){1,2}`[^`\n]{1,200}`(?![\w`])|"
+    r"(?<![\w`])`[^`<>\n]{1,200} <[^`<>\s]{1,300}>`__?(?![\w`])"
+)
+"""Code in backquotes, as in Markdown and reStructuredText, and roles and links such as ``:func:`len```."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
-PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
+PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_`]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
 """Occurs in every placeholder; most texts have no match, and are scanned only once."""
-ADDRESSES = (URL, EMAIL, PATH)
+ADDRESSES = (QUOTED_CODE, URL, EMAIL, PATH)
 VALUES = (ICU_VALUE, BRACES, TEMPLATE, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
 PRINTF = CONVERSION + ATTACHED
 NEXT_ARGUMENT = rf"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m){CONVERSION}"

@@ -20,10 +20,8 @@ from uwaga.translator.repair import fit
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
-CANDIDATES = 16
+CANDIDATES = 8
 """Pairs of a text that are asked for: the first that fits is its translation, or all are retrieved."""
-SENTENCE_THRESHOLD = 85.0
-"""The least score of a pair that is fitted to a sentence of a text: others would be looked up in vain."""
 TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
@@ -34,8 +32,8 @@ class FromMemory:
 
     A pair of the same text is the translation, if it has the tags and placeholders of the text. So is a
     similar pair that differs only in pieces that translations copy, with these exchanged. If there is none,
-    the sentences of the text are looked up. Of other similar pairs, the model looks up the states as it
-    translates.
+    sentences of the text that the memory has are translated by it. Of other similar pairs, the model looks up
+    the states as it translates.
 
     Args:
         layer: the next layer.
@@ -116,7 +114,7 @@ class FromMemory:
         """Return the sentences of a text as :meth:`_sentences` does, if the memory translates one of them."""
         sentences = self._sentences(text)
         for sentence in sentences:
-            self._similar(sentence, SENTENCE_THRESHOLD)
+            self._similar(sentence, EXACT)
         return sentences if any(sentence.translation for sentence in sentences) else {}
 
     def _sentences(self, text: Text) -> dict[Text, str]:
