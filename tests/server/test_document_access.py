@@ -90,10 +90,8 @@ def upload() -> dict[str, tuple[str, bytes]]:
 
 def store(client: httpx.Client, dialect: str, key: str) -> StoredDocument:
     stored = STORES[dialect](client, key)
-    for _ in range(200):
-        if client.send(stored.read).text == TRANSLATION:
-            return stored
-    raise AssertionError("the document is not translated")
+    eventually(lambda: client.send(stored.read).text == TRANSLATION)
+    return stored
 
 
 def routes(client: httpx.Client) -> list[tuple[str, str]]:
