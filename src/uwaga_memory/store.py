@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.library.fields import LANGUAGE
 from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
 from uwaga.translator.memories import Added as Added
 from uwaga.translator.memories import Pair as Pair
@@ -194,9 +195,12 @@ class Memory:
         """Create an empty memory.
 
         Raises:
-            SettingsError: the file exists.
+            SettingsError: the file exists, or a language is not a code such as ``en``.
         """
         path = Path(path)
+        for language in (source, target):
+            if not LANGUAGE.fullmatch(language):
+                raise SettingsError(f"{quoted(language)} is not a language code such as `en`")
         if path.exists():
             raise SettingsError(f"{path}: exists already; add to it, or choose another name")
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

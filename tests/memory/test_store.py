@@ -133,6 +133,8 @@ def test_errors_say_what_to_do(tmp_path: Path, memory: Memory) -> None:
         Memory(tmp_path / "none.uwm")
     with pytest.raises(SettingsError, match="exists already"):
         Memory.create(memory.path, "en", "de")
+    with pytest.raises(SettingsError, match="'de de' is not a language code"):
+        Memory.create(tmp_path / "new.uwm", "en", "de de")
     (tmp_path / "text.uwm").write_text("text " * 1000)
     with pytest.raises(DataError, match="is no translation memory"):
         Memory(tmp_path / "text.uwm")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.library.fields import LANGUAGE
 from uwaga_memory.store import Pair
 from uwaga_server.api_errors import in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
@@ -18,7 +19,9 @@ from uwaga_server.store.memories import MemoryStore, StoredMemory
 
 MAX_PAIRS = 1_000
 """Maximum pairs of a request; a TMX file may hold more."""
-LanguageCode = Annotated[str, Field(min_length=2, max_length=16, examples=["en"])]
+LanguageCode = Annotated[
+    str, Field(min_length=2, max_length=16, pattern=f"^(?:{LANGUAGE.pattern})$", examples=["en"])
+]
 
 
 class MemoryBody(BaseModel):
