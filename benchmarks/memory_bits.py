@@ -59,8 +59,8 @@ def main() -> None:
     translator = uwaga.load(options.model, threads=1)
     if options.memory:
         memory = Memory(options.memory)
-        own = texts[options.first :: PROCESSES]
-        print(digest([bits(result) for result in translator.translate(own, memory=memory)]))
+        share = texts[options.first :: PROCESSES]
+        print(digest([bits(result) for result in translator.translate(share, memory=memory)]))
         return
     with TemporaryDirectory() as folder:
         empty, path = Path(folder) / "empty.uwm", Path(folder) / "memory.uwm"

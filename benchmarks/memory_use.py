@@ -7,7 +7,7 @@ For each bin of similarity, the mean chrF of sentences and the share that equals
 translation, the model, and the model with the memory; and how many of the pieces in backquotes, roles and
 placeholders of the texts are in their translations. Before that, seconds of the model alone and with the
 memory, once its states are kept, in batches of 1 and of 32: the least of three, alternating. With
-``--unrelated``, the memory is that of FLORES instead.
+``--unrelated``, the memory is that of FLORES instead, and FLORES is translated with the documentation's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import gzip
 import math
 import random
 import re
+import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ import uwaga
 from uwaga_memory.store import Memory, Pair
 
 MARKUP = re.compile(r"[`*%|\\]|:\w+:")
-KEPT = re.compile(r"(?::[\w:]+:)?`+[^`\s](?:[^`]*[^`\s])?`+_*|%\(\w+\)s|\|\w+\|")
+PROTECTED = re.compile(r"(?::[\w:]+:)?`+[^`\s](?:[^`]*[^`\s])?`+_*|%\(\w+\)s|\|\w+\|")
 """Literals, roles and links of reStructuredText, and placeholders."""
 BINS = (95.0, 85.0, 75.0, 50.0, 0.0)
 
@@ -65,12 +66,20 @@ def print_times(translator: uwaga.Translator, texts: Sequence[str], size: int, *
     print(f"batches of {size}: {plain:.2f} s, with the memory {with_memory:.2f} s, {ratio:.2f} times")
 
 
+def mean_chrf(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """Return the mean chrF of sentences."""
+    pairs = zip(outputs, references, strict=True)
+    return statistics.mean(sacrebleu.sentence_chrf(output, [reference]).score for output, reference in pairs)
+
+
 def share_kept(pattern: re.Pattern[str], sources: Sequence[str], outputs: Sequence[str]) -> str:
     """Return how many matches of a pattern in sources are in their translations."""
-    wanted = [Counter(pattern.findall(source)) for source in sources]
-    kept = [Counter(pattern.findall(output)) & pieces for output, pieces in zip(outputs, wanted, strict=True)]
-    total = sum(pieces.total() for pieces in wanted)
-    return f"{sum(pieces.total() for pieces in kept):,} of {total:,}"
+    total = preserved = 0
+    for source, output in zip(sources, outputs, strict=True):
+        pieces = Counter(pattern.findall(source))
+        total += pieces.total()
+        preserved += (pieces & Counter(pattern.findall(output))).total()
+    return f"{preserved:,} of {total:,}"
 
 
 def main() -> None:
@@ -94,29 +103,37 @@ def main() -> None:
         remembered = rows(options.pydocs / "memory-3.12.en-pt.tsv.gz")
         memory.add(Pair(source, target, origin) for origin, source, target in remembered)
         best: list[tuple[float, str]] = []
-        drawn: list[list[str]] = []
+        sample: list[list[str]] = []
         counts = dict.fromkeys(BINS, 0)
         for row in texts:
             if options.unmarked and MARKUP.search(row[1]):
                 continue
-            found = [
+            matches = [
                 match
                 for match in memory.matches(row[1], threshold=50, limit=8)
                 if not options.unmarked or not MARKUP.search(match.source)
             ]
-            score = found[0].score if found else 0.0
+            score = matches[0].score if matches else 0.0
             bin_ = next(least for least in BINS if score >= least)
             counts[bin_] += 1
             if options.each and counts[bin_] > options.each:
                 continue
-            best.append((score, found[0].target if found else ""))
-            drawn.append(row)
-            if len(drawn) >= (options.each * len(BINS) or options.texts):
+            best.append((score, matches[0].target if matches else ""))
+            sample.append(row)
+            if len(sample) >= (options.each * len(BINS) or options.texts):
                 break
-        sources, references = [row[1] for row in drawn], [row[2] for row in drawn]
+        sources, references = [row[1] for row in sample], [row[2] for row in sample]
         if options.unrelated:
+            pairs = flores(options.unrelated)
+            others = [pair.source for pair in pairs]
+            for name, results in (
+                ("plain", translator.translate(others)),
+                ("with the memory of the documentation", translator.translate(others, memory=memory)),
+            ):
+                outputs = [result.text for result in results]
+                print(f"FLORES, {name}: {mean_chrf(outputs, [pair.target for pair in pairs]):.2f}")
             memory = Memory.create(Path(folder) / "unrelated.uwm", "en", "pt")
-            memory.add(flores(options.unrelated))
+            memory.add(pairs)
         plain = translator.translate(sources)
         used = translator.translate(sources, memory=memory, threshold=options.threshold)
         for size in (1, 32):
@@ -128,22 +145,22 @@ def main() -> None:
     }
     for number, least in enumerate((*BINS, None)):
         above = BINS[number - 1] if number else 101.0
-        chosen = [i for i, (score, _) in enumerate(best) if least is None or least <= score < above]
-        if not chosen:
+        indices = [i for i, (score, _) in enumerate(best) if least is None or least <= score < above]
+        if not indices:
             continue
         cells = []
         for outputs in systems.values():
-            scores = [sacrebleu.sentence_chrf(outputs[i], [references[i]]).score for i in chosen]
-            exact = sum(outputs[i] == references[i] for i in chosen)
-            cells.append(f"{sum(scores) / len(scores):5.1f} ({exact / len(chosen):4.0%})")
-        ways = [use.used for i in chosen for use in used[i].memory]
+            chrf = mean_chrf([outputs[i] for i in indices], [references[i] for i in indices])
+            exact = sum(outputs[i] == references[i] for i in indices)
+            cells.append(f"{chrf:5.1f} ({exact / len(indices):4.0%})")
+        ways = [use.used for i in indices for use in used[i].memory]
         counted = ", ".join(f"{ways.count(way)} {way}" for way in dict.fromkeys(ways))
         name = "all" if least is None else f">= {least:g}"
         print(
-            f"{name:6} {len(chosen):4}", *(f"{n} {c}" for n, c in zip(systems, cells, strict=True)), counted
+            f"{name:6} {len(indices):4}", *(f"{n} {c}" for n, c in zip(systems, cells, strict=True)), counted
         )
     for name in ("plain", "with memory"):
-        print(f"{name}: kept {share_kept(KEPT, sources, systems[name])} pieces of markup")
+        print(f"{name}: kept {share_kept(PROTECTED, sources, systems[name])} pieces of markup")
 
 
 if __name__ == "__main__":

@@ -6,21 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from uwaga.translator.memories import SIMILARITY_CLASSES, similarity_class
 from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
-from uwaga_memory.store import EXACT, IN_CONTEXT, Context, Memory, Pair, normalised
+from uwaga_memory.store import EXACT, Context, Memory, Pair, normalised
 
-BUCKETS = (
-    ("context match", IN_CONTEXT),
-    ("100 %", EXACT),
-    ("repetition", EXACT),
-    ("95–99 %", 95.0),
-    ("85–94 %", 85.0),
-    ("75–84 %", 75.0),
-    ("50–74 %", 50.0),
-    ("no match", 0.0),
-)
-"""The classes, with the least score of each."""
 REPETITION = "repetition"
+"""The class of a text that occurred before, after those with a score of 100 %."""
 LOWEST = 50.0
 
 
@@ -74,13 +65,15 @@ def analyse(
         texts: the texts with their contexts, as pairs without translations.
         progress: called with the number of texts, and their total.
     """
-    buckets = {name: Bucket(name) for name, _ in BUCKETS}
+    names = list(SIMILARITY_CLASSES)
+    names.insert(names.index("100 %") + 1, REPETITION)
+    buckets = {name: Bucket(name) for name in names}
     known: set[str] = set()
     for number, pair in enumerate(texts, start=1):
         text, context = pair.source, Context(pair.key, pair.before, pair.after)
         matches = memory.matches(text, context, threshold=LOWEST, limit=1)
         score = matches[0].score if matches else 0.0
-        name = bucket_of(score)
+        name = similarity_class(score)
         if score < EXACT and normalised(text) in known:
             name = REPETITION
         known.add(normalised(text))
@@ -90,8 +83,3 @@ def analyse(
         bucket.characters += len(text)
         progress(number, len(texts))
     return Analysis(tuple(buckets.values()))
-
-
-def bucket_of(score: float) -> str:
-    """Return the class of a score."""
-    return next(name for name, least in BUCKETS if score >= least and name != REPETITION)

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from uwaga.errors import DataError, SettingsError
+from uwaga.translator.memories import similarity_class
 from uwaga_memory import Context, Memory, Pair, Penalties
-from uwaga_memory.analysis import analyse, bucket_of, count_words
+from uwaga_memory.analysis import analyse, count_words
 from uwaga_memory.files.reading import with_neighbours
 from uwaga_memory.similarity import Stemmer, number_value, readings, similarity
 
@@ -253,5 +254,5 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
         (49, "no match"),
     ],
 )
-def test_buckets(value: float, name: str) -> None:
-    assert bucket_of(value) == name
+def test_score_belongs_to_the_class_that_tools_count(value: float, name: str) -> None:
+    assert similarity_class(value) == name

@@ -9,31 +9,20 @@ from dataclasses import dataclass, field
 import typer
 
 from uwaga.results.translation import MemoryUse
-from uwaga.translator.memories import MemoryArgument
-
-BUCKETS = (
-    (101.0, "in context"),
-    (100.0, "100 %"),
-    (95.0, "95-99 %"),
-    (85.0, "85-94 %"),
-    (75.0, "75-84 %"),
-    (50.0, "50-74 %"),
-    (0.0, "below 50 %"),
-)
-"""The least score of each bucket, and its name."""
+from uwaga.translator.memories import SIMILARITY_CLASSES, MemoryArgument, similarity_class
 
 
 @dataclass
 class MemoryCounts:
-    """Counts of texts by the score of the pair that they were translated with, and by how it was used."""
+    """Counts of texts by the class of the pair that they were translated with, and by how it was used."""
 
-    buckets: Counter[str] = field(default_factory=Counter)
+    classes: Counter[str] = field(default_factory=Counter)
     used: Counter[str] = field(default_factory=Counter)
 
     def add(self, uses: Iterable[MemoryUse]) -> None:
         """Count the pairs that a translation was made with."""
         for use in uses:
-            self.buckets[next(name for least, name in BUCKETS if use.score >= least)] += 1
+            self.classes[similarity_class(use.score)] += 1
             self.used[use.used] += 1
 
     def line(self, texts: int) -> str:
@@ -42,9 +31,9 @@ class MemoryCounts:
         Args:
             texts: the number of translated texts.
         """
-        counts = [f"{name}: {self.buckets[name]}" for _, name in BUCKETS if self.buckets[name]]
+        counts = [f"{name}: {self.classes[name]}" for name in SIMILARITY_CLASSES if self.classes[name]]
         used = [f"{count} {name}" for name, count in self.used.items()]
-        none = texts - self.buckets.total()
+        none = texts - self.classes.total()
         parts = [*counts, *([f"none: {none}"] if none > 0 else [])]
         return f"memory: {', '.join(parts)}" + (f" ({', '.join(used)})" if used else "")
 

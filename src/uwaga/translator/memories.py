@@ -20,6 +20,23 @@ STORES: Registry[Any] = Registry(
 """What opens the files of memories: a class or function that gets the path and the languages."""
 
 
+SIMILARITY_CLASSES = {
+    "context match": 101.0,
+    "100 %": 100.0,
+    "95–99 %": 95.0,
+    "85–94 %": 85.0,
+    "75–84 %": 75.0,
+    "50–74 %": 50.0,
+    "no match": 0.0,
+}
+"""The least score of each class that translation tools count, the highest first."""
+
+
+def similarity_class(score: float) -> str:
+    """Return the class of a score in :data:`SIMILARITY_CLASSES`."""
+    return next(name for name, least in SIMILARITY_CLASSES.items() if score >= least)
+
+
 class TextContext(NamedTuple):
     """Where a text stands in its document: its key, such as a message id, and the source texts around it."""
 
