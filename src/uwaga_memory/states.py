@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 
 MAX_BYTES = 256 << 20
 """Bytes of states in a file; the oldest are removed for new ones."""
+DIGEST_BYTES = 8
+"""Bytes before each value by which damaged ones are recognised."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS states (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -51,15 +54,16 @@ class StateFile:
         with suppress(sqlite3.Error):
             for key in keys:
                 query = "SELECT value FROM states WHERE model = ? AND key = ?"
-                if row := self._database.execute(query, (model, key)).fetchone():
-                    values[key] = row[0]
+                row = self._database.execute(query, (model, key)).fetchone()
+                if row and row[0][:DIGEST_BYTES] == _digest(row[0][DIGEST_BYTES:]):
+                    values[key] = row[0][DIGEST_BYTES:]
         return values
 
     def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
         """See :meth:`uwaga.translator.memories.StateStore.save`."""
-        rows = [(model, key, value) for key, value in values.items()]
+        rows = [(model, key, _digest(value) + value) for key, value in values.items()]
         with suppress(sqlite3.Error), self._database:
-            insert = "INSERT OR IGNORE INTO states (model, key, value) VALUES (?, ?, ?)"
+            insert = "INSERT OR REPLACE INTO states (model, key, value) VALUES (?, ?, ?)"
             self._database.executemany(insert, rows)
             self._remove_oldest()
 
@@ -83,3 +87,7 @@ class StateFile:
             database.executescript(SCHEMA)
             self._threads.database = database
         return database
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=DIGEST_BYTES).digest()

@@ -17,7 +17,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count, islice
@@ -239,14 +239,16 @@ class Memory:
 
     def sample(self, count: int) -> list[tuple[str, str]]:
         """Return the sources and targets of at most ``count`` pairs, from the first to the last."""
-        [(pairs,)] = self._database.execute("SELECT count(*) FROM pairs")
-        step = max(1, pairs // count)
-        rows = self._database.execute(
-            "SELECT source, target FROM (SELECT source, target, row_number() OVER (ORDER BY id) AS number "
-            "FROM pairs) WHERE number % ? = 0 LIMIT ?",
-            (step, count),
-        )
-        return list(rows)
+        with self._reading() as database:
+            [(pairs,)] = database.execute("SELECT count(*) FROM pairs")
+            step = max(1, pairs // count)
+            rows = database.execute(
+                "SELECT source, target FROM "
+                "(SELECT source, target, row_number() OVER (ORDER BY id) AS number FROM pairs) "
+                "WHERE number % ? = 0 LIMIT ?",
+                (step, count),
+            )
+            return list(rows)
 
     @property
     def _database(self) -> sqlite3.Connection:
@@ -260,7 +262,8 @@ class Memory:
         return database
 
     def __len__(self) -> int:
-        [(count,)] = self._database.execute("SELECT count(*) FROM pairs")
+        with self._reading() as database:
+            [(count,)] = database.execute("SELECT count(*) FROM pairs")
         return int(count)
 
     @contextmanager
@@ -272,12 +275,9 @@ class Memory:
             return
         try:
             database.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            raise DataError(f"{self.path}: cannot be changed: {error}") from None
-        try:
             yield database
             database.execute("COMMIT")
-        except sqlite3.OperationalError as error:
+        except (sqlite3.Error, IndexError) as error:
             _roll_back(database)
             raise DataError(f"{self.path}: cannot be changed: {error}") from None
         except BaseException:
@@ -285,13 +285,25 @@ class Memory:
             raise
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """Read the memory as it is at the start of the block, also within a change."""
-        self._database.execute("SAVEPOINT snapshot")
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Read the memory; a damaged file is a DataError."""
         try:
-            yield
-        finally:
-            self._database.execute("RELEASE snapshot")
+            yield self._database
+        except (sqlite3.Error, ValueError, IndexError, KeyError) as error:
+            raise DataError(
+                f"{self.path}: is damaged: {error}; use a copy of it, or import it anew"
+            ) from None
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Read the memory as it is at the start of the block, also within a change."""
+        with self._reading() as database:
+            database.execute("SAVEPOINT snapshot")
+            try:
+                yield database
+            finally:
+                with suppress(sqlite3.Error):
+                    database.execute("RELEASE snapshot")
 
     def add(self, pairs: Iterable[Pair]) -> Added:
         """Add pairs in one transaction; of equal pairs in equal context, the memory keeps the first."""
@@ -365,12 +377,15 @@ class Memory:
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
         """Yield all pairs, or those whose source or target contains a text, with their ids."""
         columns = "id, source, target, origin, key, before, after, created, properties"
-        rows = self._database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
         contained = text.casefold()
-        for id_, source, target, origin, key, before, after, created, properties in rows:
-            if not text or contained in source.casefold() or contained in target.casefold():
-                others = tuple((name, value) for name, value in json.loads(properties)) if properties else ()
-                yield id_, Pair(source, target, origin, key, before, after, created, others)
+        with self._reading() as database:
+            rows = database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
+            for id_, source, target, origin, key, before, after, created, properties in rows:
+                if not text or contained in source.casefold() or contained in target.casefold():
+                    others = (
+                        tuple((name, value) for name, value in json.loads(properties)) if properties else ()
+                    )
+                    yield id_, Pair(source, target, origin, key, before, after, created, others)
 
     def matches(
         self,
@@ -464,19 +479,21 @@ class Memory:
     def digest(self) -> str:
         """Return a SHA-256 of the pairs, on which the results of look-ups depend."""
         digest = hashlib.sha256()
-        for row in self._database.execute("SELECT identity, created FROM pairs ORDER BY id"):
-            digest.update(repr(row).encode())
+        with self._reading() as database:
+            for row in database.execute("SELECT identity, created FROM pairs ORDER BY id"):
+                digest.update(repr(row).encode())
         return digest.hexdigest()
 
     def stats(self) -> MemoryStats:
         """Return the size of the memory, where its pairs come from, and when."""
-        database = self._database
-        [(pairs, sources, first, last, words)] = database.execute(
-            "SELECT count(*), count(DISTINCT source), min(created), max(created), sum(words) FROM pairs"
-        )
-        origins = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
+        with self._reading() as database:
+            [(pairs, sources, first, last, words)] = database.execute(
+                "SELECT count(*), count(DISTINCT source), min(created), max(created), sum(words) FROM pairs"
+            )
+            rows = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
+            origins = dict(rows)
         size = self.path.stat().st_size
-        return MemoryStats(pairs, sources, words or 0, dict(origins), first or "", last or "", size)
+        return MemoryStats(pairs, sources, words or 0, origins, first or "", last or "", size)
 
     def __enter__(self) -> Memory:
         return self

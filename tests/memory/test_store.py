@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +21,7 @@ from uwaga_memory import Context, Memory, Pair, Penalties
 from uwaga_memory.analysis import analyse, count_words
 from uwaga_memory.files.reading import with_neighbours
 from uwaga_memory.similarity import Stemmer, number_value, readings, similarity
+from uwaga_memory.states import StateFile
 
 
 @pytest.fixture
@@ -256,3 +258,38 @@ def test_analysis_counts_each_text_once(memory: Memory) -> None:
 )
 def test_score_belongs_to_the_class_that_tools_count(value: float, name: str) -> None:
     assert similarity_class(value) == name
+
+
+def test_damaged_file_is_an_error_that_names_it(memory: Memory) -> None:
+    memory.add(Pair(f"the dog {number} runs", f"der Hund {number} rennt") for number in range(300))
+    memory.close()
+    sqlite3.connect(memory.path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content, numbers = memory.path.read_bytes(), random.Random(0)
+    errors = list[str]()
+    for _ in range(40):
+        changed = bytearray(content)
+        for _ in range(20):
+            changed[numbers.randrange(100, len(content))] = numbers.randrange(256)
+        memory.path.write_bytes(changed)
+        for read in (
+            lambda store: store.matches("the dog 400 runs", threshold=50),
+            lambda store: list(store.pairs()),
+            lambda store: store.stats(),
+            lambda store: store.add([Pair("a new dog", "ein neuer Hund")]),
+        ):
+            try:
+                read(Memory(memory.path))
+            except DataError as error:
+                errors.append(str(error))
+    assert len(errors) > 20
+    assert all(str(memory.path) in error for error in errors)
+
+
+def test_damaged_states_are_not_loaded(tmp_path: Path) -> None:
+    states = StateFile(tmp_path / "states", lambda count: [])
+    states.save("model", {b"a": b"first", b"b": b"second"})
+    with sqlite3.connect(tmp_path / "states") as database:
+        database.execute("UPDATE states SET value = substr(value, 1, 10) WHERE key = ?", (b"a",))
+    assert states.load("model", [b"a", b"b"]) == {b"b": b"second"}
+    states.save("model", {b"a": b"first"})
+    assert states.load("model", [b"a"]) == {b"a": b"first"}
