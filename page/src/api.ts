@@ -3,6 +3,7 @@
 import { EventParser } from "./events";
 import type { Pair } from "./glossary_file";
 import { AUTO, type AvailableLanguages } from "./languages";
+import type { LookUps } from "./look_up";
 import type { Memory, MemoryUse } from "./memories";
 import { toProblem, parseError, RequestError, unreachable } from "./problem";
 import type { Alignment, Word } from "./words";
@@ -79,6 +80,11 @@ export class Api {
   /** Add a confirmed translation to a memory. */
   async remember(memory: Memory, source: string, target: string): Promise<void> {
     await this.json("POST", `v1/memories/${encodeURIComponent(memory.id)}/pairs`, { pairs: [{ source, target }] });
+  }
+
+  /** Return which remembered words the translation of a text looks at. */
+  async lookUp(memory: Memory, text: string): Promise<LookUps> {
+    return (await this.json("POST", `v1/memories/${encodeURIComponent(memory.id)}/look-up`, { text })) as LookUps;
   }
 
   async translate(texts: readonly string[], settings: RequestSettings, options: Options, signal?: AbortSignal): Promise<ServerTranslation[]> {

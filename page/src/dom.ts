@@ -36,6 +36,14 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Create an element of a picture. */
+export function svgElement<Name extends keyof SVGElementTagNameMap>(name: Name, attributes: Record<string, string | number>, text = ""): SVGElementTagNameMap[Name] {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  element.textContent = text;
+  return element;
+}
+
 /** Set the message of an element. */
 export function setMessage(element: HTMLElement, key: Key): void {
   element.dataset.say = key;

@@ -6,8 +6,9 @@ import { button, checkbox, make, setMessage } from "./dom";
 import { type Doubt, doubtsOf, overlaps } from "./doubts";
 import { mergePairs } from "./glossary_file";
 import { AUTO } from "./languages";
-import { describeUse } from "./memories";
-import { say } from "./messages";
+import { LookUpFigure, lookUpsOf } from "./look_up";
+import { describeUse, type Memory } from "./memories";
+import { currentLanguage, say } from "./messages";
 import { RequestError } from "./problem";
 import { type Sentence, sentencesOf, usesOf } from "./sentences";
 import type { Line, Session } from "./session";
@@ -26,6 +27,7 @@ export class SentencePanel {
   /** Whether the reader corrects the translation; another sentence must not take its place. */
   isEditing = false;
   private shownKey = "";
+  private originKey = "";
 
   constructor(
     private readonly app: App,
@@ -85,13 +87,50 @@ export class SentencePanel {
   /** Show what the sentence has from a translation memory: similarity, use, origin, and a pair that differs from it. */
   private showOrigin(): void {
     const { source, target } = this.sentence;
+    const memory = this.session.settings.memory;
+    const key = JSON.stringify([currentLanguage(), this.language, memory?.id, this.line!.translation!.memory, this.line!.source, source, target]);
+    if (key === this.originKey) return; // the figure of the look-ups stays
+    this.originKey = key;
     const text = (words: string, language: string) => make("span", { attributes: { dir: "auto", lang: language.replaceAll("_", "-") } }, words);
-    const uses = usesOf(this.line!.source, this.line!.translation!, this.index).flatMap((use) => {
+    const uses = usesOf(this.line!.source, this.line!.translation!, this.index);
+    const origins = uses.flatMap((use) => {
       const isSame = use.source.trim() === source.trim() || target.includes(use.target);
       const pair = make("p", { class: "faint" }, text(use.source, this.session.settings.source), " → ", text(use.target, this.language));
       return [make("p", {}, describeUse(use)), ...(isSame ? [] : [pair])];
     });
-    this.origin.replaceChildren(...uses);
+    const isRetrieved = memory !== null && uses.some(({ used }) => used === "retrieved");
+    this.origin.replaceChildren(...origins, ...(isRetrieved ? this.lookUpParts(memory) : []));
+  }
+
+  /** Return the button that opens the figure of the words that were looked up, and its place. */
+  private lookUpParts(memory: Memory): HTMLElement[] {
+    const [{ target }, { source, translation }, settings] = [this.sentence, this.line!, this.session.settings];
+    const figure = make("div", { attributes: { hidden: "" } });
+    const status = make("p", { class: "faint", attributes: { role: "status" } });
+    const open = async (): Promise<void> => {
+      setMessage(status, "loading");
+      let message = "";
+      try {
+        const lookUps = await this.app.api.lookUp(memory, source);
+        const pieces = lookUpsOf(target, lookUps.pieces);
+        message = pieces.length ? "" : say("lookUpNone");
+        if (pieces.length && lookUps.text !== translation!.text) message = say("lookUpOther", { text: lookUps.text });
+        figure.replaceChildren(...(pieces.length ? [new LookUpFigure(lookUps, pieces, settings.source, settings.target).element] : []));
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error;
+        message = say(error.problem.key, this.app.withLanguageNames(error.problem.values));
+      }
+      delete status.dataset.say;
+      status.textContent = message;
+    };
+    const toggle = button("lookUp", () => {
+      figure.hidden = !figure.hidden;
+      toggle.setAttribute("aria-expanded", String(!figure.hidden));
+      status.replaceChildren();
+      if (!figure.hidden) void open();
+    });
+    toggle.setAttribute("aria-expanded", "false");
+    return [make("div", { class: "row" }, toggle), status, figure];
   }
 
   private async loadOthers(key: string, mayRequest: boolean): Promise<void> {

@@ -28,6 +28,12 @@ function splitGroups<Item>(items: readonly Item[], isEnd: (item: Item) => boolea
 
 const isEnd = (piece: string): boolean => piece === END;
 
+/** Return the items of each sentence, with that of its end symbol. */
+export function splitSentences<Item>(items: readonly Item[], pieceOf: (item: Item) => string): Item[][] {
+  const ends = items.flatMap((item, index) => (isEnd(pieceOf(item)) ? [index + 1] : []));
+  return ends.map((end, index) => items.slice(ends[index - 1] ?? 0, end));
+}
+
 /** Return the text of a subword piece, without the marker of a word start or of a continuation. */
 export const spelling = (piece: string): string => piece.replace(/^[▁Ġ]+|^##/, "").replaceAll("▁", " ");
 

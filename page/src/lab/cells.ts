@@ -1,6 +1,6 @@
 /** Matrices as small pictures without labels, in the colours of the page. */
 
-import { svgElement } from "./drawing";
+import { svgElement } from "../dom";
 
 const LEVELS = 12;
 

@@ -1,7 +1,6 @@
 /** The search tree, the n-best translations, and sampling with temperature, top-k and top-p. */
 
-import { make } from "../dom";
-import { svgElement } from "./drawing";
+import { make, svgElement } from "../dom";
 import type { Lab, Tab } from "./lab";
 import { type Key, say } from "./messages";
 import type { Sampling, Table, Translation } from "./model";

@@ -1,13 +1,7 @@
 /** SVG pictures: heat maps of weights, and curves. */
 
+import { svgElement } from "../dom";
 import { shortWeight } from "./tables";
-
-export function svgElement<Name extends keyof SVGElementTagNameMap>(name: Name, attributes: Record<string, string | number>, text = ""): SVGElementTagNameMap[Name] {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  element.textContent = text;
-  return element;
-}
 
 /** Create a picture with a text alternative. */
 function picture(width: number, height: number, title: string): SVGSVGElement {

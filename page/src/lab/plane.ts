@@ -1,6 +1,6 @@
 /** Vectors of width 2 as arrows in a plane; their tips are dragged, or moved with the arrow keys. */
 
-import { svgElement } from "./drawing";
+import { svgElement } from "../dom";
 import { say } from "./messages";
 import { formatNumber } from "./tables";
 

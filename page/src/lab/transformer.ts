@@ -1,9 +1,8 @@
 /** The drawing of the Transformer: its boxes as buttons, the lines of the tokens, and the weights in the boxes. */
 
-import { make } from "../dom";
+import { make, svgElement } from "../dom";
 import { type Box, boxesOf, type BoxKind, DETOUR, layout, type Lane, type Placed, type Row, segmentsOf, TITLE } from "./boxes";
 import { cells } from "./cells";
-import { svgElement } from "./drawing";
 import { type Key, say } from "./messages";
 import type { Edit, LabInfo, Table, Translation } from "./model";
 import type { Axes } from "./state";

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from uwaga.inspection import look_up
 from uwaga.library.fields import LANGUAGE
-from uwaga_memory.store import Pair
+from uwaga.translator import Translator
+from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryMatch
+from uwaga.translator.request import Request as TextRequest
+from uwaga_memory.store import Memory, Pair
 from uwaga_server.api_errors import in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
 from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ContextBody
-from uwaga_server.http import json_response, read_json
+from uwaga_server.http import json_response, read_json, while_connected
 from uwaga_server.routing import Routes
 from uwaga_server.store.memories import MemoryStore, StoredMemory
 
 MAX_PAIRS = 1_000
 """Maximum pairs of a request; a TMX file may hold more."""
+MAX_LOOK_UP_CHARACTERS = 5_000
+"""Maximum characters of a text to look up: each of its tokens takes a step of the decoder alone."""
 LanguageCode = Annotated[
     str, Field(min_length=2, max_length=16, pattern=f"^(?:{LANGUAGE.pattern})$", examples=["en"])
 ]
@@ -50,6 +57,17 @@ class PairsBody(BaseModel):
     pairs: list[PairBody] = Field(min_length=1, max_length=MAX_PAIRS)
 
 
+class LookUpBody(BaseModel):
+    """A text to translate with a memory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(max_length=MAX_LOOK_UP_CHARACTERS, examples=["A man in a blue shirt is sleeping."])
+    threshold: float = Field(
+        DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
+    )
+
+
 class MemoryAnswer(BaseModel):
     """A memory; ``shared`` ones are for all clients, who cannot change them."""
 
@@ -73,6 +91,44 @@ class AddedAnswer(BaseModel):
     new: int
     known: int
     skipped: dict[str, int]
+
+
+class LookedUpPair(BaseModel):
+    """A pair whose states were looked up; `pieces` are those of its target, and the end symbol."""
+
+    source: str
+    target: str
+    score: float
+    pieces: list[str]
+
+
+class PieceLookUp(BaseModel):
+    """The nearest remembered state of a piece of the translation, or of its end symbol.
+
+    `remembered` is the piece that follows this state: that at `position` in the `pieces` of the pair with the
+    index `pair`. `distance` is squared and divided by the radius; from 1 on, `weight`, which is λ, is 0.
+    """
+
+    piece: str
+    pair: int
+    position: int
+    remembered: str
+    distance: float
+    weight: float
+    model_probability: float
+    probability: float
+
+
+class LookUpAnswer(BaseModel):
+    """A translation with its look-ups.
+
+    `pairs` and `pieces` are empty if the memory has no similar pair, or translates the text itself.
+    """
+
+    text: str
+    model: str
+    pairs: list[LookedUpPair]
+    pieces: list[PieceLookUp]
 
 
 def memory_routes(context: ServerContext) -> Routes:
@@ -127,7 +183,79 @@ def memory_routes(context: ServerContext) -> Routes:
         added = await in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
         return json_response({"new": added.new, "known": added.known, "skipped": dict(added.skipped)})
 
+    @routes.add(
+        "POST", "/{memory_id}/look-up", "Look up the pieces of a translation",
+        body=LookUpBody, response_model=LookUpAnswer,
+    )  # fmt: skip
+    async def look_up_pieces(request: Request, memory_id: str) -> Response:
+        """Translate a text with a memory, and return which remembered word each piece looked at.
+
+        The text is translated as `/v1/translate` does with the memory, without a glossary and placeholders.
+        Chains of models are refused with the code `not_inspectable`.
+        """
+        client = BEARER_KEY.client(context, request)
+        body = await read_json(request, LookUpBody)
+        characters = context.charge(client, [body.text])
+        memory = await in_thread(lambda: store.open(store.find(context.owner(client), memory_id)))
+        source, target = memory.languages
+        text_request = TextRequest(body.text, source=source, target=target)
+        deadline = context.settings.limits.deadline
+
+        def work(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
+            return {"model": name, **look_up_response(translator, memory, body)}
+
+        async with context.spending(client, characters), while_connected(request):
+            answer = await context.service.inspect(text_request, work, client=client.name, deadline=deadline)
+        return json_response(answer)
+
     return routes
+
+
+class ScoredMemory:
+    """A memory that keeps the scores of the pairs it has returned."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self.states = memory, memory.states
+        self.scores: dict[tuple[str, str], float] = {}
+
+    def matches(
+        self, text: str, context: Any = None, *, threshold: float = DEFAULT_THRESHOLD, limit: int = 5
+    ) -> Sequence[MemoryMatch]:
+        """Return the pairs most similar to a text, best first."""
+        matches = self._memory.matches(text, context, threshold=threshold, limit=limit)
+        self.scores |= {(match.source, match.target): match.score for match in matches}
+        return matches
+
+
+def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -> dict[str, object]:
+    """Return a translation with its look-ups as JSON."""
+    scored = ScoredMemory(memory)
+    lookups = look_up(translator, body.text, scored, body.threshold)
+    return {
+        "text": lookups.translation.text,
+        "pairs": [
+            {
+                "source": pair.source,
+                "target": pair.target,
+                "score": scored.scores[pair.source, pair.target],
+                "pieces": list(pair.tokens),
+            }
+            for pair in lookups.pairs
+        ],
+        "pieces": [
+            {
+                "piece": lookup.token,
+                "pair": lookup.pair,
+                "position": lookup.position,
+                "remembered": lookups.remembered(lookup),
+                "distance": lookup.distance / lookups.radius,
+                "weight": lookup.weight,
+                "model_probability": lookup.model_probability,
+                "probability": lookup.probability,
+            }
+            for lookup in lookups.tokens
+        ],
+    }
 
 
 def memory_response(store: MemoryStore, stored: StoredMemory) -> dict[str, object]:
