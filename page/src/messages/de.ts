@@ -69,7 +69,7 @@ export const de: Messages = {
   lookUpHelp: "Oben die Stücke der Übersetzung, unten gemerkte Sätze. Eine Linie führt von jedem Stück zu dem gemerkten, auf das es geblickt hat: je kräftiger, desto größer sein Gewicht λ. Zeigen Sie auf ein Stück oder gehen Sie mit den Pfeiltasten dorthin, um seine Zahlen zu sehen.",
   lookUpPiece: "{piece}: Das nächste gemerkte Stück ist {remembered}, Abstand / Radius {distance}, Gewicht λ {weight}. Wahrscheinlichkeit nach dem Modell allein {model} %, mit dem Speicher {probability} %.",
   lookUpNone: "Kein gemerkter Satz wurde nachgeschlagen.",
-  lookUpOther: "Nachgeschlagen wurde für eine andere Übersetzung, ohne Ihre Auswahl, Ihr Glossar und Ihre Größe des Beams: {text}",
+  lookUpOther: "Nachgeschlagen wurde für eine andere Übersetzung, ohne Ihre Auswahl, Ihr Glossar und die eingestellte Größe des Beams: {text}",
   wordOthers: "Statt „{word}“",
   wordNone: "Das Modell sieht hier nichts anderes.",
   explain: "Warum dieses Wort?",

@@ -68,7 +68,7 @@ export const en = {
   lookUpHelp: "Above, the pieces of the translation; below, remembered sentences. A line leads from each piece to the remembered one that it looked at: the stronger, the larger its weight λ. Point at a piece, or move to it with the arrow keys, for its numbers.",
   lookUpPiece: "{piece}: the nearest remembered piece is {remembered}, distance / radius {distance}, weight λ {weight}. Probability by the model alone {model}%, with the memory {probability}%.",
   lookUpNone: "No remembered sentence was looked up.",
-  lookUpOther: "These look-ups are of another translation, made without your choices, glossary and beam size: {text}",
+  lookUpOther: "These look-ups belong to another translation, made without your choices, glossary and beam size: {text}",
   wordOthers: "Instead of “{word}”",
   wordNone: "No alternatives here.",
   explain: "Why this word?",
