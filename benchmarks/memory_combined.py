@@ -11,11 +11,11 @@ The captions are those of the validation set of Multi30k, translated by the bund
 from __future__ import annotations
 
 import argparse
-import statistics
 from pathlib import Path
 
 import sacrebleu
 from memory_online import pairs
+from memory_use import mean_chrf
 
 import uwaga
 from uwaga_memory.store import Memory
@@ -45,19 +45,15 @@ def main() -> None:
             searched = None if threshold is None else memory
             results = translator.translate(sources, memory=searched, threshold=threshold)
             outputs = [result.text for result in results]
-            chrf = [
-                sacrebleu.sentence_chrf(output, [reference]).score
-                for output, reference in zip(outputs, references, strict=True)
-            ]
-            means = [
-                statistics.mean(score for score, bin_ in zip(chrf, bins, strict=True) if bin_ == least)
-                for least in BINS
-            ]
+            means = []
+            for least in BINS:
+                indices = [index for index, bin_ in enumerate(bins) if bin_ == least]
+                means.append(mean_chrf([outputs[i] for i in indices], [references[i] for i in indices]))
             bleu = sacrebleu.corpus_bleu(outputs, [references]).score
             label = name if threshold is None else f"{name}, memory from {threshold} %"
             print(
                 f"{label:24}",
-                *(f"{mean:10.1f}" for mean in (*means, statistics.mean(chrf), bleu)),
+                *(f"{mean:10.1f}" for mean in (*means, mean_chrf(outputs, references), bleu)),
                 flush=True,
             )
 

@@ -169,8 +169,10 @@ class Index:
         terms = distinct_terms([text.terms])[1]
         word_terms, mark_terms = terms[terms & 1 == 1], terms[terms & 1 == 0]
         least = np.minimum(needed_words, needed - mark_terms.size)
-        words = blocks.counts(self._lists(word_terms, blocks), least)
-        promising = np.flatnonzero(np.maximum.reduceat(words, blocks.starts) >= least)
+        words = blocks.counts(self._lists(word_terms, blocks, blocks.numbers), least)
+        promising = blocks.numbers[np.maximum.reduceat(words, blocks.starts) >= least]
+        if not promising.size:
+            return []
         marks = blocks.counts(self._lists(mark_terms, blocks, promising))
         texts = np.flatnonzero(
             (words >= np.repeat(needed_words, blocks.sizes))
@@ -202,11 +204,8 @@ class Index:
             np.concatenate([np.zeros(0, np.uint16), *lengths]),
         )
 
-    def _lists(self, terms: NDArray[np.int64], blocks: Blocks, chosen: Integers | None = None) -> Lists:
-        """Return the lists of terms in blocks, or in chosen ones of them."""
-        numbers = blocks.numbers if chosen is None else blocks.numbers[chosen]
-        if not numbers.size:
-            return Lists(np.zeros(0, np.int64), [])
+    def _lists(self, terms: Integers, blocks: Blocks, numbers: Integers) -> Lists:
+        """Return the lists of terms in the blocks from the first to the last of some numbers."""
         rows = self._database.execute(
             "SELECT postings.key, slots FROM json_each(?) AS term "
             "CROSS JOIN postings ON postings.key BETWEEN term.value + ? AND term.value + ?",
@@ -247,15 +246,15 @@ class Blocks:
         """The least number of words of the texts of each block."""
         return [least_words(number >> SERIAL_BITS) for number in self.numbers.tolist()]
 
-    def counts(self, lists: Lists, least: Integers | None = None) -> Integers:
+    def counts(self, lists: Lists, least: Integers | int = 1) -> Integers:
         """Return in how many lists each text is.
 
         Args:
             lists: the lists.
-            least: for each block, the number of lists below which its texts are not counted.
+            least: the number of a block's lists below which its texts are not counted.
         """
         of_block = np.bincount(lists.blocks, minlength=self.numbers.size)
-        counted = of_block > 0 if least is None else of_block >= least
+        counted = of_block >= least
         integer = np.uint8 if of_block.max() < 128 else np.uint16
         sizes = np.fromiter(map(len, lists.slots), np.int64, len(lists.slots))
         bitmap = sizes % 2 == 1
@@ -277,7 +276,7 @@ class Blocks:
 
 
 def distinct_terms(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the terms of texts, cut to 32 bits; a repetition of a term in a text is a term of its own.
+    """Return the terms of texts; a repetition of a term in a text is a term of its own.
 
     Args:
         texts: the terms of each text.
@@ -288,7 +287,7 @@ def distinct_terms(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], N
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     terms = np.fromiter(chain.from_iterable(texts), np.int64, int(lengths.sum()))
     rows = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
-    keys = np.sort(rows << TERM_BITS | terms % (1 << TERM_BITS))
+    keys = np.sort(rows << TERM_BITS | terms)
     starts = _starts(keys)
     repetitions = np.arange(keys.size) - np.repeat(starts, np.diff(starts, append=keys.size))
     terms = (keys + repetitions * OCCURRENCE) % (1 << TERM_BITS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -83,12 +84,21 @@ def test_M44_mixtures_and_weights_are_those_of_the_search(translator, text):
     assert without_end == list(translation.tokens)
 
 
+def test_M44_pairs_beyond_the_largest_datastore_are_not_named(translator):
+    with mock.patch("uwaga.translator.layers.retrieval.MAX_STATES", 1):
+        lookups = look_up(translator, SINGING, ListedMemory(BOY, SLEEPING))
+    assert [(pair.source, pair.target) for pair in lookups.pairs] == [BOY]
+
+
 def test_M44_tokens_name_their_nearest_remembered_token(translator):
     lookups = look_up(translator, SINGING, ListedMemory(BOY, SLEEPING))
     pieces = [
         tuple(translator.target.pieces(translator.pair_ids([pair])[0].target)) for pair in (BOY, SLEEPING)
     ]
-    assert lookups.pairs == (RememberedPair(*BOY, pieces[0]), RememberedPair(*SLEEPING, pieces[1]))
+    assert lookups.pairs == (
+        RememberedPair(*BOY, 80.0, pieces[0]),
+        RememberedPair(*SLEEPING, 80.0, pieces[1]),
+    )
     herr = next(lookup for lookup in lookups.tokens if lookup.token == "▁Herr")
     assert (herr.pair, herr.position, lookups.remembered(herr)) == (1, 1, "▁Herr")
     assert herr.model_probability < 0.1 < 0.9 < herr.probability

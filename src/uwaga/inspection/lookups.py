@@ -16,21 +16,23 @@ from uwaga.search.retrieval import RetrievalDecoder, mix, nearest, squared_dista
 from uwaga.translator import Request, Translator
 from uwaga.translator.layers.failures import check_string
 from uwaga.translator.layers.memory import FromMemory
+from uwaga.translator.layers.retrieval import retrieved_pairs
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryArgument, open_memory
 from uwaga.translator.plan import Stage, make_plan
-from uwaga.translator.states import readable_pairs
 from uwaga.translator.text import Passage, Sentence, Text
 
 
 class RememberedPair(NamedTuple):
     """A pair of a memory whose states were looked up.
 
-    ``tokens`` are the pieces of ``target`` and the end symbol: each has a state.
+    ``score`` is its similarity to the text, in percent; ``tokens`` are the pieces of ``target`` and the end
+    symbol: each has a state.
     """
 
     source: str
     target: str
+    score: float
     tokens: tuple[str, ...]
 
 
@@ -131,7 +133,7 @@ class _Passages:
     def translate(self, texts: Sequence[Text]) -> None:
         for text in texts:
             passage = self._stage.split_text(text.words, text.name)
-            passage.examples = [example.words for example in text.examples]
+            passage.examples = text.examples
             translate_passages(self._stage, [passage])
             text.translation = passage.result
             self.passages.append(passage)
@@ -141,9 +143,8 @@ def _pairs(stage: Stage, passage: Passage) -> list[RememberedPair]:
     """Return the pairs whose states are in the datastore of a passage's sentences, in order."""
     pieces = stage.model.target.pieces
     return [
-        RememberedPair(source, target, tuple(pieces(pair.target)))
-        for source, target in passage.examples
-        for pair in readable_pairs(stage.model, [(source, target)])
+        RememberedPair(*example.words, example.score, tuple(pieces(pair.target)))
+        for example, pair in retrieved_pairs(stage.model, passage.examples)
     ]
 
 

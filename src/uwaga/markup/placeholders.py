@@ -86,7 +86,7 @@ ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
 PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_`]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
 """Occurs in every placeholder; most texts have no match, and are scanned only once."""
-ADDRESSES = (QUOTED_CODE, URL, EMAIL, PATH)
+ADDRESSES = (URL, EMAIL, PATH)
 VALUES = (ICU_VALUE, BRACES, TEMPLATE, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
 PRINTF = CONVERSION + ATTACHED
 NEXT_ARGUMENT = rf"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m){CONVERSION}"
@@ -137,7 +137,7 @@ class Placeholders:
         """The regular expression of all placeholders; its group ``icu`` is the start of an ICU message."""
         extra = [f"(?:{pattern})" for pattern in self.extra_patterns]
         syntaxes = [SYNTAXES[name] for name in self.syntaxes]
-        return re.compile("|".join([*extra, f"(?P<icu>{ICU})", *ADDRESSES, *syntaxes, *VALUES]))
+        return re.compile("|".join([*extra, f"(?P<icu>{ICU})", QUOTED_CODE, *ADDRESSES, *syntaxes, *VALUES]))
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.

@@ -39,10 +39,11 @@ class TokenPair(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A similar text and its translation, with their untranslated pieces as tags."""
+    """A similar text, its translation, and its similarity in percent; untranslated pieces are tags."""
 
     source: Inline
     target: Inline
+    score: float
 
     @property
     def words(self) -> tuple[str, str]:
@@ -215,7 +216,7 @@ class Passage:
         text: the text.
         prefix: the beginning of the translation.
         draft: a probable translation.
-        examples: similar texts, each with its translation.
+        examples: similar texts, each with its translation, the most similar first.
         translation: the translation, once it is assembled.
         pieces: for each sentence, its pieces aligned with those of its translation, if the options ask for
             ``alignment``.
@@ -227,7 +228,7 @@ class Passage:
     text: str = ""
     prefix: str = ""
     draft: TextDraft | None = None
-    examples: Sequence[tuple[str, str]] = ()
+    examples: Sequence[Example] = ()
     translation: Translation | None = None
     pieces: tuple[PieceAlignment, ...] = ()
 

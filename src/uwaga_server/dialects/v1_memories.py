@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from starlette.responses import Response
 from uwaga.inspection import look_up
 from uwaga.library.fields import LANGUAGE
 from uwaga.translator import Translator
-from uwaga.translator.memories import DEFAULT_THRESHOLD, MemoryMatch
+from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga.translator.request import Request as TextRequest
 from uwaga_memory.store import Memory, Pair
 from uwaga_server.api_errors import in_thread
@@ -211,33 +210,16 @@ def memory_routes(context: ServerContext) -> Routes:
     return routes
 
 
-class ScoredMemory:
-    """A memory that keeps the scores of the pairs it has returned."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory, self.states = memory, memory.states
-        self.scores: dict[tuple[str, str], float] = {}
-
-    def matches(
-        self, text: str, context: Any = None, *, threshold: float = DEFAULT_THRESHOLD, limit: int = 5
-    ) -> Sequence[MemoryMatch]:
-        """Return the pairs most similar to a text, best first."""
-        matches = self._memory.matches(text, context, threshold=threshold, limit=limit)
-        self.scores |= {(match.source, match.target): match.score for match in matches}
-        return matches
-
-
 def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -> dict[str, object]:
     """Return a translation with its look-ups as JSON."""
-    scored = ScoredMemory(memory)
-    lookups = look_up(translator, body.text, scored, body.threshold)
+    lookups = look_up(translator, body.text, memory, body.threshold)
     return {
         "text": lookups.translation.text,
         "pairs": [
             {
                 "source": pair.source,
                 "target": pair.target,
-                "score": scored.scores[pair.source, pair.target],
+                "score": pair.score,
                 "pieces": list(pair.tokens),
             }
             for pair in lookups.pairs

@@ -82,7 +82,7 @@ def _splitter(
             passage = stage.split_text(text.words, text.name)
         if stage is stages[-1]:
             passage.prefix, passage.draft = text.prefix, text.draft
-            passage.examples = [example.words for example in text.examples]
+            passage.examples = text.examples
         steps.append(_Step(stage, passage))
 
     return split

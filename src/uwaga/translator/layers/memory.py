@@ -51,10 +51,8 @@ class FromMemory:
             similar = {text: self._similar(text)}
             if text.translation is None and (sentences := self._translated_sentences(text)):
                 divided[text] = sentences
-                similar = {
-                    sentence: [] if sentence.translation else self._similar(sentence)
-                    for sentence in sentences
-                }
+                untranslated = [sentence for sentence in sentences if sentence.translation is None]
+                similar = {sentence: self._similar(sentence) for sentence in untranslated}
             for part, matches in similar.items():
                 if part.translation is None:
                     remaining.append(part)
@@ -108,14 +106,15 @@ class FromMemory:
         pair = match.source, match.target
         if any(isinstance(part, Tag) and not is_kept(part) for part in text.content):
             pair = TAG.sub("", pair[0]), TAG.sub("", pair[1])
-        return Example(*(with_placeholders((side,), self._plan.placeholders) for side in pair))
+        source, target = (with_placeholders((side,), self._plan.placeholders) for side in pair)
+        return Example(source, target, match.score)
 
     def _translated_sentences(self, text: Text) -> dict[Text, str]:
         """Return the sentences of a text as :meth:`_sentences` does, if the memory translates one of them."""
         sentences = self._sentences(text)
         for sentence in sentences:
             self._similar(sentence, EXACT)
-        return sentences if any(sentence.translation for sentence in sentences) else {}
+        return sentences if any(sentence.translation is not None for sentence in sentences) else {}
 
     def _sentences(self, text: Text) -> dict[Text, str]:
         """Return the sentences of a text, as the model translates them, and what follows each translation.

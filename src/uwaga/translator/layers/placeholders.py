@@ -134,7 +134,7 @@ def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     def replaced(inline: Inline) -> Inline:
         return join_parts([chosen.get(part.text, part) if is_kept(part) else part for part in inline])
 
-    return Example(replaced(example.source), replaced(example.target))
+    return example._replace(source=replaced(example.source), target=replaced(example.target))
 
 
 def _lost(attempt: Text) -> list[int]:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from uwaga.translator.memories import state_store
+from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
 from uwaga.translator.states import datastore, readable_pairs
-from uwaga.translator.text import Passage, TokenPair
+from uwaga.translator.text import Example, Passage, TokenPair
 
 MAX_STATES = 512
 """States of a datastore. The pairs that are most similar come first; a longer one is used if it is alone."""
@@ -18,11 +19,10 @@ MAX_STATES = 512
 def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the datastores of passages' sentences: all of a passage's sentences have those of its examples."""
     store = state_store(stage.memory)
-    read = {
-        passage: _most_similar(pairs)
-        for passage in passages
-        if (pairs := readable_pairs(stage.model, passage.examples))
-    }
+    read = dict[Passage, list[TokenPair]]()
+    for passage in passages:
+        if retrieved := retrieved_pairs(stage.model, passage.examples):
+            read[passage] = [pair for _, pair in retrieved]
     if store is None or not read:
         return
     cache, pairs = stage.model.states, [pair for each in read.values() for pair in each]
@@ -34,7 +34,11 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
             sentence.datastore = similar
 
 
-def _most_similar(pairs: Sequence[TokenPair]) -> Sequence[TokenPair]:
-    """Return the first pairs that have :data:`MAX_STATES` states together, at least one."""
-    states = list(accumulate(len(pair.target) for pair in pairs))
-    return pairs[: max(1, bisect_right(states, MAX_STATES))]
+def retrieved_pairs(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
+    """Return the examples whose states are looked up, with their tokens.
+
+    They are the first that are not too long for the model, with :data:`MAX_STATES` states together, or one.
+    """
+    readable = [(each, pair) for each in examples for pair in readable_pairs(model, [each.words])]
+    states = list(accumulate(len(pair.target) for _, pair in readable))
+    return readable[: max(1, bisect_right(states, MAX_STATES))]
