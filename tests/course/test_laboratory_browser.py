@@ -602,6 +602,7 @@ def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     assert page.locator(".lab-chip small").all_inner_texts() == ["0"] * 8
     page.get_by_role("button", name="Remove all").click()
     page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
+    page.wait_for_function(SETTLED)
     assert page.locator(".lab-chip small").all_inner_texts() == [str(place) for place in range(8)]
     page.locator(".lab-chip").nth(2).click()
     page.get_by_role("button", name="stop counting").click()
