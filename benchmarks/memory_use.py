@@ -2,12 +2,14 @@
 
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500
     python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500 --unrelated FOLDER/flores
+    python benchmarks/memory_use.py --model FOLDER --pydocs FOLDER --texts 500 --adapter FOLDER
 
 For each bin of similarity, the mean chrF of sentences and the share that equals the reference: the memory's
 translation, the model, and the model with the memory; and how many of the pieces in backquotes, roles and
-placeholders of the texts are in their translations. Before that, seconds of the model alone and with the
-memory, once its states are kept, in batches of 1 and of 32: the least of three, alternating. With
-``--unrelated``, the memory is that of FLORES instead, and FLORES is translated with the documentation's.
+placeholders of the texts are in their translations. With ``--adapter``, a folder of ``uwaga memory adapt``,
+also the model with the adapter, and with the adapter and the memory. Before that, seconds of the model alone
+and with the memory, once its states are kept, in batches of 1 and of 32: the least of three, alternating.
+With ``--unrelated``, the memory is that of FLORES instead, and FLORES is translated with the documentation's.
 """
 
 from __future__ import annotations
@@ -92,6 +94,7 @@ def main() -> None:
     parser.add_argument("--threshold", type=float, default=50.0)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--unrelated", type=Path, help="folder of FLORES, whose pairs are remembered instead")
+    parser.add_argument("--adapter", type=Path, help="an adapter of the model, trained on the memory")
     parser.add_argument("--unmarked", action="store_true", help="only texts without markup, like their pairs")
     parser.add_argument("--each", type=int, default=0, help="draw so many texts of each bin instead")
     options = parser.parse_args()
@@ -136,6 +139,10 @@ def main() -> None:
             memory.add(pairs)
         plain = translator.translate(sources)
         used = translator.translate(sources, memory=memory, threshold=options.threshold)
+        if options.adapter:
+            adapted = uwaga.load(adapter=options.adapter, threads=options.threads)
+            with_adapter = adapted.translate(sources)
+            with_both = adapted.translate(sources, memory=memory, threshold=options.threshold)
         for size in (1, 32):
             print_times(translator, sources, size, memory=memory, threshold=options.threshold)
     systems = {
@@ -143,6 +150,9 @@ def main() -> None:
         "plain": [translation.text for translation in plain],
         "with memory": [translation.text for translation in used],
     }
+    if options.adapter:
+        systems["with adapter"] = [translation.text for translation in with_adapter]
+        systems["with both"] = [translation.text for translation in with_both]
     for number, least in enumerate((*BINS, None)):
         above = BINS[number - 1] if number else 101.0
         indices = [i for i, (score, _) in enumerate(best) if least is None or least <= score < above]
@@ -159,7 +169,7 @@ def main() -> None:
         print(
             f"{name:6} {len(indices):4}", *(f"{n} {c}" for n, c in zip(systems, cells, strict=True)), counted
         )
-    for name in ("plain", "with memory"):
+    for name in list(systems)[1:]:
         print(f"{name}: kept {share_kept(PROTECTED, sources, systems[name])} pieces of markup")
 
 

@@ -25,6 +25,9 @@ from uwaga.evaluation import evaluate
 from uwaga.files.atomic import write_file
 from uwaga.files.lock import RunLock
 from uwaga.files.resume import check_same_job
+from uwaga.markup.inline import plain_text
+from uwaga.markup.placeholders import COMMON_PLACEHOLDERS
+from uwaga.markup.symbols import pair_with_symbols
 from uwaga.settings import Settings, change_setting, parse
 from uwaga.training.base import open_base
 from uwaga.training.checkpoint import newest_checkpoint
@@ -165,8 +168,15 @@ def _copy_pairs(memory: Memory, work: Path, job: dict[str, Any]) -> None:
         )
     scored = set(held_out)
     write_file(work / HELD_OUT_PAIRS, _lines(pair for pair in pairs if pair[0] in scored))
-    write_file(work / PAIRS, _lines(pair for pair in pairs if not is_held_out(pair[0])))
+    write_file(work / PAIRS, _lines(_with_symbols(*pair) for pair in pairs if not is_held_out(pair[0])))
     write_file(path, json.dumps(job))  # last: it says that the others are complete
+
+
+def _with_symbols(source: str, target: str) -> tuple[str, str]:
+    """Return a pair as the model translates it, with symbols for its placeholders."""
+    inlines = pair_with_symbols(COMMON_PLACEHOLDERS.split(source), COMMON_PLACEHOLDERS.split(target))
+    source, target = map(plain_text, inlines)
+    return source, target
 
 
 def _lines(pairs: Iterable[tuple[str, str]]) -> str:

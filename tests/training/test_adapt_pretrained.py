@@ -29,6 +29,7 @@ from uwaga.translator.text import TokenPair
 transformers = pytest.importorskip("transformers")
 from fairseq_folders import PAIRS, model_folder
 from marian_folders import make
+from marian_students import write_student
 
 STEPS = 10
 
@@ -195,6 +196,39 @@ def test_M34_marian_adapter_merges_into_marian_format(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as error:
         main(["merge", str(adapter), str(tmp_path / "again")])
     assert error.value.code == 1
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("kind", ["intgemm8", "float32"])
+def test_M34_adapter_of_a_format_that_is_only_read(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = tmp_path / "student"
+    write_student(base, kind, alphas=False)
+    write_corpus(
+        tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
+    )
+    data = {"languages": ["en", "de"]}
+    with pytest.raises(SettingsError, match=r"does not write the format Marian; train an adapter"):
+        train(adapt_settings(tmp_path, base, data=data))
+    adapter = train(adapt_settings(tmp_path, base, data=data, adapt={"lora": {"rank": 2}}))
+    with pytest.raises(SystemExit) as error:
+        main(["merge", str(adapter), str(tmp_path / "merged")])
+    assert not error.value.code
+    assert capsys.readouterr().out.endswith("with --shortlist FILE\n")
+    models = [
+        uwaga.load(base, engine="torch"),
+        uwaga.load(adapter=adapter, engine="torch"),
+        uwaga.load(adapter=adapter, dtype="float32", engine="native", shortlist="none"),
+        uwaga.load(adapter=adapter, dtype="int8", shortlist="none"),
+        uwaga.load(tmp_path / "merged"),
+    ]
+    pairs = [("a car", "ein Auto"), ("the dog", "der Hund")]
+    original, *scores = [[score.log_prob for score in model.score(pairs)] for model in models]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4)
+    np.testing.assert_array_equal(scores[2], scores[3])
+    np.testing.assert_allclose(scores[1], scores[2], rtol=0.05)
+    assert not np.allclose(original, scores[0], rtol=1e-4)
 
 
 def test_marian_with_new_vocabulary_is_written_as_uwaga_model(tmp_path: Path) -> None:

@@ -160,6 +160,11 @@ def describe(path: Path) -> Description:
     return describe_checkpoint(checkpoint)
 
 
+def has_shortlist(path: Path) -> bool:
+    """Return True if a vocabulary shortlist lies beside a model, as beside Firefox's."""
+    return _format(path).load(path, "none").shortlist is not None
+
+
 def files() -> Files:
     """Return the combined files of all formats."""
     all_files = [candidate.files for candidate in FORMATS.values()]

@@ -120,9 +120,18 @@ def _quantise(
     lines = None if sample is None else list(text_lines(sample))
     agreement = quantise(source, folder, keep, lines, precision, check)
     typer.echo(f"{folder}: written in {precision}")
+    print_shortlist_note(source)
     if agreement is None:
         return
     typer.echo(f"{agreement.sentences} {agreement.measured_on}, greedy: {_agreement_text(agreement)}")
+
+
+def print_shortlist_note(model: Path) -> None:
+    """Print that the shortlist beside a model is not in the folder that was written from it."""
+    from uwaga.checkpoints.registry import has_shortlist
+
+    if has_shortlist(model):
+        typer.echo("note: the folder has no shortlist: give that of the original model with --shortlist FILE")
 
 
 def _agreement_text(agreement: Agreement) -> str:

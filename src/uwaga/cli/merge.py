@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from uwaga.cli import options
+from uwaga.cli.convert import print_shortlist_note
 
 AdapterFolder = Annotated[Path, typer.Argument(help="Adapter folder of a run with adapt.lora.")]
 ModelFolder = Annotated[Path, typer.Argument(help="Model folder to create.")]
@@ -24,7 +25,8 @@ def merge(
 ) -> None:
     """Merge a LoRA adapter into its base model.
 
-    The new folder has the format of the base model. Merging does not need torch.
+    The new folder has the format of the base model, or is int8 if uwaga reads but does not write that format.
+    Merging does not need torch.
 
     **Examples**
 
@@ -35,5 +37,9 @@ def merge(
     options.check_replaceable(folder, force)
     from uwaga.conversion.export import merge_adapter
 
-    base = merge_adapter(adapter, folder, model)
-    typer.echo(f"{folder}: {base} with {adapter} merged into it")
+    merged = merge_adapter(adapter, folder, model)
+    typer.echo(
+        f"{folder}: {merged.base} with {adapter} merged into it{', in int8' if merged.quantised else ''}"
+    )
+    if merged.quantised:
+        print_shortlist_note(merged.base)

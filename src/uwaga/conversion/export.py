@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import adapted, read_adapter
 from uwaga.checkpoints.alignment_head import write_head
-from uwaga.checkpoints.rewrite import rewrite
+from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
+from uwaga.checkpoints.rewrite import can_rewrite, rewrite
+from uwaga.checkpoints.to_engine import pack_weights
 from uwaga.errors import ModelError, SettingsError
 from uwaga.library.hub import find_model
 from uwaga.settings.load_options import LoadOptions
@@ -46,17 +48,22 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     return notes
 
 
-def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Path:
+class Merged(NamedTuple):
+    """``base``: location of an adapter's base model; ``quantised``: whether the merged model is int8."""
+
+    base: Path
+    quantised: bool
+
+
+def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Merged:
     """Merge an adapter into the weights of its base model: ``W + α/r · B A`` (Hu 2021 §4.1).
 
     Args:
         adapter: the adapter's folder.
         out: the folder to create, in the format of the base model; weights are float16 if all of the base
-            model's are, otherwise float32.
+            model's are, otherwise float32. An int8 folder if uwaga reads but does not write that format, as
+            Firefox's.
         model: the base model; None for the model named by the adapter.
-
-    Returns:
-        The location of the base model.
 
     Raises:
         ModelError: the adapter or the model is missing or damaged, they do not match, or ``out``
@@ -74,8 +81,11 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
     checkpoint = adapted(formats.read(location), loaded)
     weights = checkpoint.weights
     assert weights is not None
-    half = all(weights.format(name) == "F16" for name in weights.names())
     card = checkpoint.card.text or f"# {location.name}\n"
     card += f"\nWith the adapter {adapter.resolve().name} of rank {loaded.rank}, merged by `uwaga merge`.\n"
+    if not can_rewrite(checkpoint):
+        write_quantised(out, checkpoint, pack_weights(checkpoint, "int8"), card)
+        return Merged(location, quantised=True)
+    half = all(weights.format(name) == "F16" for name in weights.names())
     rewrite(checkpoint, out, weights.read, card, half)
-    return location
+    return Merged(location, quantised=False)

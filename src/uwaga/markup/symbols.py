@@ -191,6 +191,23 @@ def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
     return join_parts(parts)
 
 
+def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
+    """Return a text and its translation with the symbols that stand for their pieces in the input of a model.
+
+    A pair that does not have the same pieces on both sides, or has too many, is returned unchanged.
+    """
+    choice = choose_symbols(source, 0)
+    symbols: dict[str, list[str | None]] = {}
+    for piece, symbol in zip(filter(is_kept, source), choice, strict=True):
+        symbols.setdefault(piece.text, []).append(symbol)
+    pieces = [piece.text for piece in filter(is_kept, target)]
+    if None in choice or Counter(pieces) != {piece: len(listed) for piece, listed in symbols.items()}:
+        return source, target
+    inserted, _ = insert_symbols(source, choice)
+    translated, _ = insert_symbols(target, [symbols[piece].pop(0) for piece in pieces])
+    return inserted, translated
+
+
 def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
     """Return for each part whether a word or an untranslated piece immediately precedes it.
 

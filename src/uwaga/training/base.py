@@ -126,7 +126,8 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
         if settings.adapt != AdaptSettings():
             raise SettingsError("adapt: needs a model to adapt; name it with init")
         return settings, None
-    checkpoint = _read_checkpoint(settings.init, keep=settings.adapt.vocabulary == "keep")
+    is_rewritten = settings.adapt.vocabulary == "keep" and settings.adapt.lora is None
+    checkpoint = _read_checkpoint(settings.init, is_rewritten)
     languages = [
         None if name == unknown else name
         for name, unknown in zip(settings.data.languages, UNSTATED_LANGUAGES, strict=True)
@@ -151,8 +152,14 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
     return settings.model_copy(update={"model": model, "data": data, "decoding": decoding}), base
 
 
-def _read_checkpoint(name: str, keep: bool) -> Checkpoint:
-    """Return the model, after checking that it can be trained and saved."""
+def _read_checkpoint(name: str, is_rewritten: bool) -> Checkpoint:
+    """Return the model, after checking that it can be trained.
+
+    Args:
+        name: value of ``init``.
+        is_rewritten: whether the finished model is a copy of its folder with other weights, which its format
+            must support.
+    """
     try:
         checkpoint = read_run_checkpoint(name) if is_run_checkpoint(name) else formats.read(find_model(name))
     except ModelError as error:
@@ -166,10 +173,11 @@ def _read_checkpoint(name: str, keep: bool) -> Checkpoint:
             f"init: {checkpoint.path}: int8 weights cannot be trained; name the model that was converted to "
             "int8, and convert the result again"
         )
-    if keep and not can_rewrite(checkpoint):
+    if is_rewritten and not can_rewrite(checkpoint):
         raise SettingsError(
             f"init: {checkpoint.path}: uwaga reads but does not write the format {checkpoint.format}; "
-            "convert the model first: `uwaga convert MODEL FOLDER --to marian`"
+            "train an adapter (adapt.lora), or convert the model first: `uwaga convert MODEL FOLDER --to "
+            "marian`"
         )
     return checkpoint
 
