@@ -89,7 +89,7 @@ def test_chapter_is_readable_without_javascript(site_url):
         page = context.new_page()
         page.goto(f"{site_url}/learn/03-looking-back/")
         text = page.locator("article").inner_text()
-        calculator = "Without a script this calculator"
+        calculator = "Without JavaScript this calculator"
         for part in ("Predict first", "The context is", calculator, "Exercise 3.4", "Recap"):
             assert part in text
         page.locator("#exercise-3\\.1 summary", has_text="Solution").click()
