@@ -46,6 +46,6 @@ test("plural forms", () => {
   };
   const texts = [1, 2, 5, 12, 22, 25].map((count) => tokenCount("pl", count));
   assert.deepEqual(texts, ["1 token", "2 tokeny", "5 tokenów", "12 tokenów", "22 tokeny", "25 tokenów"]);
-  assert.deepEqual([tokenCount("zh", 1), tokenCount("zh", 2), tokenCount("es", 1), tokenCount("es", 2)], ["1 个词元", "2 个词元", "1 token", "2 tokens"]);
+  assert.deepEqual([tokenCount("zh", 1), tokenCount("zh", 2), tokenCount("es", 1), tokenCount("es", 2)], ["1 个子词", "2 个子词", "1 token", "2 tokens"]);
   assert.deepEqual([tokenCount("en", 0), tokenCount("en", 1)], ["0 tokens", "1 token"]);
 });

@@ -93,7 +93,7 @@ export const zh: Messages = {
   insideLine: "句子",
   insideNone: "此模型无法显示注意力。",
   loading: "正在加载",
-  documentPair: "从{from}到{to}，在“文本”中选择。",
+  documentPair: "从{from}到{to}，语言对在“文本”中选定。",
   documentIntro: "译文保留文档的版式：纯文本、HTML、Markdown、Word、PowerPoint、Excel、OpenDocument、EPUB、字幕等。",
   documentDrop: "将文档拖放到这里，或",
   documentChoose: "选择文件",
