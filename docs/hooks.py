@@ -212,8 +212,9 @@ def _form(exercise: Exercise, english: Exercise, phrases: dict[str, str]) -> str
 
 
 def _cell(label: str) -> str:
+    """Return an input for a number, on a phone with the whole keyboard: that of decimals may lack a minus."""
     name = html.escape(label, quote=True)
-    return f'<input size=8 inputmode="decimal" autocomplete="off" aria-label="{name}">'
+    return f'<input size=8 autocomplete="off" aria-label="{name}">'
 
 
 def _source(source: str) -> str:
