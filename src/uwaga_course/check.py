@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ TIME_LIMIT_SECONDS = 60
 """Time limit for the tests of a program."""
 LONGEST_OUTPUT = 4000
 """Characters of a program's output that are shown, the last ones."""
+BETWEEN = ",;()"
+"""Marks that people write between numbers and around rows; a comma may also be part of a number."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,15 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
         language: the language of the verdict on a program that cannot be run, and of errors.
     """
     if isinstance(exercise, NumberExercise):
-        return _check_number(exercise, _number(" ".join(answer), language))
+        return _check_numbers(exercise, [_number(" ".join(answer), language)], language)
     if isinstance(exercise, TableExercise):
-        width, count = len(exercise.columns), len(exercise.rows) * len(exercise.columns)
-        if len(answer) != count:
-            raise SettingsError(say("numbers", language, count=count, given=len(answer)))
-        cells = [_number(word, language) for word in answer]
-        return _check_table(exercise, [cells[start : start + width] for start in range(0, count, width)])
+        count = len(exercise.rows) * len(exercise.columns)
+        words = [word.strip(BETWEEN) for word in answer]
+        if len(words) != count:
+            words = re.findall(rf"[^\s{BETWEEN}](?:,?[^\s{BETWEEN}])*", " ".join(answer))
+        if len(words) != count:
+            raise SettingsError(say("numbers", language, count=count, given=len(words)))
+        return _check_numbers(exercise, [_number(word, language) for word in words], language)
     if isinstance(exercise, ChoiceExercise):
         option = exercise.options[_item_indexes(answer, 1, len(exercise.options), language)[0]]
         return _right(exercise) if option.remark is None else Verdict(False, option.remark)
@@ -117,26 +122,42 @@ def _right(exercise: Exercise) -> Verdict:
     return Verdict(True, exercise.because or "")
 
 
-def _check_number(exercise: NumberExercise, answer: float) -> Verdict:
-    if abs(answer - exercise.answer) <= exercise.tolerance:
+def _check_numbers(
+    exercise: NumberExercise | TableExercise, answer: Sequence[float], language: str
+) -> Verdict:
+    """Check a number, or the cells of a table.
+
+    A likely mistake is recognised by the cells in which it differs from the right answer; the others may be
+    wrong too. Of several mistakes, that with the most cells gets its remark.
+    """
+
+    def is_near(index: int, value: float) -> bool:
+        return abs(answer[index] - value) <= exercise.tolerance
+
+    right = _cells(exercise.answer)
+    if all(is_near(index, value) for index, value in enumerate(right)):
         return _right(exercise)
+    most, remark = 0, exercise.otherwise
     for mistake in exercise.wrong:
-        if abs(answer - mistake.answer) <= exercise.tolerance:
-            return Verdict(False, mistake.remark)
-    return Verdict(False, exercise.otherwise)
+        wrong = _cells(mistake.answer)
+        changed = [index for index, value in enumerate(wrong) if value != right[index]]
+        if len(changed) > most and all(is_near(index, wrong[index]) for index in changed):
+            most, remark = len(changed), mistake.remark
+    if not most and all(
+        is_near(index, value) or _is_rounded(answer[index], value) for index, value in enumerate(right)
+    ):
+        remark = say("rounded", language)
+    return Verdict(False, remark)
 
 
-def _check_table(exercise: TableExercise, answer: list[list[float]]) -> Verdict:
-    def equal(expected: list[list[float]]) -> bool:
-        pairs = zip(chain.from_iterable(answer), chain.from_iterable(expected), strict=True)
-        return all(abs(cell - expected_cell) <= exercise.tolerance for cell, expected_cell in pairs)
+def _cells(answer: float | list[list[float]]) -> list[float]:
+    return list(chain.from_iterable(answer)) if isinstance(answer, list) else [answer]
 
-    if equal(exercise.answer):
-        return _right(exercise)
-    for mistake in exercise.wrong:
-        if equal(mistake.answer):
-            return Verdict(False, mistake.remark)
-    return Verdict(False, exercise.otherwise)
+
+def _is_rounded(number: float, value: float) -> bool:
+    """Return true if a number is a value of three or more digits, rounded to one or two of them."""
+    one, two = (float(f"{value:.{digits}g}") for digits in (1, 2))
+    return not value.is_integer() and two != value and number in (one, two)
 
 
 def _check_order(exercise: OrderExercise, answer: list[str]) -> Verdict:
@@ -162,9 +183,10 @@ def _number(word: str, language: str) -> float:
 
 def _item_indexes(answer: Sequence[str], count: int, limit: int, language: str) -> list[int]:
     error = SettingsError(say("option" if count == 1 else "order", language, limit=limit))
-    if len(answer) != count or not all(word.isdecimal() and 1 <= int(word) <= limit for word in answer):
+    words = re.findall(rf"[^\s.{BETWEEN}]+", " ".join(answer))
+    if len(words) != count or not all(word.isdecimal() and 1 <= int(word) <= limit for word in words):
         raise error
-    indexes = [int(word) - 1 for word in answer]
+    indexes = [int(word) - 1 for word in words]
     if len(set(indexes)) < count:
         raise error
     return indexes

@@ -136,7 +136,8 @@ def solution(number: Number, language: Language = None) -> None:
 def check(number: Number, answer: Answer, language: Language = None) -> None:
     """Check an answer; exit with status 1 if it is wrong.
 
-    Numbers are written as -2.5, 0,5, 2/7, 50%, 1048576 or 1 048 576. Code is run in a separate process.
+    Numbers are written as -2.5, 0,5, 2/7, 50%, 1048576 or 1 048 576; answers that are not whole numbers need
+    three digits. Code is run in a separate process.
 
     **Examples**
 

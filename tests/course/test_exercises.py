@@ -73,6 +73,38 @@ def test_right_answer_passes_and_wrong_answers_have_remarks(exercise):
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
+def test_table_with_several_mistakes_gets_the_remark_on_one():
+    """A mistake is recognised by its own cells; of several, that with the most cells is named."""
+    shapes = find_exercise("7.6")
+    transposed, swapped, narrow = (shapes.wrong[index] for index in (0, 1, 3))
+    assert check(shapes, ["8 6 5 4 3 5 9 9"]).remark == transposed.remark
+    assert check(shapes, ["8 6 4 5 5 3 3 4"]).remark == swapped.remark
+    assert check(shapes, ["8 6 4 5 3 5 3 4"]).remark == narrow.remark
+    assert check(shapes, ["8 6 4 5 3 5 9 9"]).remark == shapes.otherwise
+    layers = find_exercise("6.2")
+    both = check(layers, ["144 9 8 720 1 2 324 1 1"])
+    assert both.remark == layers.wrong[0].remark
+    assert "n / k" in check(layers, ["288 9 8 720 1 1.8 648 1 1"]).remark
+
+
+def test_three_digits_are_enough_and_fewer_are_told():
+    """A right answer that is rounded too far is not called wrong without saying so."""
+    message = "That is near, but rounded too far: give at least three digits."
+    for exercise in ALL:
+        if isinstance(exercise, NumberExercise | TableExercise):
+            words = command_words(exercise, exercise.answer)
+            rounded = [word if float(word).is_integer() else f"{float(word):.3g}" for word in words]
+            assert check(exercise, rounded).right, exercise.number
+    for number, few in {"7.1": "8.5", "2.2": "0.08", "4.2": "7%", "18.2": "58", "14.1": "1,4"}.items():
+        assert check(find_exercise(number), [few]) == Verdict(False, message), number
+    gru = find_exercise("2.1")
+    assert check(gru, ["0.88 0.96 0.1 0.53 0.06 0.09"]).remark == message
+    assert check(gru, ["0.9 0.96 0.12 0.53 0.06 0.1"]).remark == gru.otherwise
+    for number, other in {"3.1": "1", "9.1": "1000000", "13.1": "-1"}.items():  # no roundings of three digits
+        assert check(find_exercise(number), [other]).remark != message, number
+    assert check(exercise_in("pl", "7.1"), ["8,5"], "pl").remark.startswith("Blisko")
+
+
 def check_in_this_process(exercise, program):
     """Return the verdict of :func:`check_program`."""
     with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
@@ -173,7 +205,14 @@ def test_learn_command_reads_numbers_as_people_write_them():
         assert learn("check", "1.1", *answer)[0] == 0, answer
     assert learn("check", "9.1", "1,048,576")[0] == learn("check", "9.1", "1", "048", "576")[0] == 0
     assert learn("check", "15.1", "2/7")[0] == learn("check", "3.1", "50%")[0] == 0
-    assert learn("check", "10.2", "5", "-1", "1", "-1")[0] == 0
+    for answer in (["5", "-1", "1", "-1"], ["5,", "-1,", "1,", "-1"], ["5 −1; 1 −1"], ["(5, -1)", "(1, -1)"]):
+        assert learn("check", "10.2", *answer)[0] == 0, answer
+    assert learn("check", "10.2", "5,0 -1,0 1 -1")[0] == learn("check", "10.2", "5;-1;1;-1")[0] == 0
+    code, output = learn("check", "10.2", "5", "-1", "1")
+    assert code == 1 and output.endswith("row by row, separated by spaces: 4, not 3\n")
+    for answer in (["6", "3", "5", "1", "4", "2"], ["6,3,5,1,4,2"], ["6,", "3,", "5,", "1,", "4,", "2"]):
+        assert learn("check", "10.4", *answer)[0] == 0, answer
+    assert learn("check", "3.3", "1.")[0] == learn("check", "3.3", "(1)")[0] == 0
     code, output = learn("check", "3.1", "1,048")
     assert (code, output) == (1, "error: '1,048' has two meanings: write 1048 or 1.048\n")
     code, output = learn("check", "3.1", "--langage", "es", "1")
@@ -290,8 +329,15 @@ def test_page_gives_the_same_verdicts_as_python(tmp_path):
     cases, expected = [], []
     for exercise in OTHER_EXERCISES:
         right, wrong = answers(exercise)
-        other = 12345.678 if isinstance(exercise, NumberExercise) else right
-        for answer in [right, *(answer for answer, _ in wrong), other]:
+        others = [right]
+        if isinstance(exercise, NumberExercise):
+            others = [12345.678, *(float(f"{right:.{digits}g}") for digits in (1, 2, 3))]
+        elif isinstance(exercise, TableExercise):
+            others = [
+                [[float(f"{cell:.{digits}g}") for cell in row] for row in right] for digits in (1, 2, 3)
+            ]
+            others += [[*answer[:-1], [9.0] * len(answer[-1])] for answer, _ in wrong]
+        for answer in [right, *(answer for answer, _ in wrong), *others]:
             if isinstance(exercise, ChoiceExercise):
                 page_answer = [answer - 1]
             elif isinstance(exercise, TableExercise):

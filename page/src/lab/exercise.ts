@@ -26,8 +26,6 @@ export interface Verdict {
 }
 const correctVerdict = (exercise: Exercise): Verdict => ({ right: true, remark: exercise.because ?? "" });
 
-const isNear = (values: number[], expected: number[], tolerance: number): boolean => values.every((value, index) => Math.abs(value - (expected[index] ?? NaN)) <= tolerance);
-
 /** Check an answer: numbers, the index of an option, or ordered items. */
 export function check(exercise: Exercise, answer: number[] | string[]): Verdict {
   if (exercise.kind === "choice") {
@@ -35,17 +33,33 @@ export function check(exercise: Exercise, answer: number[] | string[]): Verdict 
     return remark === undefined ? correctVerdict(exercise) : { right: false, remark };
   }
   if (exercise.kind === "code") return { right: false, remark: "" };
-  const equal = (expected: number | number[][] | string[]): boolean =>
-    exercise.kind === "order"
-      ? (expected as string[]).every((item, index) => item === answer[index])
-      : isNear([expected].flat(2) as number[], answer as number[], exercise.tolerance);
-  if (equal(expectedAnswer(exercise))) return correctVerdict(exercise);
-  const mistake = (exercise.wrong as Array<{ answer: number | number[][] | string[]; remark: string }>).find((candidate) => equal(candidate.answer));
+  if (exercise.kind !== "order") return checkNumbers(exercise, answer as number[]);
+  const equal = (expected: string[]): boolean => expected.every((item, index) => item === answer[index]);
+  if (equal(exercise.items)) return correctVerdict(exercise);
+  const mistake = exercise.wrong.find((candidate) => equal(candidate.answer));
   return { right: false, remark: mistake?.remark ?? exercise.otherwise };
 }
 
-function expectedAnswer(exercise: Exclude<Exercise, { kind: "choice" | "code" }>): number | number[][] | string[] {
-  return exercise.kind === "order" ? exercise.items : exercise.answer;
+/** Check a number, or the cells of a table, by the rule of _check_numbers in check.py. */
+function checkNumbers(exercise: Extract<Exercise, { kind: "number" | "table" }>, answer: number[]): Verdict {
+  const cells = (expected: number | number[][]): number[] => [expected].flat(2);
+  const isNear = (value: number, index: number): boolean => Math.abs(answer[index]! - value) <= exercise.tolerance;
+  const right = cells(exercise.answer);
+  if (right.every(isNear)) return correctVerdict(exercise);
+  let [most, remark] = [0, exercise.otherwise];
+  for (const mistake of exercise.wrong) {
+    const wrong = cells(mistake.answer);
+    const changed = wrong.filter((value, index) => value !== right[index]).length;
+    if (changed > most && wrong.every((value, index) => value === right[index] || isNear(value, index))) [most, remark] = [changed, mistake.remark];
+  }
+  if (most === 0 && right.every((value, index) => isNear(value, index) || isRounded(answer[index]!, value))) remark = say("exerciseRounded");
+  return { right: false, remark };
+}
+
+/** Whether a number is a value of three or more digits, rounded to one or two of them. */
+function isRounded(number: number, value: number): boolean {
+  const [one, two] = [Number(value.toPrecision(1)), Number(value.toPrecision(2))];
+  return !Number.isInteger(value) && two !== value && (number === one || number === two);
 }
 
 export function bindExercises(root: ParentNode): void {

@@ -269,6 +269,7 @@ export const messages: Messages = {
   exerciseFill: "Schreiben Sie überall eine Zahl, oder wählen Sie eine Antwort.",
   exerciseNotNumber: "{text} ist keine Zahl. Schreiben Sie −2.5, 2/7, 50% oder 1048576.",
   exerciseTwoNumbers: "{text} hat zwei Bedeutungen. Schreiben Sie {first} oder {second}.",
+  exerciseRounded: "Das ist nah, aber zu stark gerundet: Geben Sie mindestens drei Ziffern an.",
   exerciseSolved: "{solved} von {count}",
   exerciseSolvedAll: "{solved} von {count} Aufgaben gelöst.",
   exerciseForget: "Meinen Fortschritt löschen",

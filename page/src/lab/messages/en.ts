@@ -268,6 +268,7 @@ export const en = {
   exerciseFill: "Write a number everywhere, or choose an answer.",
   exerciseNotNumber: "{text} is not a number. Write −2.5, 2/7, 50% or 1048576.",
   exerciseTwoNumbers: "{text} has two meanings. Write {first} or {second}.",
+  exerciseRounded: "That is near, but rounded too far: give at least three digits.",
   exerciseSolved: "{solved} of {count}",
   exerciseSolvedAll: "{solved} of {count} exercises solved.",
   exerciseForget: "Forget my progress",

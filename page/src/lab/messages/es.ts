@@ -269,6 +269,7 @@ export const messages: Messages = {
   exerciseFill: "Escribe un número en cada casilla o elige una respuesta.",
   exerciseNotNumber: "{text} no es un número. Escribe −2.5, 2/7, 50% o 1048576.",
   exerciseTwoNumbers: "{text} tiene dos lecturas. Escribe {first} o {second}.",
+  exerciseRounded: "Está cerca, pero demasiado redondeado: da al menos tres cifras.",
   exerciseSolved: "{solved} de {count}",
   exerciseSolvedAll: "{solved} de {count} ejercicios resueltos.",
   exerciseForget: "Borrar mi progreso",

@@ -269,6 +269,7 @@ export const messages: Messages = {
   exerciseFill: "Wpisz liczbę w każde pole albo wybierz odpowiedź.",
   exerciseNotNumber: "{text} nie jest liczbą. Napisz −2.5, 2/7, 50% albo 1048576.",
   exerciseTwoNumbers: "{text} można odczytać na dwa sposoby. Napisz {first} albo {second}.",
+  exerciseRounded: "Blisko, ale za mocno zaokrąglone: podaj co najmniej trzy cyfry.",
   exerciseSolved: "{solved} z {count}",
   exerciseSolvedAll: "Rozwiązane ćwiczenia: {solved} z {count}.",
   exerciseForget: "Usuń moje postępy",

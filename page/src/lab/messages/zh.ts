@@ -269,6 +269,7 @@ export const messages: Messages = {
   exerciseFill: "请填写所有数字，或选择一个答案。",
   exerciseNotNumber: "{text} 不是数。请写成 −2.5、2/7、50% 或 1048576。",
   exerciseTwoNumbers: "{text} 有两种读法。请写 {first} 或 {second}。",
+  exerciseRounded: "很接近，但舍入得太多：请至少给出三位有效数字。",
   exerciseSolved: "{solved}/{count}",
   exerciseSolvedAll: "已解出 {solved}/{count} 道习题。",
   exerciseForget: "清除我的进度",
