@@ -345,6 +345,22 @@ def test_storage_view_behaves_like_that_of_ctranslate2(dtype):
                 library.StorageView.from_array(wrong)
 
 
+def test_views_round_to_bfloat16():
+    """To the nearest number with 8 significant bits, and half-way to the even one."""
+    step = 2.0**-7
+    numbers = [1 + step / 2, 1 + 1.5 * step, -1 - 0.6 * step, 3e38, np.finfo(np.float32).max, -np.inf, np.nan]
+    rounded = [1, 1 + 2 * step, -1 - step, 3.0039e38, np.inf, -np.inf, np.nan]
+    for library in (ct2, pytest.importorskip("ctranslate2")):
+        view = library.StorageView.from_array(np.array(numbers, dtype=np.float32))
+        view = view.to(library.DataType.bfloat16)
+        assert str(view.dtype) == "DataType.bfloat16"
+        np.testing.assert_allclose(np.array(view.to(library.DataType.float32)), rounded, rtol=1e-4)
+        with pytest.raises(RuntimeError, match="bfloat16 is not supported in the array interface"):
+            np.array(view)
+        scalar = library.StorageView.from_array(np.array(3, dtype=np.float32))
+        assert str(scalar) == " 3\n[cpu:0 float32 storage viewed as scalar]"
+
+
 def test_module_imports_neither_ctranslate2_nor_torch():
     code = (
         "import sys, uwaga_compat.ctranslate2 as ct2\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from enum import Enum
 from typing import Any
@@ -125,9 +124,11 @@ class StorageView:
         """Return a view of the numbers in another format."""
         if dtype is not DataType.bfloat16:
             return StorageView(self._numbers().astype(dtype.name))
-        bits = self._numbers().astype(np.float32).view(np.uint32)
+        numbers = self._numbers().astype(np.float32)
+        bits = numbers.view(np.uint32)
         to_even = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-        return StorageView(((bits + to_even) >> np.uint32(16)).astype(np.uint16), dtype)
+        rounded = np.where(np.isnan(numbers), np.uint32(0x7FC00000), bits + to_even)
+        return StorageView((rounded >> np.uint32(16)).astype(np.uint16), dtype)
 
     def _numbers(self) -> NDArray[Any]:
         """Return the numbers in a format of numpy."""
@@ -146,7 +147,7 @@ class StorageView:
         half = MAX_SHOWN_VALUES // 2
         shown: list[object] = flat if len(flat) <= MAX_SHOWN_VALUES else [*flat[:half], "...", *flat[-half:]]
         values = "".join(f" {value:g}" if isinstance(value, float) else f" {value}" for value in shown)
-        sizes = "x".join(map(str, self.shape)) or str(math.prod(self.shape))
+        sizes = "x".join(map(str, self.shape)) or "scalar"
         return f"{values}\n[{self.device}:{self.device_index} {self.dtype.name} storage viewed as {sizes}]"
 
     __repr__ = __str__
