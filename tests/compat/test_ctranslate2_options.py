@@ -115,6 +115,7 @@ def test_option_names_and_defaults_match_ctranslate2():
         ({"sampling_topp": 0}, "sampling_topp"),
         ({"end_token": "."}, "end_token='.': a target ends with that of the model, '</s>'"),
         ({"suppress_sequences": ["▁ein"]}, "suppress_sequences: '▁ein': each must be a list of tokens"),
+        ({"suppress_sequences": [["▁ein", "x-y"]]}, "the token 'x-y' is not in the vocabulary"),
         ({"prefix_bias_beta": 1}, "prefix_bias_beta=1: it must be below 1"),
         ({"prefix_bias_beta": 0.5, "return_alternatives": True}, "prefix_bias_beta: not with"),
         ({"repetition_penalty": 0}, "repetition_penalty must be"),

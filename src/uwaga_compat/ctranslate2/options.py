@@ -251,7 +251,7 @@ def search_options(
     """
     defaults = model.decoding
     _check_end_token(options, model)
-    banned = [sequence[0] for sequence in _suppressed_ids(options, model) if len(sequence) == 1]
+    banned, _ = _suppressed_ids(options, model)
     if min_length > max_length:
         raise ArgumentError(
             f"the minimum decoding length {min_length} is greater than the maximum decoding length "
@@ -304,13 +304,21 @@ def _check_end_token(options: DecodingOptions, model: LoadedModel) -> None:
         )
 
 
-def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[list[int]]:
-    """Return the ids of the suppressed sequences."""
-    sequences = options.suppress_sequences or []
-    for sequence in sequences:
+def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> tuple[list[int], list[list[int]]]:
+    """Return the tokens that the search bans, and the other suppressed sequences, the end token included."""
+    banned, others = list[int](), list[list[int]]()
+    for sequence in options.suppress_sequences or []:
         if isinstance(sequence, str):
             raise ArgumentError(f"suppress_sequences: {quoted(sequence)}: each must be a list of tokens")
-    return [model.target.ids(sequence) for sequence in sequences if sequence]
+        ids = model.target.ids(sequence)
+        for token, known in zip(sequence, model.target.tokens(ids), strict=True):
+            if token != known:
+                raise ArgumentError(f"suppress_sequences: the token {quoted(token)} is not in the vocabulary")
+        if len(ids) == 1 and ids[0] not in model.decoder.symbols.ends:
+            banned += ids
+        elif ids:
+            others.append(ids)
+    return banned, others
 
 
 def adjusted_decoder(
@@ -333,8 +341,9 @@ def adjusted_decoder(
     adjustments: list[Adjustment] = []
     if options.repetition_penalty != 1:
         adjustments.append(repetition_penalty(options.repetition_penalty))
-    if longer := [sequence for sequence in _suppressed_ids(options, model) if len(sequence) > 1]:
-        adjustments.append(suppressed_sequences(longer))
+    _, sequences = _suppressed_ids(options, model)
+    if sequences:
+        adjustments.append(suppressed_sequences(sequences))
     if isinstance(options, TranslationOptions) and options.prefix_bias_beta and len(prefix):
         adjustments.append(biased_prefix(prefix, options.prefix_bias_beta))
     seed = seed if options.samples else None
