@@ -146,25 +146,25 @@ class AdjustedDecoder(StepwiseDecoder):
         step = self._decoder.step(tokens, state.inner, full_choice)
         fed = np.concatenate([state.fed, tokens[:, None]], axis=1)
         logits = step.log_probs.astype(np.float64)  # (rows, vocabulary)
+        if choice.banned is not None:
+            logits[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
         for adjust in self._adjustments:
             adjust(logits, fed[:, 1:])
-        following = replace(state, inner=step.state, fed=fed)
+        choice, following = replace(choice, banned=None), replace(state, inner=step.state, fed=fed)
         if state.draws:
             choice = self._sampled(logits, choice, following)
         candidates, log_probs = choose(logits, choice)
         return Step(candidates, log_probs, following, step.attention)
 
     def _sampled(self, logits: Table, choice: Choice, state: AdjustedState) -> Choice:
-        """Return a choice of the tokens that are drawn; forced and finished rows use no random number."""
+        """Return a choice of the drawn tokens; forced rows use random numbers too, finished ones none."""
         assert choice.sampling is not None
-        allowed = logits.copy()
-        if choice.banned is not None:
-            allowed[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
-        tokens = np.full(len(logits), -1) if choice.forced is None else choice.forced.copy()
+        tokens = np.full(len(logits), self.symbols.end)
         finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)
-        for row in np.flatnonzero(tokens < 0).tolist():
-            draws = state.draws[row // state.beams]
-            tokens[row] = self.symbols.end if finished[row] else draws.draw(allowed[row], choice.sampling)
+        for row in np.flatnonzero(~finished).tolist():
+            tokens[row] = state.draws[row // state.beams].draw(logits[row], choice.sampling)
+        if choice.forced is not None:
+            tokens = np.where(choice.forced < 0, tokens, choice.forced)
         return replace(choice, sampling=None, forced=tokens)
 
 
