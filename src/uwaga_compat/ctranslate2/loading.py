@@ -302,11 +302,17 @@ class LoadedModel:
         count = max(len(framed_ids) - len(frame) + 1, 0)
         return FramedSource(framed_ids, start, count)
 
-    @cached_property
-    def vmap_decoder(self) -> Decoder:
-        """The decoder with target tokens restricted by the vocabulary map."""
+    def vmap_decoder(self, prefix: Sequence[int]) -> Decoder:
+        """Return the decoder with target tokens restricted by the vocabulary map and to those of a prefix."""
         if self.vmap is None:
             return self.decoder
+        decoder = self._vmap_decoder
+        assert decoder.shortlist is not None
+        return decoder.with_shortlist(decoder.shortlist.including(prefix)) if prefix else decoder
+
+    @cached_property
+    def _vmap_decoder(self) -> NativeModel:
+        assert self.vmap is not None
         if not isinstance(self.decoder, NativeModel):
             raise ArgumentError("use_vmap: a vocabulary map works on the CPU only")
         special_tokens = [self.end, self.target.unknown]

@@ -31,8 +31,12 @@ def _search(model: LoadedModel, options: TranslationOptions) -> SearchOptions:
     return search_options(options, model, options.min_decoding_length, options.max_decoding_length)
 
 
-def _decoder(model: LoadedModel, options: TranslationOptions) -> Decoder:
-    return model.vmap_decoder if options.use_vmap else model.decoder
+def _decoder(
+    model: LoadedModel, options: TranslationOptions, prefix: Sequence[int], seed: int | None = None
+) -> Decoder:
+    """Return the decoder of a call, or of a text with a prefix; ``seed`` is that of its samples."""
+    decoder = model.vmap_decoder(prefix) if options.use_vmap else model.decoder
+    return adjusted_decoder(decoder, options, model, seed=seed, prefix=prefix)
 
 
 def translate_texts(
@@ -48,30 +52,25 @@ def translate_texts(
     nonempty = [index for index, tokens in enumerate(sources) if tokens]
     ids = [framed_sources[index].ids for index in nonempty]
     prefix_ids = [model.target.ids(prefixes[index]) for index in nonempty]
-    decoder = _decoder(model, options)
-    if options.prefix_bias_beta:  # each text has a distribution of its own
-        hypotheses = [
-            decode(
-                adjusted_decoder(decoder, options, model, seed=search.seed, prefix=prefix),
-                [source],
-                [()],
-                search,
-            )[0]
-            for source, prefix in zip(ids, prefix_ids, strict=True)
-        ]
-    else:
-        hypotheses = decode(
-            adjusted_decoder(decoder, options, model, seed=search.seed if callback is None else None),
-            ids,
-            prefix_ids,
+
+    def decode_texts(positions: Sequence[int], prefix: Sequence[int]) -> list[list[Hypothesis]]:
+        return decode(
+            _decoder(model, options, prefix, search.seed if callback is None else None),
+            [ids[position] for position in positions],
+            [() if options.prefix_bias_beta else prefix_ids[position] for position in positions],
             search,
             options.alternatives,
             None
             if callback is None
             else lambda token: callback(
-                step_result(token, model, numbers[nonempty[token.input]], options.return_scores)
+                step_result(token, model, numbers[nonempty[positions[token.input]]], options.return_scores)
             ),
         )
+
+    if options.prefix_bias_beta or (options.use_vmap and any(prefix_ids)):  # a distribution for each text
+        hypotheses = [decode_texts([position], prefix)[0] for position, prefix in enumerate(prefix_ids)]
+    else:
+        hypotheses = decode_texts(range(len(ids)), ())
     targets = [
         [model.result_ids(hypothesis, options.return_end_token) for hypothesis in text_hypotheses]
         for text_hypotheses in hypotheses
@@ -102,9 +101,8 @@ def stream_tokens(
     if source:
         ids = model.frame_source(source, options.max_input_length).ids
         prefix_ids = model.target.ids(prefix)
-        decoder = adjusted_decoder(_decoder(model, options), options, model, prefix=prefix_ids)
         forced = [] if options.prefix_bias_beta else prefix_ids
-        for token in decode_steps(decoder, [ids], [forced], search):
+        for token in decode_steps(_decoder(model, options, prefix_ids), [ids], [forced], search):
             yield step_result(token, model, 0, with_scores)
 
 
