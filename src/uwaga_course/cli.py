@@ -36,7 +36,7 @@ Answer = Annotated[
     list[str],
     typer.Argument(
         help="A number, such as -2.5, 2/7 or 50%; the numbers of a table, row by row; the number of an "
-        "option; the numbers of the items in their right order; or a file of Python.",
+        "option; the numbers of the items in the right order; or a Python file.",
         metavar="ANSWER...",
     ),
 ]
@@ -69,7 +69,7 @@ class _Check(Verb):
 
 
 def list_all(language: Language = None) -> None:
-    """List the exercises of each chapter, those solved with a tick."""
+    """List the exercises of each chapter, with a tick at those that are solved."""
     from uwaga_course import all_exercises
     from uwaga_course.messages import choose_language, say
     from uwaga_course.progress import solved_exercises

@@ -124,8 +124,8 @@ def test_programs_run_in_a_child_process():
     programs = {
         exercise.program: Verdict(True, exercise.because),
         exercise.wrong[0].answer: Verdict(False, exercise.wrong[0].remark),
-        "import sys; sys.exit(3)": Verdict(False, "The program ends itself, with the status 3."),
-        "import os; os._exit(4)": Verdict(False, "The program ends itself, with the status 4."),
+        "import sys; sys.exit(3)": Verdict(False, "The program ends by itself, with status 3."),
+        "import os; os._exit(4)": Verdict(False, "The program ends by itself, with status 4."),
         "x = 1\n1 +": Verdict(False, "Line 2: SyntaxError: invalid syntax"),
         "print('seen')\n1 / 0": Verdict(False, "Line 2: ZeroDivisionError: division by zero", "seen\n"),
         "def log_prob():\n    pass": Verdict(
