@@ -87,7 +87,7 @@ def test_programs_run_in_the_page(page, site):
         "def attend(s):\n    x = 1\n    return (1,": "Line 3: SyntaxError: '(' was never closed",
         "def attend(*a):\n    print('seen')\n    return 1 / 0": "Line 3: ZeroDivisionError: division by zero",
         "input()": "Line 1: EOFError: EOF when reading a line",
-        "import sys\nsys.exit(3)": "The program ends itself, with the status 3.",
+        "import sys\nsys.exit(3)": "The program ends by itself, with status 3.",
         "attend = 1": "The tests end with TypeError: 'int' object is not callable",
     }.items():
         assert run(page, "3.5", program) == remark
@@ -206,7 +206,7 @@ def test_numbers_are_read_as_people_write_them(page):
         "−2,30": "Right.",
         "1,386": "1,386 has two meanings. Write 1386 or 1.386.",
         "x": "x is not a number. Write −2.5, 2/7, 50% or 1048576.",
-        " ": "Write a number everywhere, or choose an answer.",
+        " ": "Write a number in every field, or choose an answer.",
     }.items():
         section.locator("input").fill(text)
         section.locator("input").press("Enter")

@@ -324,7 +324,7 @@ def test_busy_server_is_retried_automatically(browser, server):
             page, 429, {"error": {"code": "busy", "message": "m"}}, {"retry-after": "1"}, times=1
         )
         page.locator("#source").fill(SENTENCE)
-        page.get_by_text("asked again in 1 seconds").wait_for()
+        page.get_by_text("tries again in 1 seconds").wait_for()
         page.wait_for_selector(".line.done")
 
 
