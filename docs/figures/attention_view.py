@@ -5,21 +5,25 @@ python docs/figures/attention_view.py --picture  and notebook.png, with Chromium
 """
 
 import argparse
+import hashlib
 import shutil
 from pathlib import Path
 
 import uwaga
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.cli.translate import UNSURE
 from uwaga.results.views import attention_view
 
 SENTENCE = "I thought it would be a good concert, but it wasn't."
-UNSURE = "A bewildered plumber juggles seventeen lobsters."
+PICTURED = "A bewildered plumber juggles seventeen lobsters."
 """A sentence with a word of which the bundled model is unsure, for the picture."""
 FOLDER = Path(__file__).parent
 
 
-def take_picture(html: str, picture: Path) -> None:
-    """Show a piece of HTML as a notebook does, and keep that as a PNG of few colours."""
+def take_picture(translation: uwaga.Translation, picture: Path) -> None:
+    """Keep a translation as a notebook shows it, as a PNG that also names the model and the unsure words."""
     from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -28,6 +32,7 @@ def take_picture(html: str, picture: Path) -> None:
             args=["--no-sandbox"],
         )
         page = browser.new_page(viewport={"width": 760, "height": 1000})
+        html = translation._repr_html_()
         page.set_content(f'<meta charset="utf-8"><body style="background:#fff; font-family:system-ui">{html}')
         page.wait_for_selector("[data-milliseconds]")
         page.wait_for_timeout(500)
@@ -35,7 +40,10 @@ def take_picture(html: str, picture: Path) -> None:
         clip = {key: box[key] + margin for key, margin in zip(box, (-8, -8, 16, 16), strict=True)}
         page.screenshot(path=picture, clip=clip)
         browser.close()
-    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True)
+    facts = PngInfo()
+    facts.add_text("model", hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest())
+    facts.add_text("unsure", " ".join(word.text for word in translation.words if word.mean < UNSURE))
+    Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True, pnginfo=facts)
 
 
 def main() -> None:
@@ -53,8 +61,7 @@ def main() -> None:
     path.write_text(view + "\n", encoding="utf-8")
     print(f"wrote {path}: {translation.text}")  # noqa: T201
     if arguments.picture:
-        unsure = translator.translate(UNSURE, attention="all")
-        take_picture(unsure._repr_html_(), FOLDER / "notebook.png")
+        take_picture(translator.translate(PICTURED, attention="all"), FOLDER / "notebook.png")
 
 
 if __name__ == "__main__":
