@@ -1,7 +1,10 @@
 """The comparison with fifteen other courses on fourteen points, with sources."""
 
+import json
 import re
 from pathlib import Path
+
+from uwaga_course import all_exercises
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs/learn/compared.md").read_text(encoding="utf-8")
@@ -25,10 +28,10 @@ OTHER_COURSES = {
 }
 
 
-def tables():
+def tables(text=TEXT):
     """Return the tables of the page: the names of their columns, and their rows by course."""
     parsed = []
-    for block in re.findall(r"(?:^\|.*\n)+", TEXT, re.MULTILINE):
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         lines = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in block.splitlines()]
         head, _, *rows = lines
         assert all(len(row) == len(head) for row in rows), head
@@ -46,6 +49,32 @@ def test_comparison_tables_are_complete():
         assert list(rows) == [UWAGA, *OTHER_COURSES]
         for course, cells in rows.items():
             assert all(re.search(r"\w{2}", cell) for cell in cells), course
+
+
+COUNTS = ("no", "one", "two", "three", "four", "five", "six")
+
+
+def own_rows_unlike_repository(text):
+    """Return what the page says of this course and the repository does not hold."""
+    *comparisons, _ = tables(text)
+    cells = {point: cell for head, rows in comparisons for point, cell in zip(head, rows[UWAGA], strict=True)}
+    learn = ROOT / "docs/learn"
+    models = json.loads((learn / "models/models.json").read_text(encoding="utf-8"))
+    recurrent = [model for model in models if model["name"] != "transformer"]
+    by_hand = [
+        int(page.name[:2]) for page in learn.glob("[0-9]*.md") if "\n## By hand\n" in page.read_text("utf-8")
+    ]
+    kinds = {exercise.kind for exercise in all_exercises().values()}
+    expected = {
+        "recurrent models": f"{COUNTS[len(recurrent)]} small models live",
+        "by hand": f"in chapters {min(by_hand)} to {max(by_hand)}",
+        "exercises": f"{COUNTS[len(kinds)]} kinds",
+    }
+    return [cells[point] for point, statement in expected.items() if statement not in cells[point]]
+
+
+def test_own_rows_agree_with_the_repository():
+    assert own_rows_unlike_repository(TEXT) == []
 
 
 def test_courses_have_sources_and_advice():

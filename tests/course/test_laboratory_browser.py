@@ -558,6 +558,23 @@ def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, transl
     page.close()
 
 
+def test_tabs_name_rows_alike_and_write_minus_signs(browser, site):
+    page = start_laboratory(browser, site[1], viewport=WIDE)
+    tabs = {}
+    for tab, names in (
+        ("Attention", page.get_by_role("listbox", name="cross attention, queries").get_by_role("option")),
+        ("Change", page.locator(".lab-editable tbody th")),
+    ):
+        page.get_by_role("tab", name=tab).click()
+        names.first.wait_for()
+        tabs[tab] = names.all_inner_texts()
+        assert re.search(r"−\d", page.locator("uwaga-lab").inner_text())
+        assert not re.search(r"(?<!\w)-\d", page.locator("uwaga-lab").inner_text())
+    assert tabs["Attention"] == tabs["Change"]
+    assert tabs["Change"][0].startswith("<s> → ")
+    page.close()
+
+
 def test_edited_matrix_shows_mask_weight_and_changed_words(browser, site):
     page = start_laboratory(browser, site[1], viewport=WIDE)
     editor = Editor(page, random.Random(1))

@@ -4,16 +4,36 @@ import ast
 import contextlib
 import html
 import itertools
+import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
+from statements import (
+    blocks_in_widgets,
+    gradients_switched_off,
+    means_without_their_pairs,
+    mechanisms_without_chapter,
+    models_without_windows,
+    other_needs_of_torch,
+    other_sizes,
+    unlike_picture,
+)
+from test_compared import own_rows_unlike_repository
+from test_training_frames import read_film, statements_unlike_frames
+
+import uwaga
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
 ROOT = Path(__file__).resolve().parents[2]
 LEARN = ROOT / "docs" / "learn"
 CHAPTERS = sorted(LEARN.glob("[0-9]*.md"))
+EXERCISES = ROOT / "src" / "uwaga_course"
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 FIGURE = re.compile(r"!\[(.*?)\]\((\S+?\.svg)\)", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.,^{])[-−]?\d+\.\d+(?![\w]|\.\d)")
@@ -30,11 +50,17 @@ def shown_source(fence: str) -> str:
     return ast.get_source_segment(text, node) or ""
 
 
+def code_of(text: str) -> list[str]:
+    """Return the contents of a page's fences, and the code that those of the kind ``source`` show."""
+    return [
+        shown_source(content) if language == "source" else content
+        for _, language, content in FENCE.findall(text)
+    ]
+
+
 def evidence(text: str) -> str:
     """Return what is computed on a page: outputs, samples, sources, figures, tables and widgets."""
-    parts = []
-    for _, language, content in FENCE.findall(text):
-        parts.append(shown_source(content) if language == "source" else content)
+    parts = code_of(text)
     for alternative, name in FIGURE.findall(text):
         svg = (LEARN / name).read_text(encoding="utf-8")
         parts += [alternative, html.unescape(" ".join(re.findall(r">([^<]+)</(?:text|title)>", svg)))]
@@ -67,6 +93,7 @@ def is_rounded_from(number: str, numbers: list[str]) -> bool:
 FUNCTIONS = (
     *(math.exp, math.log, math.log2, math.sqrt, math.tanh, math.cos, math.sin),
     *(lambda x: 1 - x, lambda x: 2**x, lambda x: x / (1 + math.exp(-x)), lambda x: 1 / (1 + math.exp(-x))),
+    lambda x: math.exp(-x) / (1 + math.exp(-x)) ** 2,
 )
 STATED = re.compile(r"`(?:experiments|recipes|benchmarks|docs)/[^`]+`|\b(?:19|20)\d\d\b|^Sources:|§")
 """A paragraph that names the script of its numbers, or the paper."""
@@ -97,6 +124,7 @@ def as_python(text: str) -> str:
     """Return a text with its formulas as Python writes them."""
     for old, new in {"\\ln": "log", "−": "-", "\\cdot": "*", "·": "*", "^": "**", "{": "(", "}": ")"}.items():
         text = text.replace(old, new)
+    text = re.sub(r"(?<=\d) +\\?(?=(?:exp|log|sqrt|tanh)\()", "*", text)
     return re.sub(r"[$\\;]|e(?=\*\*)", lambda match: "2.718281828" if match[0] == "e" else " ", text)
 
 
@@ -122,80 +150,233 @@ def is_calculated(number: str, before: list[str], paragraph: str) -> bool:
     return any(abs(abs(result) - abs(value(number))) <= tolerance for result in candidates)
 
 
+def unfounded_in(paragraph: str, shown: list[str], before: list[str]) -> list[str]:
+    """Return the decimal numbers of a paragraph that are not shown and do not follow from others."""
+    unfounded, before = [], [*before]
+    for number in ANY_NUMBER.findall(paragraph):
+        if (
+            "." in number
+            and not is_rounded_from(number, shown)
+            and not is_calculated(number, before, paragraph)
+        ):
+            unfounded.append(f"{number} in {' '.join(paragraph.split())[:90]!r}")
+        before.append(number)
+    return unfounded
+
+
 def unfounded_numbers(text: str) -> list[str]:
     """Return the decimal numbers of a page's prose that nothing on it shows, and no linked page."""
     computed = NUMBER.findall(evidence(text))
     unfounded = []
     for paragraph in prose(text):
-        if STATED.search(paragraph):
-            continue
-        linked = [
-            number
-            for name in re.findall(r"\]\(([\w./-]+\.md)", paragraph)
-            for number in NUMBER.findall((LEARN / name).read_text(encoding="utf-8"))
-        ]
-        before: list[str] = []
-        for number in ANY_NUMBER.findall(paragraph):
-            if (
-                "." in number
-                and not is_rounded_from(number, computed + linked)
-                and not is_calculated(number, before, paragraph)
-            ):
-                unfounded.append(f"{number} in {' '.join(paragraph.split())[:90]!r}")
-            before.append(number)
+        if not STATED.search(paragraph):
+            linked = "\n".join(linked_pages(paragraph))
+            unfounded += unfounded_in(paragraph, computed + NUMBER.findall(linked), [])
     return unfounded
+
+
+def linked_pages(paragraph: str) -> list[str]:
+    """Return the texts of the pages to which a paragraph links."""
+    names = re.findall(r"\]\(([\w./-]+\.md)", paragraph)
+    return [(LEARN / name).read_text(encoding="utf-8") for name in names]
+
+
+@cache
+def measured(exercise: str) -> list[str]:
+    """Return what the bundled model gives for the exercises that ask for it, and what a guide measures."""
+    if exercise in ("0.3", "10.3") and not BUNDLED.exists():
+        pytest.skip("this source tree holds no bundled model")
+    if exercise == "0.3":
+        attention = uwaga.load().translate("I have seen the film.", attention=True).attention
+        return [f"{weight:.6f}" for weight in attention.flat]
+    if exercise == "9.5":
+        return NUMBER.findall((ROOT / "docs/guides/alignment.md").read_text(encoding="utf-8"))
+    if exercise == "10.3":
+        torch = pytest.importorskip("torch")
+        translator = uwaga.load(engine="torch")
+        pairs = [("I want to buy a car.", f"Ich möchte ein {word} kaufen.") for word in ("Auto", "Haus")]
+        scores = translator.score(pairs)
+        translator.decoder.decoder_norm = torch.nn.Identity()
+        return [f"{score.log_prob:.6f}" for score in [*scores, *translator.score(pairs)]]
+    if exercise == "14.3":
+        film = read_film()
+        return [f"{weight:.6f}" for weight in film.matrices(film.run("transformer"), "mean", 0)[0].flat]
+    return []
+
+
+CODE = {"answer", "start", "program", "tests", "messages", "number", "kind"}
+"""Fields of an exercise without text."""
+
+
+def texts_of(exercise: object) -> Iterator[str]:
+    """Yield the texts of an exercise without its code."""
+    if isinstance(exercise, str):
+        yield exercise
+    elif isinstance(exercise, list):
+        for part in exercise:
+            yield from texts_of(part)
+    elif isinstance(exercise, dict):
+        for key, part in exercise.items():
+            if key not in CODE:
+                yield from texts_of(part)
+
+
+def unfounded_numbers_of_exercises(text: str) -> list[str]:
+    """Return the decimal numbers of remarks, hints and solutions that neither exercise nor chapter gives."""
+    unfounded = []
+    for exercise in yaml.safe_load(text)["exercises"]:
+        chapter, question = int(exercise["number"].partition(".")[0]), exercise.pop("question")
+        [page] = [page.read_text(encoding="utf-8") for page in CHAPTERS if int(page.name[:2]) == chapter]
+        code = json.dumps([exercise.get(key) for key in ("answer", "start", "program", "tests")])
+        code += json.dumps([wrong["answer"] for wrong in exercise.get("wrong", ())])
+        given = f"{question} {exercise.get('answer')} {exercise['hint']}"
+        shown = NUMBER.findall("\n".join([page, evidence(page), question, code]))
+        before = ANY_NUMBER.findall(given) if exercise["kind"] in ("number", "table") else []
+        for part in texts_of(exercise):
+            for paragraph in part.split("\n\n"):
+                unfounded += unfounded_in(
+                    paragraph, [*shown, *measured(exercise["number"]), f"{math.e}"], before
+                )
+    return unfounded
+
+
+DECIMAL = re.compile(r"(?<![\w.,])\d+\.\d+(?!\.?\d)(?!\s*(?:亿|万|mill?i?o))")
+INTEGER = re.compile(r"(?<![\w.,])\d{3,}(?![.,]?\d)(?!\s*(?:亿|万|mill?i?o))")
+SEPARATOR = re.compile(r"(?<=\d)[,\s](?=\d{3}(?!\d))")
+NAME = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+def numbers_and_names(text: str) -> Counter[str]:
+    """Return the numbers and the names in backticks of a text; integers, which words can replace, once."""
+    text = SEPARATOR.sub("", re.sub(r"\]\([^)]*\)", "", text))
+    names = [name for name in NAME.findall(text) if re.search(r"[A-Za-z_]", name)]
+    return Counter([*DECIMAL.findall(text), *names, *{*INTEGER.findall(text)}])
+
+
+def unlike_english(text: str, path: Path) -> list[str]:
+    """Return the numbers and names that a translation has more often or more rarely."""
+    folder = EXERCISES / "en" if path.suffix == ".yaml" else LEARN
+    english = (folder / path.name).read_text(encoding="utf-8")
+    if path.suffix == ".yaml":
+        exercises = {exercise["number"]: exercise for exercise in yaml.safe_load(english)["exercises"]}
+        pairs = [(part, exercises[number]) for number, part in yaml.safe_load(text).items()]
+        texts = [("\n".join(texts_of(part)), "\n".join(texts_of(original))) for part, original in pairs]
+    else:
+        texts = [(FENCE.sub("", text), FENCE.sub("", english))]
+    counts = [(numbers_and_names(part), numbers_and_names(original)) for part, original in texts]
+    return [name for part, original in counts for name in ((part - original) + (original - part))]
 
 
 PACKAGES = {"numpy", "torch", "transformers", "uwaga"}
 
 
+def passages(section: str) -> Iterator[tuple[str, str]]:
+    """Yield each passage of prose between fences, with the code right before and right after it."""
+    parts = FENCE.split(section)
+    texts, codes = [parts[0]], ["", ""]
+    for language, content, text in zip(parts[2::4], parts[3::4], parts[4::4], strict=True):
+        codes[-1] += shown_source(content) if language == "source" else content
+        if text.strip():
+            texts.append(text)
+            codes.append("")
+    for text, before, after in zip(texts, codes, codes[1:], strict=False):
+        yield text, before + after
+
+
 def unknown_names(text: str) -> list[str]:
-    """Return the names in backticks of a page's section on code that no code of the page contains."""
+    """Return the names in backticks of a page's section on code that the code beside them lacks."""
     section = text.partition("\n## In code\n")[2].partition("\n## ")[0]
-    code = "\n".join(
-        shown_source(content) if language == "source" else content
-        for _, language, content in FENCE.findall(text)
-    )
-    words = set(re.findall(r"\w+", code))
-    names = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", FENCE.sub("", section))
+    unknown = []
+    for passage, code in passages(section):
+        linked = [content for page in linked_pages(passage) for content in code_of(page)]
+        words = set(re.findall(r"\w+", "\n".join([code, *linked])))
+        unknown += [
+            name
+            for name in NAME.findall(passage)
+            if re.fullmatch(r"[A-Za-z_][\w.]*(\(\))?", name)
+            and not name.endswith((".py", ".md"))
+            and not set(re.findall(r"\w+", name)) <= words | PACKAGES
+        ]
+    return unknown
+
+
+CHECKS = [
+    (unfounded_numbers, LEARN.glob("[0-9]*.md")),
+    (unknown_names, LEARN.glob("[0-9]*.md")),
+    (unfounded_numbers_of_exercises, EXERCISES.glob("en/*.yaml")),
+    (unlike_english, [*LEARN.glob("*/*.md"), *EXERCISES.glob("[!e]*/*.yaml"), *EXERCISES.glob("es/*.yaml")]),
+    (blocks_in_widgets, [*LEARN.rglob("*.md"), ROOT / "docs/index.md"]),
+    (gradients_switched_off, LEARN.rglob("*.md")),
+    (models_without_windows, [*LEARN.glob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"]),
+    (statements_unlike_frames, LEARN.glob("14*.md")),
+    (own_rows_unlike_repository, [LEARN / "compared.md"]),
+    (mechanisms_without_chapter, [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")]),
+    (other_sizes, [ROOT / "docs/guides/install.md"]),
+    (other_needs_of_torch, [ROOT / "docs/guides/attention.md"]),
+    (unlike_picture, [ROOT / "docs/guides/confidence.md"]),
+    (means_without_their_pairs, (ROOT / "page/src/lab/messages").glob("*.ts")),
+]
+"""Functions that return what is wrong with the text of a file, and the files of each."""
+CHECKS_BY_FILE: dict[Path, list] = {}
+for check, files in CHECKS:
+    for file in sorted(files):
+        CHECKS_BY_FILE.setdefault(file, []).append(check)
+
+
+def wrong_in(text: str, path: Path) -> list[str]:
+    """Return what all checks of a file find wrong with a text of it."""
     return [
-        name
-        for name in names
-        if re.fullmatch(r"[A-Za-z_][\w.]*(\(\))?", name)
-        and not name.endswith((".py", ".md"))
-        and not set(re.findall(r"\w+", name)) <= words | PACKAGES
+        f"{check.__name__}: {found}"
+        for check in CHECKS_BY_FILE[path]
+        for found in (check(text, path) if check is unlike_english else check(text))
     ]
 
 
-@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_numbers_in_prose_agree_with_what_stands_beside_them(page):
-    assert unfounded_numbers(page.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_names_in_prose_occur_in_the_code_shown(page):
-    assert unknown_names(page.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("path", CHECKS_BY_FILE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_numbers_and_names_agree_with_what_stands_beside_them(path):
+    assert wrong_in(path.read_text(encoding="utf-8"), path) == []
 
 
 WRONG = [
-    ("01", "together 0.4, and", "together 0.41, and"),
-    ("01", "0.53 together", "0.54 together"),
-    ("12", "it is 0.854 at", "it is 0.860 at"),
-    (
-        "09",
-        "\n## In code\n",
-        "\n## In code\n\n`view` cuts the columns into heads, and `of_heads` moves them.\n",
-    ),
+    ("E1", "docs/learn/09*.md", "::MultiHeadAttention.queries\n", "::MultiHeadAttention.forward\n"),
+    ("E1", "docs/learn/09*.md", "`transpose` moves", "`of_heads` moves"),
+    ("E2", "docs/learn/14*.md", "The row *ein* finds", "Some rows never look at their word. It finds"),
+    ("E2", "docs/learn/14*.md", "from update 200 to 800", "from update 350 to 450"),
+    ("E3", "docs/learn/01*.md", "with 0.30.", "with 0.31."),
+    ("E3", "docs/learn/es/01*.md", "con 0.30.", "con 0.31."),
+    ("E4", "docs/learn/01*.md", "0.53 together", "0.54 together"),
+    ("E4", "docs/learn/zh/01*.md", "合计概率 0.53", "合计概率 0.54"),
+    ("E5", "docs/learn/12*.md", "it is 0.854 at", "it is 0.855 at"),
+    ("E5", "docs/learn/pl/12*.md", "0.854", "0.855"),
+    ("E6", "src/uwaga_course/en/09.yaml", "would cost 0.47 nats", "would cost 0.40 nats"),
+    ("E6", "src/uwaga_course/en/09.yaml", "before rounding, is 0.47.", "before rounding, is 0.40."),
+    ("E6", "src/uwaga_course/es/09.yaml", "0.47", "0.40"),
+    ("E7", "docs/learn/17*.md", "Mistral 7B also limits", "Llama and Mistral 7B also limit"),
+    ("E7", "docs/mechanisms/decoders.md", "each block | SwiGLU | |", "each block | SwiGLU | windows |"),
+    ("E8", "docs/learn/compared.md", "three small models live", "small calculators, no live model"),
+    ("E13", "docs/guides/attention.md", "; `heads` runs it natively", ", as does `heads`"),
+    ("E14", "docs/guides/install.md", "the command line | 90 |", "the command line | 105 |"),
+    ("E17", "docs/guides/confidence.md", "of *großer* only", "of *gut·es* only"),
+    ("E18", "docs/mechanisms/numbers.md", "../learn/16-family.md#", "../guides/pretrained.md#"),
+    ("E18", "docs/mechanisms/tutorials.md", "../learn/16-family.md#", "../guides/pretrained.md#"),
+    ("E19", "docs/learn/02*.md", "with torch.no_grad():\n", "torch.set_grad_enabled(False)\n"),
+    ("E20", "docs/learn/laboratory.md", "<br>\nWithout", "\n\nWithout"),
+    ("E20", "docs/learn/zh/laboratory.md", "<br>\n", "\n\n"),
+    ("E24", "page/src/lab/messages/en.ts", "On average over the dev pairs, a row", "A row"),
 ]
-"""Errors of the kinds that a review of the course has found, by chapter."""
+"""Errors that a review of the course has found, by their numbers there: where each would stand now.
+
+E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. Readers are left E15, that a
+cosine is proportional to a dot product and not equal, and E16, that a test checks what it stands for.
+"""
 
 
-@pytest.mark.parametrize(("chapter", "right", "wrong"), WRONG)
-def test_errors_of_a_review_are_detected(chapter, right, wrong):
-    [text] = [page.read_text(encoding="utf-8") for page in CHAPTERS if page.name.startswith(chapter)]
-    assert text.count(right) == 1
-    changed = text.replace(right, wrong)
-    assert unfounded_numbers(changed) or unknown_names(changed)
+@pytest.mark.parametrize(("error", "file", "right", "wrong"), WRONG)
+def test_errors_of_a_review_are_detected(error, file, right, wrong):
+    [path] = ROOT.glob(file)
+    text = path.read_text(encoding="utf-8")
+    assert right in text
+    assert wrong_in(text.replace(right, wrong), path)
 
 
 def test_most_wrong_digits_are_detected():

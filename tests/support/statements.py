@@ -1,0 +1,122 @@
+"""What pages say about models, sizes, commands and links agrees with the repository.
+
+Each check takes the text of a file and returns what is wrong with it. ``test_prose.py`` applies them all.
+"""
+
+import hashlib
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from uwaga.checkpoints.formats.huggingface.llama import FAMILIES
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "docs/learn").glob("[0-9]*.md"))
+DECODERS = {
+    "Llama": "llama",
+    "Mistral": "mistral",
+    "Qwen": "qwen2",
+    "Gemma": "gemma2",
+    "Hunyuan": "hunyuan_v1_dense",
+}
+"""Families of decoders by the names that pages give them."""
+
+
+def models_without_windows(text: str) -> list[str]:
+    """Return the models that a sentence or a row says to have windows, and that have none."""
+    return [
+        f"{name} in {sentence!r}"
+        for sentence in re.split(r"(?<=\.)\s|\n\n|\n(?=\|)", text)
+        if re.search(r"(?<!context )\bwindows?\b", sentence)
+        for name, family in DECODERS.items()
+        if name in sentence and FAMILIES[family].windows == "none"
+    ]
+
+
+def other_sizes(text: str) -> list[str]:
+    """Return the sizes of a plain install that differ from the one in the guide to the engine."""
+    guide = (ROOT / "docs/guides/engine.md").read_text(encoding="utf-8").partition("## Size of a plain")[2]
+    [total] = re.findall(r"^\| \*\*total\*\* \| \*\*([\d.]+)", guide, re.MULTILINE)
+    parts = re.findall(r"^\| [^*|]+ \| ([\d.]+) \|", guide, re.MULTILINE)
+    assert f"takes {total} MB with Python 3.11" in guide
+    assert sum(map(float, parts)) == pytest.approx(float(total))
+    stated = re.findall(r"^\| none \|.* (\S+) \|$", text, re.MULTILINE)
+    stated += re.findall(r"(\S+) MB with Python 3\.11", text)
+    return [] if stated == [total.removesuffix(".0")] * 2 else stated
+
+
+COMMANDS = {
+    "heads": ["heads", "-s", "docs/sample.en", "-r", "docs/sample.en", "--kind", "cross", "--limit", "1"],
+    "--attribution": ["attend", "--attribution", "gradient_input", "A man sleeps."],
+}
+
+
+@cache
+def needs_torch(name: str) -> bool:
+    """Return whether a command of the guide to attention fails where torch is not installed."""
+    if not BUNDLED.exists():
+        pytest.skip("this source tree holds no bundled model")
+    program = "import sys; sys.modules['torch'] = None; from uwaga.cli.main import app; app()"
+    command = [sys.executable, "-c", program, *COMMANDS[name]]
+    return subprocess.run(command, cwd=ROOT, capture_output=True).returncode != 0
+
+
+def other_needs_of_torch(text: str) -> list[str]:
+    """Return the commands of which the guide to attention does not say, or wrongly, if they need torch."""
+    clauses = re.split(r"[.;:]\s", text.partition("## Importance of heads")[2].partition("```")[0])
+    words = {True: "in torch", False: "natively"}
+    return [
+        name
+        for name in COMMANDS
+        if not any(f"`{name}`" in clause and words[needs_torch(name)] in clause for clause in clauses)
+    ]
+
+
+def mechanisms_without_chapter(text: str) -> list[str]:
+    """Return the mechanisms that a chapter lists as its own, and whose rows link to no chapter."""
+    listed = {
+        number
+        for page in CHAPTERS
+        for number in re.findall(
+            r"numbers\.md#(m\d+)", page.read_text(encoding="utf-8").rpartition("\nSources: ")[2]
+        )
+    }
+    rows = re.findall(r'^\| (?:<a id="|\[\w+\]\(numbers\.md#)(m\d+)(.*)$', text, re.MULTILINE)
+    linked = {number for number, row in rows if "../learn/" in row}
+    return sorted(listed & {number for number, _ in rows} - linked)
+
+
+def blocks_in_widgets(text: str) -> list[str]:
+    """Return the paragraphs in place of a widget: Markdown would end the widget before them."""
+    widgets = re.findall(r"<(uwaga-\w+)[^>]*>(.*?)</\1>", text, re.DOTALL)
+    return [content for _, content in widgets if re.search(r"\n\s*\n|<(?:p|div)\b", content)]
+
+
+def gradients_switched_off(text: str) -> list[str]:
+    """Return the calls that leave gradients off for the samples after them."""
+    return re.findall(r"^ *torch\.set_grad_enabled\(.*", text, re.MULTILINE)
+
+
+def means_without_their_pairs(text: str) -> list[str]:
+    """Return the messages with a mean over dev pairs that do not say so: a matrix stands beside them."""
+    messages = re.findall(r'^  \w+: "(.*(?:\{seen\}|\{linked\}).*)",$', text, re.MULTILINE)
+    return [message for message in messages if not re.search("dev|desarrollo|开发", message, re.IGNORECASE)]
+
+
+def unlike_picture(text: str) -> list[str]:
+    """Return what the guide to confidence says of a picture that does not show it."""
+    pillow = pytest.importorskip("PIL.Image")
+    if not BUNDLED.exists():
+        pytest.skip("this source tree holds no bundled model")
+    [(name, caption)] = re.findall(r"!\[A translation[^\]]*\]\((\S+\.png)\)\n\n(.*?)\n\n", text, re.DOTALL)
+    shown = pillow.open(ROOT / "docs/guides" / name).info
+    model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
+    wrong = [
+        word for word in re.findall(r"\*(\w\S*?)\*", caption) if word not in shown.get("unsure", "").split()
+    ]
+    return wrong if shown.get("model") == model else [*wrong, f"{name} is of another model"]
