@@ -72,8 +72,8 @@ def test_attend_compares_models(folders, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-m", "{cho}"], "cho: the model has no attention to look at"),
-        (["-m", "{cho}", "--target", "Hund"], "cho: the model has no attention to look at"),
+        (["-m", "{cho}"], "cho: the model has no attention to show"),
+        (["-m", "{cho}", "--target", "Hund"], "cho: the model has no attention to show"),
         (["-m", "{luong}", "-o", "x.gif"], "must end in one of .png, .svg, .pdf"),
         (["-m", "{luong}", "-m", "{luong}"], "two paths are named 'luong'"),
         (["-m", "A="], "expected NAME=PATH"),

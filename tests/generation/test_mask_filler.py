@@ -150,7 +150,7 @@ def test_M17_all_144_matrices_of_bert_base_size_match_transformers(tmp_path):
 
 
 def test_invalid_calls_are_rejected(filler, peer):
-    with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: put one"):
+    with pytest.raises(DataError, match=r"text 2 has no \[MASK\]: replace a word"):
         filler.fill([TEXTS[0], "none"])
     for k in (0, True, filler.model.vocabulary + 1):
         with pytest.raises(SettingsError, match="k must be a whole number from 1"):
@@ -167,7 +167,7 @@ def test_model_without_a_head_only_encodes(tmp_path):
     make(tmp_path / "m", transformers.BertModel)
     filler = uwaga.MaskFiller.load(tmp_path / "m", device="cpu")
     assert filler.encode("a dog").states.shape[1] == 24
-    with pytest.raises(ModelError, match="gives states but predicts no tokens"):
+    with pytest.raises(ModelError, match="returns states but cannot predict tokens"):
         filler.fill("a [MASK]")
 
 
@@ -204,6 +204,6 @@ def test_fill_command_fills_texts_and_lines(peer, filler):
 def test_fill_command_reports_invalid_input(peer):
     assert run(peer[0], lines=f"{TEXTS[0]}\nnothing\n")[::2] == (
         1,
-        "error: line 2 has no [MASK]: put one in place of a word\n",
+        "error: line 2 has no [MASK]: replace a word with it\n",
     )
     assert "`uwaga fill`" in CliRunner().invoke(app, ["generate", str(peer[0]), "A dog"]).stderr

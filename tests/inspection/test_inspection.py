@@ -117,7 +117,7 @@ def test_attend_gives_the_same_scores_as_score(translators):
 @pytest.mark.parametrize("name", ["cho", "sutskever"])
 @pytest.mark.parametrize("target", [None, "Der Hund"])
 def test_models_without_attention_are_rejected(name, target):
-    with pytest.raises(SettingsError, match="no attention to look at"):
+    with pytest.raises(SettingsError, match="no attention to show"):
         make_translator(name).attend(TEXT, target)
     with pytest.raises(SettingsError, match="no attention"):
         align(make_translator(name).translate(TEXT, attention=True))

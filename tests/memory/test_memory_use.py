@@ -223,13 +223,13 @@ def test_unsuitable_confirmations_are_refused(translator, path, tmp_path):
         def matches(self, text, context=None, *, threshold, limit):
             return []
 
-    with pytest.raises(SettingsError, match=r"cannot learn: it has no method confirm\(\)"):
+    with pytest.raises(SettingsError, match=r"pairs cannot be added to it: it has no method confirm\(\)"):
         translator.confirm(CAR, CAR_IN_GERMAN, memory=Fixed())
     with pytest.raises(DataError, match=r"not added: no translation"):
         translator.confirm(CAR, " ", memory=path)
     Memory.create(tmp_path / "other.uwm", "en", "pt").close()
     for use in (translator.translate, lambda text, memory: translator.confirm(text, text, memory=memory)):
-        with pytest.raises(SettingsError, match="from en to pt, and the model translates from en to de"):
+        with pytest.raises(SettingsError, match="from en to pt, but the model translates from en to de"):
             use(CAR, memory=tmp_path / "other.uwm")
 
 

@@ -173,7 +173,7 @@ def test_M9_local_window_weights_sum_to_at_most_one():
 def test_models_without_attention_record_none(name):
     model = recurrent_translator(name)
     assert model.translate(tiny.ENGLISH[0], attention="all").attentions is None
-    with pytest.raises(SettingsError, match="no attention to look at"):
+    with pytest.raises(SettingsError, match="no attention to show"):
         model.attend(tiny.ENGLISH[0])
 
 

@@ -222,7 +222,7 @@ def base(chat_model, tmp_path_factory):
 
 
 def test_model_without_a_template_rejects_chats(base):
-    with pytest.raises(SettingsError, match="no chat template, so it does not chat"):
+    with pytest.raises(SettingsError, match="no chat template, so it cannot chat"):
         uwaga.TextGenerator.load(base).generate(TURNS)
 
 

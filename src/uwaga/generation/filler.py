@@ -66,13 +66,13 @@ class Encoding:
 
 
 class MaskFiller:
-    """An encoder with its tokeniser: fills gaps in texts, and returns the states of their tokens.
+    """An encoder with its tokeniser, which fills gaps in texts and returns the states of their tokens.
 
-    What comes out for a text does not depend on the texts it comes with.
+    The result for a text does not depend on the other texts of a call.
 
     Args:
         model: the encoder.
-        tokeniser: from text to ids and back.
+        tokeniser: the tokeniser of the model.
     """
 
     def __init__(self, model: MaskedEncoder, tokeniser: FramedTokeniser) -> None:
@@ -112,15 +112,16 @@ class MaskFiller:
         """Return the most probable tokens for each ``[MASK]`` of a text, or of several.
 
         Args:
-            text: one text, or a sequence of them. It may have several gaps: each is filled on its own.
-            k: candidates for each gap.
+            text: one text, or a sequence of them. It may have several gaps, each of which is filled
+                independently.
+            k: number of candidates for each gap.
 
         Returns:
             for each gap of a text the ``k`` most probable tokens, best first; a list of these for a sequence.
 
         Raises:
             DataError: a text has no gap, or is not valid Unicode.
-            TextTooLongError: a text is longer than the model can take.
+            TextTooLongError: a text is longer than the model accepts.
             SettingsError: ``k`` is not between 1 and the size of the vocabulary.
             ModelError: the model does not predict tokens.
         """
@@ -133,8 +134,8 @@ class MaskFiller:
         head = self.model.head
         if head is None:
             raise ModelError(
-                f"{self.tokeniser.name}: the model gives states but predicts no tokens, since its folder has "
-                "no 'cls.predictions' weights"
+                f"{self.tokeniser.name}: the model returns states but cannot predict tokens, since its "
+                f"folder has no 'cls.predictions' weights"
             )
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= self.model.vocabulary:
             raise SettingsError(f"k must be a whole number from 1 to {self.model.vocabulary}, not {k!r}")
@@ -145,7 +146,7 @@ class MaskFiller:
         positions = [[position for position, token in enumerate(row) if token == mask] for row in ids]
         for gaps, name in zip(positions, names, strict=True):
             if not gaps:
-                raise DataError(f"{name} has no {MASK}: put one in place of a word")
+                raise DataError(f"{name} has no {MASK}: replace a word with it")
         encoded = zip(texts, self._in_batches(self.model.encode, ids), positions, strict=True)
         return [self._fillings(text, head(states[gaps]), k) for text, states, gaps in encoded]
 
@@ -161,7 +162,7 @@ class MaskFiller:
         """Return the tokens of a text, or of several, with the encoder's last state of each.
 
         Raises:
-            TextTooLongError: a text is longer than the model can take.
+            TextTooLongError: a text is longer than the model accepts.
             DataError: a text is not valid Unicode.
         """
         texts = [text] if isinstance(text, str) else list(text)
@@ -188,7 +189,7 @@ class MaskFiller:
             key) over them.
 
         Raises:
-            TextTooLongError: a text is longer than the model can take.
+            TextTooLongError: a text is longer than the model accepts.
             DataError: a text is not valid Unicode.
         """
         texts = [text] if isinstance(text, str) else list(text)

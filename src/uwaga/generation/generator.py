@@ -35,9 +35,9 @@ class Continuation(JsonRecord):
 
     ``text``, which is also its ``str()``, is the new text with its leading white space. ``token_scores`` are
     the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
-    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, if asked for,
-    are those of the model's distribution at each token, in nats. ``draft`` tells how the search used the
-    drafts of a smaller model, None if there were none. ``alternatives`` holds the rest of the n-best list.
+    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, if requested,
+    are those of the model's distribution at each token, in nats. ``draft`` is the use of the drafts of a
+    smaller model, None if there were none. ``alternatives`` are the other continuations of the n-best list.
     """
 
     prompt: str
@@ -66,9 +66,9 @@ class Continuation(JsonRecord):
         return self.prompt + self.text
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields as JSON values; ``alternatives`` if there are any.
+        """Return the fields as JSON values; ``alternatives`` only if there are any.
 
-        Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
+        Numbers are rounded to six decimals, and the infinite score of an impossible token is None.
         """
         values: dict[str, object] = {
             "prompt": self.prompt,
@@ -98,18 +98,18 @@ class _Prompt(NamedTuple):
 
 
 class TextGenerator:
-    """A decoder with its tokeniser, ready to continue texts.
+    """A decoder with its tokeniser, which continues texts.
 
-    It holds no state between calls, so that threads may share it. What a prompt continues with does not
-    depend on the prompts it comes with.
+    It has no state between calls, so threads may share it. The continuation of a prompt does not depend on
+    the other prompts of a call.
 
     Args:
-        decoder: the model as search sees it; a source is a prompt, and ``max_source`` counts all positions,
-            those of the continuation too.
-        tokeniser: from text to ids and back.
-        decoding: how to search unless a call says otherwise; lengths are of the continuation.
+        decoder: the model; a source is a prompt, and ``max_source`` is the number of positions, including
+            those of the continuation.
+        tokeniser: the tokeniser of the model.
+        decoding: default search options; lengths are those of the continuation.
         chat: the model's chat template, None if it has none.
-        drafter: a smaller model of the same vocabulary, which drafts for greedy searches.
+        drafter: a smaller model with the same vocabulary, which drafts for greedy searches.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class TextGenerator:
         """Load a decoder-only model.
 
         Args:
-            name: a model folder, an int8 one too, or a Hugging Face name.
+            name: a model folder, which may be int8, or a Hugging Face name.
             **options: ``device``, ``dtype``, ``threads``, ``engine``, ``memory`` and ``draft`` of
                 :class:`uwaga.settings.LoadOptions`.
 
@@ -160,46 +160,49 @@ class TextGenerator:
     ) -> Continuation | list[Continuation]:
         """Continue a text, answer a chat, or several of them.
 
-        A continuation ends where the model ends it, at ``max_length``, or where the model's positions end.
+        A continuation ends with an end symbol, at ``max_length``, or at the model's last position.
 
-        A model's settings may say that it samples (``do_sample`` in a checkpoint's generation_config.json):
-        it then does unless ``beam``, or ``sample`` False, asks for the likeliest continuation instead.
+        A model whose settings request sampling (``do_sample`` in a checkpoint's generation_config.json)
+        samples, unless ``beam`` or ``sample=False`` requests the most probable continuation.
 
         Args:
-            prompt: one text, or a sequence of them. Its white space counts; an empty one leaves it to the
-                model what to begin with. Or a chat, a list of messages ``{"role": "user", "content": ...}``,
-                or a sequence of chats: the continuation is the assistant's next message, and its ``prompt``
-                the chat as the model's template renders it.
-            **options: how to search, by name. The model's settings replace values that are missing or None.
+            prompt: one text, or a sequence of them. Its white space is significant; with an empty prompt, the
+                model decides how to begin. Or a chat, a list of messages ``{"role": "user", "content":
+                ...}``, or a sequence of chats: the continuation is the assistant's next message, and its
+                ``prompt`` the chat as the model's template renders it.
+            **options: search options by name. The model's settings replace values that are missing or None.
 
-                - ``max_length``: most new tokens.
-                - ``min_length``: fewest new tokens.
-                - ``beam``: width of the beam, 1 for greedy.
-                - ``nbest``: how many continuations of a prompt; the others are its ``alternatives``.
+                - ``max_length``: maximum number of new tokens.
+                - ``min_length``: minimum number of new tokens.
+                - ``beam``: beam size, 1 for greedy search.
+                - ``nbest``: number of continuations of a prompt; all but the best are its ``alternatives``.
                 - ``length_penalty``: exponent of the length that scores are divided by.
-                - ``no_repeat_ngram``: no n-gram of this size twice in prompt and new text, 0 for off.
+                - ``no_repeat_ngram``: size of the n-grams that must not be repeated in prompt and new text, 0
+                  for off.
                 - ``sample``: draw ``nbest`` continuations at random instead of searching for the best.
-                - ``temperature``: of the distribution drawn from.
+                - ``temperature``: temperature of the distribution that tokens are drawn from.
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
-                - ``top_p``: draw from the fewest most probable tokens of at least this probability.
-                - ``seed``: decides the draws, together with the prompt alone; None: new ones at every call.
+                - ``top_p``: draw only from the smallest set of most probable tokens with at least this total
+                  probability.
+                - ``seed``: determines the draws, together with the prompt; None for new draws at every call.
                 - ``entropy``: return the entropy of the model's distribution at each token.
-                - ``batch_tokens``: prompt tokens worked on together, padding and beams counted.
+                - ``batch_tokens``: prompt tokens processed together, including padding and beams.
 
                 Rarely needed, and described by :class:`uwaga.search.SearchOptions`:
 
-                - ``length_formula``: ``average``, ``gnmt`` or ``none``: how the length enters a score.
-                - ``early_stopping``: True, False or ``estimate``: when a beam is done.
-                - ``max_ratio``, ``max_extra``: most new tokens: so many times the prompt's, plus extra.
-                - ``force_end``: end at the limit with the end symbol.
+                - ``length_formula``: ``average``, ``gnmt`` or ``none``: how scores are normalised by length.
+                - ``early_stopping``: True, False or ``estimate``: when a beam search stops.
+                - ``max_ratio``, ``max_extra``: maximum number of new tokens: that of the prompt times
+                  ``max_ratio``, plus ``max_extra``.
+                - ``force_end``: force the end symbol at the length limit.
                 - ``score_forced``: include forced tokens in ``score``.
                 - ``renormalise``: renormalise probabilities after banning tokens.
                 - ``unknown``: permit the unknown token.
-                - ``banned``: token ids never produced.
-                - ``first``: token id that every continuation begins with.
+                - ``banned``: ids of tokens that are never produced.
+                - ``first``: id of the token that every continuation begins with.
 
         Returns:
-            a continuation for a text or a chat, a list of them, in the same order, for a sequence.
+            a continuation for a text or a chat; for a sequence, a list of them in the same order.
 
         Raises:
             TextTooLongError: a prompt is longer than the model's positions.
@@ -293,9 +296,9 @@ class TextGenerator:
     def stream(self, prompt: str | Chat, **options: Unpack[GenerateOptions]) -> Generator[str, None, bool]:
         """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.
 
-        Joined, the pieces are ``generate(prompt, beam=1, ...).text``, or where the options or the model's own
-        settings say ``sample``, that of the same seed. The options are those of :meth:`generate`, for one
-        hypothesis. What the generator returns at its end is whether a limit cut the continuation.
+        Joined, the pieces are ``generate(prompt, beam=1, ...).text`` or, if the options or the model's
+        settings request sampling, the text sampled with the same seed. The options are those of
+        :meth:`generate`, for one hypothesis. The generator returns True if a limit cut the continuation.
 
         Raises:
             UwagaError: as :meth:`generate`, before the first piece.
@@ -328,7 +331,7 @@ class TextGenerator:
         """The tokeniser of chats, and the model with the tokens that end an answer."""
         if self.chat is None or not isinstance(self.tokeniser, FramedTokeniser):
             raise SettingsError(
-                "the model has no chat template, so it does not chat: give it a text to continue instead of "
+                "the model has no chat template, so it cannot chat: give it a text to continue instead of "
                 "messages"
             )
         chat, decoder = ChatTokeniser(self.tokeniser, self.chat), copy.copy(self.decoder)
@@ -340,8 +343,8 @@ class TextGenerator:
     def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
         """Return a function that decodes the tokens of a continuation.
 
-        Tokenisers of words drop the space at the start of a text, and so are given the last token of the
-        prompt that has a text, too.
+        Tokenisers of words drop the space at the start of a text, so they also get the last token of the
+        prompt that has a text.
         """
         decode = self.tokeniser.decode
         first = next((index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt))
@@ -356,7 +359,7 @@ class TextGenerator:
         return self._fitting(ids or [self.tokeniser.symbols.start], name)
 
     def _fitting(self, ids: list[int], name: str) -> list[int]:
-        """Return the ids of a prompt; raise TextTooLongError if the model has fewer positions."""
+        """Return the ids of a prompt; raise TextTooLongError if they exceed the model's positions."""
         limit = self.decoder.max_source
         if limit is not None and len(ids) > limit:
             raise TextTooLongError(
@@ -394,7 +397,7 @@ def _check_prompted(options: SearchOptions) -> None:
     if options.attention or options.alignment or options.start is not None:
         raise SettingsError(
             "attention, alignment and start are for translators: a continuation has no source, and begins "
-            "where its prompt ends; leave them out (`attend` shows where the model looks in a text)"
+            "where its prompt ends; leave them out (`attend` shows the model's attention in a text)"
         )
     if options.mbr:
         raise SettingsError(

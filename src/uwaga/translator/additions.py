@@ -11,9 +11,9 @@ from uwaga.languages.function_words import ENDLESS_WORDS
 from uwaga.results.translation import WordAlignment
 
 MAX_SHORT_WORDS = 3
-"""Number of words of the longest texts whose added words are reported."""
+"""Maximum number of words of a text whose added words are reported."""
 MAX_GROWTH = 4
-"""Number of words that the translation of a short text may have more than the text."""
+"""Maximum number of words by which the translation of a short text may be longer than the text."""
 OPENING, CLOSING = "([{（［｛【", ")]}）］｝】"
 BRACKET = re.compile(f"[{re.escape(OPENING + CLOSING)}]")
 
@@ -62,12 +62,12 @@ def added_words(
 ) -> tuple[str, ...]:
     """Return the words that the translation of a short text adds.
 
-    Words are added if they are aligned to nothing; if the translation also has a copy of the complete text;
-    if they cannot end a text, and the source does not end with them; if they repeat the preceding word; and
-    if there are many more words than in the source.
+    Words count as added if they are aligned with nothing; if the translation also has a copy of the complete
+    text; if they cannot end a text, and the source does not end with them; if they repeat the preceding word;
+    or if there are many more words than in the source.
 
     Args:
-        source: the text; of more than :data:`MAX_SHORT_WORDS` words, nothing is reported.
+        source: the text; nothing is reported if it has more than :data:`MAX_SHORT_WORDS` words.
         target: its translation.
         language: the language of the translation, as a two-letter code.
         alignment: their alignment, if it is known.

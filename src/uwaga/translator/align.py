@@ -21,7 +21,7 @@ from uwaga.translator.model import Model
 from uwaga.translator.text import Sentence, TokenPair
 
 BATCH_SENTENCES = 32
-"""Sentences of which the attention of all heads is held together."""
+"""Number of sentences whose attention of all heads is in memory at a time."""
 DEFAULT_LAYER = -2
 """A layer, counted from the last as :attr:`uwaga.decoder.Decoder.cross_attention` does."""
 
@@ -29,8 +29,8 @@ DEFAULT_LAYER = -2
 class TokenAlignment(NamedTuple):
     """The share of each source token in each target token.
 
-    ``weights`` (target, source), whose rows sum to 1; ``maps`` (heads, target, source), the same of each head
-    that links words, None if a single matrix does.
+    ``weights`` (target, source), whose rows sum to 1; ``maps`` (heads, target, source), the weights of each
+    head that links words, None for a single head.
     """
 
     weights: Floats
@@ -44,7 +44,7 @@ def add_alignments(
 
     Args:
         decoder: the model.
-        head: whose attention aligns; None as for :func:`token_alignments`.
+        head: the head whose attention aligns; None as for :func:`token_alignments`.
         sentences: the sentences, with their hypotheses.
         start: token that decoding started from, None for the decoder's default.
     """
@@ -69,7 +69,7 @@ def token_alignments(
 
     Args:
         decoder: the model.
-        head: whose attention aligns; None for the mean of the heads of the last layer but one.
+        head: the head whose attention aligns; None for the mean of the heads of the penultimate layer.
         pairs: token ids of sources with their end symbols, and of targets without theirs.
         start: token that decoding starts from, None for the decoder's default.
     """
@@ -122,7 +122,9 @@ def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
 
 
 def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
-    """Return the rows of the tokens; a last token that no step can read has the row that predicts it."""
+    """Return the rows of the tokens; the last token, if no step can read it, has the row of the step that
+    predicts it.
+    """
     if not reading or not tokens:
         return weights[:tokens]
     rows = weights[1 : tokens + 1]
@@ -140,7 +142,7 @@ def align_pairs(
     """Link the words of texts with those of given translations.
 
     Args:
-        decoder: the model as search sees it.
+        decoder: the model, for the search.
         model: the model with its tokenisers.
         pairs: the texts.
         ids: their tokens, end symbols included.

@@ -31,9 +31,9 @@ MOST_WORKERS = 1 << 12
 MOST_WAITING = 1 << 20
 NICEST = 19
 LONG = 2_000
-"""Characters from which calls take turns with reading and writing their texts."""
+"""Number of characters from which calls take turns to read and write their texts."""
 Outcome = Literal["done", "failed", "cancelled", "late"]
-"""How a request ended: answered; with an error; taken back; past its deadline."""
+"""How a request ended: answered, failed, cancelled, or past its deadline."""
 
 Arguments = TypeVarTuple("Arguments")
 Value = TypeVar("Value")
@@ -63,12 +63,12 @@ class AsyncTranslator:
 
     Args:
         translator: a :class:`uwaga.translator.Translator`, or the name of a model for :func:`uwaga.load`.
-        most_waiting: most requests that wait; further ones are refused.
-        workers: most requests that are processed at once; each has a thread, which mostly waits for the
-            model.
+        most_waiting: maximum number of waiting requests; further ones are refused.
+        workers: maximum number of requests that are processed at once; each has a thread, which mostly waits
+            for the model.
         observer: receives the events of requests.
-        nice: niceness of the engine's threads, as of nice(1), so that the threads that serve requests get a
-            core when all are busy; on Linux.
+        nice: niceness of the engine's threads, as for nice(1), so that the threads that serve requests get a
+            core when all are busy; on Linux only.
 
     Raises:
         SettingsError: an impossible number.
@@ -105,7 +105,7 @@ class AsyncTranslator:
 
     @property
     def waiting(self) -> int:
-        """The number of requests that have not begun."""
+        """The number of requests whose translation has not begun."""
         return self._workers.waiting
 
     @property
@@ -152,15 +152,15 @@ class AsyncTranslator:
 
         Args:
             text: one text, or any number of them.
-            client: the name of the client: clients are served in turn.
+            client: the name of the client; clients are served in turn.
             deadline: seconds until the translation is due; None for no deadline.
-            **options: as of ``Translator.translate``.
+            **options: as for ``Translator.translate``.
 
         Raises:
             BusyError: too many requests are waiting.
             DeadlineError: the deadline has passed.
             CancelledRequestError: the translator was closed.
-            TextTooLongError, SettingsError, DataError: as of ``Translator.translate``.
+            TextTooLongError, SettingsError, DataError: as for ``Translator.translate``.
         """
         translations = await self.run(build_requests(text, options), client=client, deadline=deadline)
         return translations[0] if isinstance(text, str) else translations
@@ -177,7 +177,7 @@ class AsyncTranslator:
         """Add a confirmed translation to a memory; see :meth:`uwaga.translator.Translator.confirm`.
 
         Raises:
-            DataError, SettingsError, MissingExtraError: as of ``Translator.confirm``.
+            DataError, SettingsError, MissingExtraError: as for ``Translator.confirm``.
         """
         await asyncio.to_thread(
             self.translator.confirm, source, target, memory=memory, context=context, origin=origin
@@ -198,12 +198,12 @@ class AsyncTranslator:
 
         Args:
             text: the text so far.
-            previous: the whole last translation of its beginning; empty at first.
-            bias: as of ``Translator.retranslate``.
-            mask: as of ``Translator.retranslate``.
-            client: as of :meth:`translate`.
-            deadline: as of :meth:`translate`.
-            **options: as of ``Translator.translate``, for greedy search.
+            previous: the complete last translation of its beginning; empty at first.
+            bias: as for ``Translator.retranslate``.
+            mask: as for ``Translator.retranslate``.
+            client: as for :meth:`translate`.
+            deadline: as for :meth:`translate`.
+            **options: as for ``Translator.translate``, with greedy search.
 
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -218,9 +218,9 @@ class AsyncTranslator:
         """Translate requests together; see :meth:`uwaga.translator.Translator.run`.
 
         Args:
-            requests: any number.
-            client: as of :meth:`translate`.
-            deadline: as of :meth:`translate`.
+            requests: any number of requests.
+            client: as for :meth:`translate`.
+            deadline: as for :meth:`translate`.
 
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -243,8 +243,8 @@ class AsyncTranslator:
     ) -> AsyncGenerator[str, None]:
         """Translate a text and yield its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``. A reader that stops early should close
-        the generator (``aclose()``, or ``contextlib.aclosing``): that takes the text out of the batch.
+        Joined, the pieces are ``translate(text, beam=1, ...).text``. A caller that stops early should close
+        the generator (``aclose()``, or ``contextlib.aclosing``), which removes the text from the batch.
 
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -301,7 +301,7 @@ class AsyncTranslator:
         For work other than translating texts: documents, alignment, scores.
 
         Args:
-            function: called with the translator and ``args``; its searches raise once the request is
+            function: called with the translator and ``args``; its searches raise after the request is
                 cancelled.
             *args: further arguments.
             client: the name of the client.
@@ -352,7 +352,7 @@ class AsyncTranslator:
         """Refuse further requests, and end the threads.
 
         Args:
-            drain: answer what has been taken on; False cancels it.
+            drain: finish the accepted requests; False cancels them.
         """
         self._closed = True
         if not drain:
@@ -396,7 +396,7 @@ def _for_a_task(error: BaseException) -> Exception:
     """Return an error that a task can raise.
 
     SystemExit and KeyboardInterrupt would end its event loop, StopIteration would never reach it, and the
-    others would seem to be a cancellation of the task.
+    others would look like a cancellation of the task.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration | CancelledError):
         return error

@@ -17,7 +17,7 @@ from uwaga.translator.text import Sentence, TokenPair
 class AttendedText(JsonRecord):
     """The self-attention of an encoder or a decoder over a text.
 
-    ``tokens`` are the pieces of ``text``, special ones included, and the axes of ``attentions``.
+    ``tokens`` are the pieces of ``text``, special tokens included, which label the axes of ``attentions``.
     """
 
     text: str
@@ -124,7 +124,7 @@ def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothes
 
 
 def _stepless(table: Floats | None, axes: int) -> Floats | None:
-    """Return a matrix without target positions: without queries, and in self-attention without keys."""
+    """Return an empty matrix for a target without positions: no queries, and in self-attention no keys."""
     if table is None:
         return None
     return table[:, :, :0, :0] if axes == 2 else table[:, :, :0]

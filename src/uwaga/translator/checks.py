@@ -21,19 +21,19 @@ UNNAMED = frozenset({"", "src", "tgt", "und"})
 
 LONGEST_PERIOD = 12
 LEAST_TURNS, LEAST_REPEATED = 4, 12
-"""A loop is the same tokens that many times on end, and that many tokens in all."""
+"""Minimum number of repetitions, and of repeated tokens in total, that count as a loop."""
 FEWEST_AGAIN = min(
     max(LEAST_TURNS * period, LEAST_REPEATED) - period for period in range(1, LONGEST_PERIOD + 1)
 )
-"""As many tokens of a loop at least have stood before."""
+"""Minimum number of tokens of a loop that repeat earlier ones."""
 
 REPLACEMENT = "\ufffd"
-"""What bytes that are no character decode to."""
+"""The character that invalid bytes decode to."""
 
 LAST_WITH_SPACES = "\u058f"
-"""Words of all scripts before this, Latin, Greek, Cyrillic and Armenian, are separated by spaces."""
+"""Scripts up to this character (Latin, Greek, Cyrillic and Armenian) separate words by spaces."""
 UNLIKE = "unlike what the model knows"
-"""How the warnings about a text that the model was not made for begin."""
+"""Beginning of the warnings about a text that the model was not trained for."""
 
 
 def translates(languages: tuple[str, str]) -> bool:
@@ -51,7 +51,7 @@ def is_copied(text: str) -> bool:
 STOPS = ".!。！"
 """Marks that models trained on sentences add to labels and headings."""
 SHORTEST = 3
-"""Fewest letters of a last word whose full stop is no mark of an abbreviation or an ordinal number."""
+"""Minimum letters of a last word whose full stop does not mark an abbreviation or an ordinal number."""
 
 
 def is_bare(text: str) -> bool:
@@ -103,7 +103,7 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
 
     Args:
         sentences: the sentences that were searched.
-        stats: what the model's scores usually are.
+        stats: statistics of the model's scores.
     """
     warnings, best = [], [sentence.hypotheses[0] for sentence in sentences]
     if any(loops(sentence.hypotheses[0].tokens) and not loops(sentence.ids) for sentence in sentences):
@@ -129,13 +129,13 @@ def unknown_word(
 ) -> str | None:
     """Return a text that is one word if the model does not know it.
 
-    Such a word is copied, since its translation would be invented; not if its attention, alternatives or
-    samples are asked for.
+    Such a word is copied, since its translation would be invented, unless its attention, alternatives or
+    samples are requested.
 
     Args:
-        sentences: those of the text, with their hypotheses.
-        options: of the search.
-        stats: what the model's scores usually are, with that of words.
+        sentences: the sentences of the text, with their hypotheses.
+        options: the search options.
+        stats: statistics of the model's scores, with the threshold for words.
     """
     if stats is None or stats.word is None or len(sentences) != 1:
         return None
@@ -163,9 +163,9 @@ def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | 
     """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
 
     Args:
-        tokens: of the translation.
+        tokens: the tokens of the translation.
         target: their tokeniser.
-        sentence: what they translate; if no mark ends it, none ends the text.
+        sentence: the sentence that they translate; if no mark ends it, none ends the text.
     """
     text = LINE_BREAK.sub(" ", decode(tokens, target))
     return without_stop(text) if sentence is not None and sentence.is_bare else text

@@ -180,7 +180,8 @@ def choose_models(
         environment: environment variables, which locate the models.
 
     Raises:
-        NotInstalledError: no installed model or chain of them does it; says what to install.
+        NotInstalledError: no installed model or chain of models translates between them; the message says
+            what to install.
         ModelError: a chosen model is damaged.
         SettingsError: a code is invalid, or source and target are the same language and there is no pivot.
     """
@@ -209,7 +210,7 @@ def choose_models(
 
 
 def _does(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
-    """Return True if a model's files support the languages of its description."""
+    """Return True if a model's files support the two languages."""
     if checkpoint.task != "translate":
         return False
     origin, languages = step.model.origin, checkpoint.languages.stated

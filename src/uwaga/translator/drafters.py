@@ -1,6 +1,6 @@
-"""Models whose results are drafts for another, which checks them in few passes (M42).
+"""Models whose results are drafts for another model, which checks them in few passes (M42).
 
-A draft costs time where it is wrong, and never changes a translation.
+A wrong draft costs time, but never changes a translation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from uwaga.translator.request import build_requests
 from uwaga.translator.text import Sentence
 
 MAX_DRAFTED = 4
-"""Sentences of a search for which a shortlist drafts: with more, its drafts cost more than they save."""
+"""Maximum sentences of a search for which a shortlist drafts: with more, drafts cost more than they save."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def drafter_of(model: Model, drafting: Model) -> Drafter:
 
 
 def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
-    """Return a drafting model for a pair of languages; a model that states none is returned unchanged.
+    """Return a drafting model for a pair of languages, unchanged if it states no languages.
 
-    A language model is asked to translate between any two.
+    A language model is prompted to translate between any two languages.
     """
     if isinstance(drafting.source, PromptTokeniser):
         return drafting.between(*(None if code in UNSTATED_LANGUAGES else code for code in languages))

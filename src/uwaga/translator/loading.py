@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from uwaga.tokenizers.chat_template import ChatTemplate
 
 LISTED_TOKENS, SHARED_LISTED_TOKENS = 500, 1500
-"""Source tokens decoded together with a shortlist, by one thread and by several (measured)."""
+"""Source tokens decoded together with a shortlist, by a single thread and by several (measured)."""
 GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
-"""Device files of which there is one where torch may find a GPU."""
+"""Device files, at least one of which exists if torch may find a GPU."""
 
 Named = TypeVar("Named")
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
 CALLS = ("encode", "start", "step", "_verify", "features", "logits", "forward")
-"""What loaded models are asked for."""
+"""The methods for which models are loaded."""
 Name = str | Path | None | Checkpoint
 """The name of a model as given by a user, or a model that is already loaded."""
 
@@ -74,10 +74,10 @@ def read_model(
     """Read and check a model's files, without loading its weights.
 
     Args:
-        name: as in :func:`uwaga.library.hub.find_model`.
-        task: what the model must be for, None for anything.
-        memory: as :meth:`Translator.load` has it.
-        adapter: likewise; a model that has been read already has its own.
+        name: see :func:`uwaga.library.hub.find_model`.
+        task: the task that the model must have, None for any.
+        memory: see :meth:`Translator.load`.
+        adapter: see :meth:`Translator.load`; a model that has been read already has its adapter.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
         raise SettingsError(f"name must be a model folder or a name, not {quoted(name)}")
@@ -95,7 +95,7 @@ def read_model(
 
 
 def check_task(checkpoint: Checkpoint, task: Task) -> None:
-    """Check that a model is for a task."""
+    """Check that a model has a task."""
     if checkpoint.task == task or (task == "translate" and isinstance(checkpoint.source, PromptTokeniser)):
         return
     kind, runner = MODEL_KINDS[checkpoint.task]
@@ -237,7 +237,7 @@ def load_generator(
 ) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None, Decoder | None]:
     """Load a decoder-only model with its tokeniser, search options, chat template and drafting model.
 
-    With drafts its search is greedy, unless a call says otherwise.
+    With drafts, search is greedy unless a call overrides it.
     """
     decoder, target, decoding, chat = _generator(name, options)
     if options.draft is None:
@@ -373,13 +373,13 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
 def with_threads(model: Module, threads: int) -> None:
     """Make a torch model compute with a number of threads, independently of the process.
 
-    torch keeps the number for each thread that calls it, so a call sets it and puts back what its own
-    thread had. (Of the libraries below torch one keeps it for the process: calls of two models at the same
-    time may lend each other their numbers, which changes the time that they take and nothing else.)
+    torch keeps the number for each thread that calls it, so a call sets it and then restores the previous
+    number of its thread. (One of the libraries below torch keeps it for the process: concurrent calls of two
+    models may use each other's numbers, which only changes the time that they take.)
 
     Args:
         model: the model.
-        threads: threads of one call.
+        threads: number of threads of one call.
     """
     model.threads = threads  # type: ignore[assignment]  # a number, beside the weights
     for name in CALLS:

@@ -17,7 +17,7 @@ DEFAULT_THRESHOLD = 50.0
 STORES: Registry[Any] = Registry(
     "kind of translation memory", "uwaga.memories", {"sqlite": "uwaga_memory.files:open_memory"}
 )
-"""What opens the files of memories: a class or function that gets the path and the languages."""
+"""The functions that open files of memories, given the path and the languages."""
 
 
 SIMILARITY_CLASSES = {
@@ -29,7 +29,7 @@ SIMILARITY_CLASSES = {
     "50–74 %": 50.0,
     "no match": 0.0,
 }
-"""The least score of each class that translation tools count, the highest first."""
+"""The minimum score of each class that translation tools report, the highest first."""
 
 
 def similarity_class(score: float) -> str:
@@ -38,7 +38,7 @@ def similarity_class(score: float) -> str:
 
 
 class TextContext(NamedTuple):
-    """Where a text stands in its document: its key, such as a message id, and the source texts around it."""
+    """The position of a text in its document: its key, such as a message id, and the neighbouring sources."""
 
     key: str = ""
     before: str = ""
@@ -46,11 +46,12 @@ class TextContext(NamedTuple):
 
 
 def contexts_in_order(texts: Sequence[str], surroundings: TextContext | None = None) -> Iterator[TextContext]:
-    """Yield the context of each of the consecutive texts of a document; blank ones are no neighbours.
+    """Yield the context of each of the consecutive texts of a document; blank ones do not count as
+    neighbours.
 
     Args:
         texts: the texts.
-        surroundings: the key of all texts, and the texts before the first and after the last.
+        surroundings: the key that all texts share, and the texts before the first and after the last.
     """
     key, before, after = surroundings or TextContext()
     following = [after] * len(texts)
@@ -73,8 +74,8 @@ class Pair:
         key: the name of the text in its document, such as a message id.
         before: the source text before it in the document.
         after: the source text after it.
-        created: time of the translation in ISO 8601; empty for now.
-        properties: what else a file says of the pair, as names and values, such as notes.
+        created: time of the translation in ISO 8601; empty for the current time.
+        properties: other information about the pair in a file, such as notes, as names and values.
     """
 
     source: str
@@ -89,7 +90,7 @@ class Pair:
 
 @dataclass
 class Added:
-    """The result of an addition: new pairs, pairs that the memory had, and skipped pairs by reason."""
+    """The result of an addition: numbers of new pairs, of known pairs, and of skipped pairs by reason."""
 
     new: int = 0
     known: int = 0
@@ -131,7 +132,7 @@ class TranslationMemory(Protocol):
         Args:
             text: the source text, with its tags and placeholders.
             context: a :class:`TextContext`, or None.
-            threshold: the least score.
+            threshold: the minimum score.
             limit: the maximum number of pairs.
         """
         ...
@@ -145,7 +146,7 @@ class StateStore(Protocol):
         ...
 
     def save(self, model: str, values: Mapping[bytes, bytes]) -> None:
-        """Store values, as far as there is room."""
+        """Store values, as far as there is space."""
         ...
 
     def sample(self, count: int) -> Sequence[tuple[str, str]]:
@@ -154,9 +155,9 @@ class StateStore(Protocol):
 
 
 def state_store(memory: object) -> StateStore | None:
-    """Return where the decoder states of a memory's pairs are kept: its ``states``, if it has them.
+    """Return the store of the decoder states of a memory's pairs: its ``states``, None if it has none.
 
-    Without, its pairs are not retrieved by a model.
+    Without a store, its pairs are not retrieved by a model.
     """
     store: StateStore | None = getattr(memory, "states", None)
     return store
@@ -166,16 +167,16 @@ class LearningMemory(TranslationMemory, Protocol):
     """A translation memory that pairs can be added to."""
 
     def confirm(self, pairs: Sequence[Pair]) -> Added:
-        """Add pairs so that of equal scores they are the first matches."""
+        """Add pairs that come first among matches with equal scores."""
         ...
 
 
 MemoryArgument = TranslationMemory | str | PathLike[str] | None
-"""The ``memory`` of a call: a memory, or its file."""
+"""The argument ``memory`` of a call: a memory, or its file."""
 
 
 def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None) -> TranslationMemory:
-    """Return a memory; one that is named by its file is opened.
+    """Return a memory; if it is given as a file, open it.
 
     A file of translations, such as TMX or PO, is read into a temporary memory.
 
@@ -185,9 +186,9 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
             needed for a file of translations.
 
     Raises:
-        DataError: the file is no memory, and has no translations between the languages.
+        DataError: the file is not a memory, and has no translations between the languages.
         MissingExtraError: the package that reads it is not installed.
-        SettingsError: the argument is neither, or the memory is of other languages.
+        SettingsError: the argument is neither, or the memory has other languages.
     """
     if isinstance(memory, str | PathLike):
         if "sqlite" not in STORES:
@@ -204,7 +205,7 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
     stored: tuple[str, str] | None = getattr(opened, "languages", None)
     if languages and stored and not all(map(_agree, languages, stored)):
         raise SettingsError(
-            f"{memory_name(memory)}: is a memory from {' to '.join(stored)}, and the model translates from "
+            f"{memory_name(memory)}: is a memory from {' to '.join(stored)}, but the model translates from "
             f"{' to '.join(languages)}; name another memory or another model"
         )
     return opened
@@ -231,16 +232,18 @@ def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str])
     opened = open_memory(memory, languages)
     if isinstance(memory, str | PathLike) and bool(getattr(opened, "note", "")):
         raise SettingsError(
-            f"{memory_name(memory)}: is a file of translations, which cannot learn: import it into a memory "
-            "with `uwaga memory import`"
+            f"{memory_name(memory)}: is a file of translations, to which pairs cannot be added: import it "
+            f"into a memory with `uwaga memory import`"
         )
     confirm = getattr(opened, "confirm", None)
     if not callable(confirm):
-        raise SettingsError(f"{memory_name(memory)[:200]}: cannot learn: it has no method confirm()")
+        raise SettingsError(
+            f"{memory_name(memory)[:200]}: pairs cannot be added to it: it has no method confirm()"
+        )
     if skipped := confirm([pair]).skipped:
         raise DataError(f"{memory_name(memory)}: the pair was not added: {', '.join(skipped)}")
 
 
 def memory_name(memory: MemoryArgument) -> str:
-    """Return what identifies a memory in messages and in the settings of a job."""
+    """Return the name of a memory for messages and for the settings of a job."""
     return str(getattr(memory, "origin", memory))

@@ -35,10 +35,10 @@ class Model:
         decoding: default search options.
         languages: codes of source and target.
         scorer: scores known targets; by default step by step with ``decoder``.
-        text: how the model expects its texts.
-        known: the languages that a request may choose from; None for a model of a single pair.
+        text: the form in which the model expects its texts.
+        known: the languages that a request may choose from; None for a model of a single language pair.
         score_stats: statistics of the model's own scores, if they have been measured.
-        alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
+        alignment_head: the attention head that aligns words; None for the mean of the penultimate layer.
         place: the folder or file of the model; None with another decoder or an adapter.
         drafter: drafts the targets of greedy searches; None for no drafts.
         states: the decoder states of pairs of translation memories.
@@ -69,7 +69,7 @@ class Model:
 
     @property
     def language_pair(self) -> LanguagePair:
-        """Codes of source and target, with all others that the model translates from and to."""
+        """Codes of source and target, with all other languages that the model translates from and to."""
         return LanguagePair(*self.languages, *self.all_languages.pairs)
 
     @property
@@ -84,7 +84,7 @@ class Model:
 
     @cached_property
     def byte_tokens(self) -> range:
-        """The target tokens that are a byte of a character of several bytes; empty if there are none."""
+        """The target tokens for single bytes of multi-byte characters; empty if there are none."""
         return byte_tokens(self.target)
 
     def between(self, source: str | None = None, target: str | None = None) -> Model:
@@ -96,8 +96,8 @@ class Model:
             target: code of the language to translate to; None likewise.
 
         Raises:
-            SettingsError: the model lacks the language, or needs one that has not been chosen; lists those it
-                has.
+            SettingsError: the model lacks the language, or needs one that has not been chosen; the message
+                lists those it has.
         """
         available = self.all_languages
         if source is None and target is None and not available.requires_language():
@@ -174,11 +174,10 @@ class Drafter(Protocol):
 
         Args:
             model: the model that verifies them.
-            sentences: its inputs, one or more.
-            options: of its search.
+            sentences: the inputs of the model, one or more.
+            options: the options of its search.
 
-        Returns:
-            a smaller model of the same vocabulary that drafts during the search instead; else None.
+        Returns: a smaller model of the same vocabulary that drafts during the search instead, or None.
 
         Raises:
             SettingsError: the drafting model translates between other languages.
@@ -206,7 +205,7 @@ def summary(decoder: object) -> str:
 
 
 def model_origin(location: str, pair: LanguagePair) -> str:
-    """Describe a model's folder (``bundled`` for the one that comes with uwaga) and its languages.
+    """Describe a model's folder (``bundled`` for the model that comes with uwaga) and its languages.
 
     If no pair has been chosen, the number of languages is given.
     """

@@ -22,7 +22,7 @@ def pipeline(plan: Plan, has_markup: bool) -> Layer:
     Args:
         plan: the plan of the call.
         has_markup: whether the texts have a format, placeholders or characters that the model does not know;
-            plain texts need no other layers.
+            plain texts need no further layers.
     """
     if has_markup:
         from uwaga.translator.layers.formats import Markup, TextWithPlaceholders

@@ -68,7 +68,7 @@ def known_source(
         ", ..." if len(languages.sources) > MOST_SHOWN else ""
     )
     raise SettingsError(
-        f"the text is in {detected.language!r} (probability {detected.probability:.2f}), and this model "
+        f"the text is in {detected.language!r} (probability {detected.probability:.2f}), but this model "
         f"translates from {listed}: choose a model for it, or name the language if that is wrong"
     )
 
@@ -83,7 +83,7 @@ def is_done(text: object, sources: Sequence[str], target: str | None) -> bool:
 
 
 LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
-"""Search options about the translation returned, or about one vocabulary: for a chain's last model alone."""
+"""Search options that concern the final translation or its vocabulary: only for a chain's last model."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Stage:
 
         Args:
             passage: the passage, translated.
-            name: the name of the text in messages, which add the language of the translation.
+            name: the name of the text in messages, which also name the language of the translation.
         """
         if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
             for sentence in passage.sentences:
@@ -188,7 +188,7 @@ def make_plan(
     texts: Sequence[str],
     streaming: bool = False,
 ) -> Plan:
-    """Prepare everything that requests with the same fields have in common.
+    """Prepare everything that requests with the same fields share.
 
     Args:
         models: the chain.

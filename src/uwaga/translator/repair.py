@@ -1,6 +1,6 @@
-"""Translations of similar texts that differ only in pieces that translations copy.
+"""Repair of the translations of similar texts, which differ only in pieces that translations copy.
 
-Such pieces are names in code, numbers and placeholders; the translation is that of the other text with the
+Such pieces are names in code, numbers and placeholders; the translation of the other text is used, with the
 pieces exchanged.
 """
 
@@ -19,7 +19,7 @@ from uwaga.results.translation import Span
 AROUND_CODE = "`*~._:"
 """Marks that touch words in code and in roles of reStructuredText."""
 PIECE = re.compile(r"(?=.*\d)[\w.]+|(?=.*_)\w+|[a-z]+[A-Z]\w*")
-"""A number, or a name as programs have them."""
+"""A number, or a name as in program code."""
 MAX_COMPARED = 250
 """Maximum words of a text that are compared."""
 
@@ -34,13 +34,13 @@ class Token(NamedTuple):
 
 
 def fit(text: str, source: str, target: str, placeholders: Placeholders | None) -> str | None:
-    """Return the target of a pair with the pieces of a text; None if more than pieces differ.
+    """Return the target of a pair with the pieces of a text; None if other parts differ too.
 
     Args:
         text: the text.
         source: the source of the pair.
         target: its target.
-        placeholders: what placeholders look like.
+        placeholders: the patterns of placeholders.
     """
     words, others = tokens(text, placeholders), tokens(source, placeholders)
     if len(words) != len(others) or len(words) > MAX_COMPARED:
@@ -88,7 +88,7 @@ def tokens(text: str, placeholders: Placeholders | None) -> list[Token]:
 
 
 def _class(token: Token) -> str:
-    """Return what must be equal in both texts: a word, whatever its case, or that there is a piece."""
+    """Return the key by which tokens are compared: a word without case, or a mark for any piece."""
     return "\0" if token.is_piece else token.text.casefold()
 
 

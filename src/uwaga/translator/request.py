@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from uwaga.terms.apply import GlossaryArgument
 
 Split = Literal["auto", "sentences", "never"]
-"""When a line is split into sentences: if it is too long for the model; always; never."""
+"""When a line is split into sentences: if it is too long for the model, always, or never."""
 OnError = Literal["raise", "return", "copy"]
-"""How a text that cannot be translated is handled: raise; return its error; return its error and a copy."""
+"""How a text that cannot be translated is handled: raise its error, return it, or return it with a copy."""
 
 
 TEXT_FIELDS = frozenset({"text", "prefix", "draft", "name", "context"})
@@ -33,7 +33,7 @@ TEXT_FIELDS = frozenset({"text", "prefix", "draft", "name", "context"})
 class Request:
     """A text to translate.
 
-    Each door (Python, command line, server, jobs, documents) builds requests, and
+    Each interface (Python, command line, server, jobs, documents) builds requests, and
     :meth:`uwaga.translator.Translator.run` translates them.
 
     Attributes:
@@ -46,27 +46,27 @@ class Request:
         glossary: terms and their translations: a mapping, a file (``.tsv``, ``.csv``, ``.tbx``), or a
             :class:`uwaga.terms.Glossary`.
         glossary_mode: ``forced``: every term of the source is in the translation; ``soft``: it is preferred.
-        split: ``auto``: split a line into sentences where it is too long for the model; ``sentences``:
-            always; ``never``.
+        split: ``auto``: split a line into sentences if it is too long for the model; ``sentences``: always;
+            ``never``.
         placeholders: True to keep the common placeholders (``{name}``, ``%s``, addresses), False to keep
-            none, regular expressions to keep their matches too.
+            none, or regular expressions whose matches are kept too.
         ignore_tags: names of HTML or XML elements that are left untranslated.
         outline: how elements divide XML into texts; None for one text.
-        search: search options that differ from the model's own, by name; see
-            :class:`uwaga.search.SearchOptions`. For a single model it may also be a whole ``SearchOptions``.
+        search: search options that override the model's, by name; see :class:`uwaga.search.SearchOptions`.
+            For a single model it may also be a complete ``SearchOptions``.
         on_error: ``raise``; ``return`` a translation without text that holds the ``error``; ``copy``: the
             same, with the source as its text.
         name: the name of the text in error messages.
         draft: a probable translation, which the last model checks in few passes; for greedy search. A
             text with tags or placeholders is translated without it.
-        bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation is the draft; with
-            0 the translation is that without a draft.
+        bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation equals the draft;
+            with 0 the translation is that without a draft.
         mask: words at the end of the draft whose tokens get no weight.
         memory: a translation memory: its file; a file of translations (TMX, TSV, PO, XLIFF), which may be the
-            document that is translated; or an object with the method ``matches`` of
+            document to translate; or an object with the method ``matches`` of
             :class:`uwaga.translator.memories.TranslationMemory`.
-        threshold: the least similarity, in percent, of the pairs of the memory that are used.
-        context: where the text stands, so that a pair from the same place scores 101; see
+        threshold: the minimum similarity, in percent, of the pairs of the memory that are used.
+        context: the position of the text in its document; a pair from the same position scores 101; see
             :class:`uwaga.translator.memories.TextContext`.
     """
 
@@ -149,7 +149,7 @@ class Request:
 
     @property
     def shared(self) -> tuple[object, ...]:
-        """All fields except those of the text; requests that agree in them are translated together."""
+        """All fields except those of the text; requests with equal values are translated together."""
         return tuple(value for name, value in vars(self).items() if name not in TEXT_FIELDS)
 
     def check(self) -> None:
@@ -183,7 +183,7 @@ class Request:
 REQUEST_FIELDS = Request.__dataclass_fields__.keys() - {"text", "search", "name", "context"}
 """The fields that a call may give by name."""
 STRICT = ("split", "on_error")
-"""Fields for which None is refused, not the default."""
+"""Fields for which None is refused instead of standing for the default."""
 
 
 def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> list[Request]:
@@ -192,8 +192,8 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     Args:
         text: one text, or several.
         options: fields of :class:`Request`, and of :class:`uwaga.search.SearchOptions` for its ``search``, by
-            name; ``prefix`` and ``draft`` are one for all texts, or one for each. None is a field's default.
-            With a ``draft``, search is greedy unless ``beam`` is given.
+            name; ``prefix`` and ``draft`` are a single value for all texts, or one for each. None stands for
+            a field's default. With a ``draft``, search is greedy unless ``beam`` is given.
 
     Raises:
         DataError: ``text`` is neither a text nor several.
@@ -246,7 +246,7 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
     """Return the prefix of each of ``count`` texts.
 
     Args:
-        prefix: one for all texts, or one for each.
+        prefix: a prefix for all texts, or one for each.
         count: the number of texts.
         called: the name of the argument, for messages.
 
@@ -263,5 +263,5 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
             raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(value)}")
     if len(prefixes) != count:
         noun = "prefixes" if called == "prefix" else f"{called}s"
-        raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all or one each")
+        raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all, or one for each")
     return prefixes

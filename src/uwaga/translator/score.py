@@ -46,12 +46,12 @@ def forced_steps(
 
     Args:
         decoder: the model.
-        pairs: token ids with their end symbols, of targets one or more.
+        pairs: token ids with their end symbols; one or more targets.
         start: token that decoding starts from, None for the decoder's default.
-        attention: whether to ask for the attention.
+        attention: whether to request the attention.
 
     Raises:
-        SettingsError: the attention of a model that has none is asked for.
+        SettingsError: attention is requested from a model that has none.
     """
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = decoder.symbols.start if start is None else start
@@ -63,7 +63,7 @@ def forced_steps(
 
 
 def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypothesis:
-    """Feed a known target step by step and keep each step's attention.
+    """Feed a known target step by step and record the attention of each step.
 
     Args:
         decoder: the model.
@@ -88,7 +88,7 @@ def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypoth
 def no_attention() -> SettingsError:
     """Return the error for a request for attention from a model that has none."""
     return SettingsError(
-        "the model has no attention to look at: its decoder gets one vector for the whole sentence, as in "
+        "the model has no attention to show: its decoder gets a single vector for the whole sentence, as in "
         "Cho 2014 and Sutskever 2014; choose one with attention, such as Bahdanau, Luong or a Transformer"
     )
 
@@ -136,7 +136,7 @@ class Score(JsonRecord):
 
     @property
     def perplexity(self) -> float:
-        """``exp(-mean)``, infinite where a float cannot hold it."""
+        """``exp(-mean)``, infinite if it exceeds the range of floats."""
         return math.exp(-self.mean) if -self.mean < LARGEST_EXPONENT else math.inf
 
     def to_dict(self) -> dict[str, object]:
@@ -170,7 +170,7 @@ def in_batches(
     """Score pairs of similar length together, at most ``batch_tokens`` of the longer side at a time.
 
     Raises:
-        SettingsError: ``batch_tokens`` is no number of tokens.
+        SettingsError: ``batch_tokens`` is not a valid number of tokens.
     """
     check_integer("batch_tokens", batch_tokens, 1)
 
@@ -194,7 +194,7 @@ def step_scorer(decoder: Decoder) -> Scorer:
 
 
 ROWS = 256
-"""Target positions whose log-probabilities over the whole vocabulary exist at one time."""
+"""Number of target positions whose log-probabilities over the whole vocabulary are in memory at a time."""
 
 
 def parallel_scorer(model: Seq2Seq) -> Scorer:

@@ -25,10 +25,10 @@ from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
 CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
-"""After the punctuation of a clause; where a script puts spaces, one must follow."""
+"""The position after the punctuation of a clause, which a space must follow in scripts with spaces."""
 WORD = re.compile(r"(?<=\s)(?=\S)")
 FINENESS = 4
-"""Pieces of a word that is too long for a part: with more of them parts are more even."""
+"""Number of pieces of a word that is too long for a part; with more pieces, parts are more even."""
 JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
 
@@ -40,9 +40,9 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 
     Args:
         text: the text.
-        limit: most tokens of a part.
-        count: tokens of a text, end symbol included; a part without tokens by itself may have some
-            between others.
+        limit: maximum number of tokens of a part.
+        count: returns the number of tokens of a text, end symbol included; a part without tokens by itself
+            may have some between others.
     """
     pieces = list(_pieces(text, limit, count, (CLAUSE, WORD)))
     if len(pieces) < 2:
@@ -59,11 +59,11 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 def share_out(
     text: str, sizes: Sequence[int], unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
 ) -> list[str]:
-    """Split a text into parts of about the relative lengths ``sizes``; joined, they equal the text.
+    """Split a text into parts whose lengths are about proportional to ``sizes``; joined, they equal the text.
 
     Args:
         text: the text.
-        sizes: one for each part; empty for no parts.
+        sizes: a number for each part; empty for no parts.
         unsplittable: returns the spans of the text that no split may fall in.
     """
     if len(sizes) < 2:
@@ -105,7 +105,7 @@ def _fitting(
 ) -> Iterator[tuple[str, int]]:
     """Yield the joined units with their token count if they fit; otherwise divide them into groups.
 
-    A group that is too long is divided by its token count, so that a very long one is not counted a dozen
+    A group that is too long is divided by its token count, so that a very long group is not counted a dozen
     times.
     """
     text = "".join(units)
@@ -166,7 +166,7 @@ BLANKS = re.compile(r"[ \t\v\f]+")
 UNSPACED = frozenset(
     "bo bod dz dzo ja jpn km khm lo lao my mya th tha yue zh zho cmn".split()  # noqa: SIM905
 )
-"""Languages that put no space between sentences."""
+"""Languages without spaces between sentences."""
 
 INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 """Unicode categories of white space, controls and marks such as a byte-order mark."""
@@ -176,10 +176,10 @@ INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 class Segmenter:
     """Splits texts into sentences for one model.
 
-    ``limit``: most source tokens of the model, end symbol included, None for no limit. ``languages``: codes
-    of source and target. ``options``: how the model expects its texts. ``unsplittable`` returns the spans of
-    a line, in characters, that no split may fall in. ``max_unsplit``: tokens of a text that is not to be
-    split, None for ``limit``.
+    ``limit``: maximum number of source tokens of the model, end symbol included, None for no limit.
+    ``languages``: codes of source and target. ``options``: the form in which the model expects its texts.
+    ``unsplittable`` returns the spans of a line, in characters, that no split may fall in. ``max_unsplit``:
+    maximum number of tokens of a text that is not split, None for ``limit``.
     """
 
     source: Subwords
@@ -192,11 +192,11 @@ class Segmenter:
     def cut(self, text: str, split: Split, name: str) -> Passage:
         """Split a text into sentences.
 
-        Lines are translated separately and their breaks kept. A line is split into sentences if it is longer
-        than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. A sentence
-        beyond ``limit`` is split further, with a warning. White space at the ends of a line is dropped, and a
-        run of blanks inside it becomes one space. If the model's two languages are known, sentences that are
-        the same in both are marked to be copied.
+        Lines are translated separately, and line breaks are kept. A line is split into sentences if it is
+        longer than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. A
+        sentence beyond ``limit`` is split further, with a warning. White space at the ends of a line is
+        dropped, and a run of blanks inside it becomes one space. If the model's two languages are known,
+        sentences that are the same in both are marked to be copied.
         """
         check_choice("split", split, get_args(Split))
         warnings = self._doubts(text)
@@ -211,7 +211,7 @@ class Segmenter:
         """Split another model's translation of a passage at the passage's sentences.
 
         The text between the sentences is kept. A sentence is cut as a line is (see :meth:`cut`), so that it
-        becomes several only where this model cannot take all of it.
+        becomes several sentences only if this model does not accept all of it.
 
         Args:
             passage: the translated text; its sentences have their ``translation``.
@@ -421,7 +421,7 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
 
 
 def _breaks(breaks: Iterable[str]) -> str:
-    """Join line breaks, with a blank between two that would become one."""
+    """Join line breaks, with a space between two that would become a single one."""
     joined: list[str] = []
     for line_break in filter(None, breaks):
         if joined and joined[-1].endswith("\r") and line_break.startswith("\n"):
@@ -436,7 +436,7 @@ def _shortened(text: str) -> str:
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
-    """Return the tokens of one side of a pair; raise TextTooLongError for too many."""
+    """Return the tokens of a side of a pair; raise TextTooLongError if there are too many."""
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(
             f"{name}: the {side} has {len(ids)} tokens, end symbol included, but the model accepts at most "

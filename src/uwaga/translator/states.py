@@ -1,7 +1,7 @@
 """Decoder states of the pairs of a translation memory: the keys of k-nearest-neighbour search (M44).
 
-States are computed once, by a forced pass over a pair, and kept: in memory, up to :data:`MAX_BYTES`, and by a
-translation memory that can store them.
+States are computed once, by forced decoding of a pair, and cached: in memory, up to :data:`MAX_BYTES`, and by
+a translation memory that can store them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uwaga.translator.text import TokenPair
 
 MAX_BYTES = 100 << 20
-"""Bytes of states that are kept in memory for a model."""
+"""Maximum bytes of states that are cached in memory for a model."""
 RADIUS_SHARE = 0.7
 """The radius of datastores, in variances of the model's features.
 
@@ -34,11 +34,11 @@ By the likelihood of pairs, each given the others, 0.3 to 0.7 is best for the bu
 Firefox's English-Portuguese one (``benchmarks/memory_radius.py``).
 """
 TEMPERATURE_SHARE = 0.1
-"""The temperature of datastores, in radii."""
+"""The temperature of datastores, relative to the radius."""
 SAMPLED_PAIRS = 100
-"""Pairs by which the variance is measured."""
+"""Number of pairs from which the variance is measured."""
 PROBE_TOKENS = 12
-"""Tokens of the sentence whose features identify a model."""
+"""Number of tokens of the sentence whose features identify a model."""
 
 
 class PairReader(Protocol):
@@ -57,7 +57,7 @@ class PairReader(Protocol):
 
 
 class PairStates(NamedTuple):
-    """The features (target, width) before each token of a pair's target, float16, and these tokens."""
+    """The float16 features (target, width) before each token of a pair's target, and these tokens."""
 
     keys: NDArray[np.float16]
     tokens: Ids
@@ -74,7 +74,7 @@ class PairStates(NamedTuple):
 
 
 class StateCache:
-    """The states of pairs that a model has read, the latest ones, up to :data:`MAX_BYTES`; thread-safe."""
+    """A cache of the states of the pairs that a model read last, up to :data:`MAX_BYTES`; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,7 +86,7 @@ class StateCache:
     def states(
         self, model: PairReader, pairs: Sequence[TokenPair], store: StateStore
     ) -> dict[TokenPair, PairStates]:
-        """Return the states of pairs; those that are nowhere are computed, and stored."""
+        """Return the states of pairs; missing ones are computed and stored."""
         known = {pair: states for pair in pairs if (states := self._get(pair)) is not None}
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         if missing:
@@ -122,7 +122,9 @@ class StateCache:
         return radius
 
     def fingerprint(self, decoder: Decoder) -> str:
-        """Return what identifies the model, its precision and its processor: features of a fixed sentence."""
+        """Return a fingerprint of the model, its precision and its processor: the features of a fixed
+        sentence.
+        """
         if not self._fingerprint:
             size = decoder.vocabulary
             tokens = [size * (2 * index + 1) // (2 * PROBE_TOKENS) for index in range(PROBE_TOKENS)]
@@ -151,7 +153,7 @@ class StateCache:
 
 
 def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenPair, PairStates]:
-    """Return the states of pairs, by a forced pass of the model."""
+    """Return the states of pairs, by forced decoding."""
     if not pairs:
         return {}
     start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
@@ -166,7 +168,7 @@ def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenP
 
 
 def datastore(states: Sequence[PairStates], radius: float) -> Datastore:
-    """Return the datastore of a text with some similar pairs."""
+    """Return the datastore of a text from the states of similar pairs."""
     return Datastore(
         np.concatenate([each.keys for each in states]),
         np.concatenate([each.tokens for each in states]),

@@ -20,11 +20,11 @@ from uwaga.translator.request import Request
 from uwaga.translator.text import Passage, Text, TextDraft
 
 UNFINISHED = "\ufffd"
-"""What a character decodes to while some of its bytes are missing."""
+"""The character that an incomplete sequence of bytes decodes to."""
 
 
 class GrowingText:
-    """Text pieces of a growing list of tokens; a piece is never changed afterwards.
+    """The text of a growing list of tokens, in pieces that never change afterwards.
 
     Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
     until it is complete. Later byte tokens that are not valid text may change how earlier ones decode.
@@ -36,13 +36,13 @@ class GrowingText:
         self._length = 0
 
     def add(self, token: int) -> str:
-        """Return the text that is certain with this token; it may be empty."""
+        """Return the text that is final after this token; it may be empty."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
         return self._give(text[: len(text.rstrip(UNFINISHED))])
 
     def finish(self, tokens: Sequence[int]) -> str:
-        """Return the rest of the text, given all tokens."""
+        """Return the remaining text, given all tokens."""
         return self._give(self._decode(tokens))
 
     def _give(self, text: str) -> str:
@@ -63,14 +63,14 @@ def grow(
 
     Args:
         decoder: the model.
-        sentence: what to translate, or a prompt.
-        options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
-        decode: from the target's tokens to text.
+        sentence: the sentence to translate, or a prompt.
+        options: options for a single hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
+        decode: returns the text of the target's tokens.
         drafter: as for :func:`uwaga.search.search`.
-        complete: returns the final hypothesis for that of the search; its text begins with what was yielded.
+        complete: returns the final hypothesis for that of the search; its text begins with the yielded
+            pieces.
 
-    Returns:
-        whether a limit cut the target.
+    Returns: whether a limit cut the target.
     """
     growing, truncated = GrowingText(decode), False
     for event in stream(decoder, [sentence], options, drafter=drafter):
@@ -88,7 +88,7 @@ def grow(
 def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
     """Translate a text and yield its translation as it grows in the last model.
 
-    A text with a format, placeholders or a glossary has to be checked as a whole and is yielded in one piece.
+    A text with a format, placeholders or a glossary must be checked as a whole and is yielded in one piece.
 
     Returns:
         a generator that returns True if a limit cut the translation.

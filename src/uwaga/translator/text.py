@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InlineText:
-    """A text with tags, and where it stands in its document."""
+    """A text with tags, and its position in its document."""
 
     inline: Inline
     context: TextContext | None = None
@@ -55,7 +55,7 @@ class TextDraft(NamedTuple):
     """A probable translation of a text (M42).
 
     Its tokens have the weight ``bias``, except those of its last ``mask`` words, as long as the translation
-    is the draft.
+    equals the draft.
     """
 
     text: str
@@ -82,11 +82,11 @@ class Text:
         name: the name of the text in messages.
         prefix: the beginning of the translation.
         draft: a probable translation.
-        context: where the text stands in its document.
+        context: the position of the text in its document.
         examples: similar texts with their translations, whose states the model looks up.
         parent: the text from which this one was derived.
         symbols: words of ``content`` that stand for untranslated pieces.
-        is_aligned: True if the words of the translation must be aligned, so that tags find their places.
+        is_aligned: True if the words of the translation must be aligned in order to place tags.
         translation: the translation, set by the layers.
         inlines: the translation and its alternatives with their tags; empty for a text without tags.
         error: why the text cannot be translated.
@@ -169,10 +169,10 @@ class Sentence(SearchInput):
     Attributes:
         ids: its tokens, end symbol included.
         prefix: tokens that the translation begins with.
-        phrases: what the translation must contain.
+        phrases: the phrases that the translation must contain.
         draft: a probable translation.
-        after: separates its translation from the next.
-        copy: the translation if that is the text itself, or a single term; None for a sentence to search.
+        after: the separator between its translation and the next.
+        copy: the translation, if it is the text itself or a single term; None for a sentence to search.
         is_glued: True if the sentence was split inside a word that continues in the next part.
         is_bare: True if the sentence ends a line without a final mark, so that its translation gets none.
         span: its span in the passage.
@@ -212,7 +212,7 @@ class Passage:
     Attributes:
         before: the line breaks before the first sentence.
         sentences: the sentences.
-        warnings: what is unusual about the text, and sentences that had to be split.
+        warnings: unusual properties of the text, and sentences that had to be split.
         text: the text.
         prefix: the beginning of the translation.
         draft: a probable translation.

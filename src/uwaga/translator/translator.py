@@ -40,29 +40,29 @@ if TYPE_CHECKING:
     from uwaga.translator.text import TokenPair, TranslatedInline
 
 WINDOW = 1024
-"""Requests translated together: enough to sort into even batches."""
+"""Number of requests translated together: enough to sort into even batches."""
 PROGRESS_WINDOW = 100
-"""Requests translated together where a caller watches the progress."""
+"""Number of requests translated together if the caller requests the progress."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of completed texts and the total."""
 
 
 class Translator:
-    """A chain of one or more models, ready to translate.
+    """A chain of one or more models that translates texts.
 
     A text is translated by each model in turn, such as Portuguese to English and English to Spanish: it is
     split into sentences once, each sentence goes through all models, and the last translations are joined.
 
-    A translator holds no state between calls: threads may share it. The translation of a text does not depend
-    on the texts translated with it: its tokens are the same, and its scores agree to 1e-5.
+    A translator has no state between calls: threads may share it. The translation of a text does not depend
+    on the other texts of a call: its tokens are the same, and its scores agree to 1e-5.
 
     Args:
-        *models: one or more. Each translates from the language that the one before it translates to.
+        *models: one or more models. Each translates from the target language of the previous one.
 
     Raises:
-        SettingsError: the models do not form a chain, or one of several needs a language that has not
-            been chosen; choose it with :meth:`between`.
+        SettingsError: the models do not form a chain, or one of them needs a language that has not been
+            chosen; choose it with :meth:`between`.
     """
 
     def __init__(self, *models: Model) -> None:
@@ -197,8 +197,9 @@ class Translator:
     def drafted_by(self, drafting: Translator) -> Translator:
         """Return a copy that uses the translations of a faster translator as drafts.
 
-        Searches are greedy, with the results of this translator alone: its model checks several tokens of a
-        draft in one pass. The ``draft`` of a translation holds how many it accepted.
+        Searches are greedy, and the results are those of this translator without drafts: its model checks
+        several tokens of a draft in one pass. The ``draft`` of a translation has the number of accepted
+        tokens.
 
         Args:
             drafting: a single model for the same languages.
@@ -243,47 +244,49 @@ class Translator:
     ) -> Translation | list[Translation]:
         """Translate a text, or several.
 
-        Each line of a text is translated by itself and line breaks are kept. A line longer than the model
+        Each line of a text is translated separately, and line breaks are kept. A line longer than the model
         accepts is split into sentences; a sentence that is still too long is split further, with a warning. A
-        text without anything to read gives an empty translation; one without letters is copied.
+        blank text gives an empty translation; a text without letters is copied.
 
-        A model whose settings say ``do_sample`` samples, unless ``beam``, or ``sample=False``, is given.
+        A model with ``do_sample`` in its settings samples, unless ``beam`` or ``sample=False`` is given.
 
         Args:
             text: one text, or any number of them: a list, a generator.
             progress: called with the number of completed texts and the total, every 100 texts.
             **options: the fields of a :class:`uwaga.translator.request.Request`: ``source``, ``target``,
-                ``format``, ``prefix`` (one for all texts or one each), ``glossary``, ``glossary_mode``,
-                ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``,
-                ``memory``, ``threshold``; and the options of the search by name. The model's settings replace
-                values that are missing or None.
+                ``format``, ``prefix`` (for all texts, or one for each), ``glossary``, ``glossary_mode``,
+                ``split``, ``placeholders``, ``ignore_tags``, ``outline``, ``on_error``, ``memory``,
+                ``threshold``; and the options of the search by name. The model's settings replace values that
+                are missing or None.
 
-                - ``beam``: width of the beam, 1 for greedy; ``nbest``: how many translations of a text, at
-                  most ``beam``; the others are its ``alternatives``.
+                - ``beam``: beam size, 1 for greedy search; ``nbest``: number of translations of a text, at
+                  most ``beam``; all but the best are its ``alternatives``.
                 - ``length_penalty``: exponent of the length that scores are divided by.
-                - ``min_length``, ``max_length``: fewest and most target tokens of a sentence.
-                - ``no_repeat_ngram``: no n-gram of this size twice, 0 for off.
-                - ``sample``: draw ``nbest`` at random, from the distribution at a ``temperature``, from the
-                  ``top_k`` most probable tokens, or the fewest of at least the probability ``top_p``; the
-                  ``seed`` and the text decide. With ``mbr`` that many samples are drawn, and the one most
-                  similar to all of them is taken, by the ``utility`` ``chrf`` or ``bleu``.
-                - ``attention``: return it (target, source), or ``"all"``; ``entropy``: each token's;
-                  ``alignment``: link the words of the text and its translation.
+                - ``min_length``, ``max_length``: minimum and maximum number of target tokens of a sentence.
+                - ``no_repeat_ngram``: size of the n-grams that must not be repeated, 0 for off.
+                - ``sample``: draw ``nbest`` translations at random, from the distribution at a
+                  ``temperature``, from the ``top_k`` most probable tokens, or from the smallest set of tokens
+                  with at least the total probability ``top_p``; the ``seed`` and the text determine the
+                  draws. With ``mbr`` that many samples are drawn, and the one most similar to all of them, by
+                  the ``utility`` ``chrf`` or ``bleu``, is returned.
+                - ``attention``: return the attention (target, source), or ``"all"`` matrices; ``entropy``:
+                  return the entropy at each token; ``alignment``: link the words of the text and its
+                  translation.
                 - Rarely needed, and described by :class:`uwaga.search.SearchOptions`: ``batch_tokens``,
                   ``length_formula``, ``early_stopping``, ``max_ratio``, ``max_extra``, ``force_end``,
                   ``score_forced``, ``renormalise``, ``unknown``, ``banned``, ``first``, ``start``.
 
-                In a chain, search options are for every model, but ``nbest``, ``min_length``, ``max_length``,
-                ``start``, ``first``, ``banned`` and ``prefix`` for the last alone.
+                In a chain, search options apply to every model, except that ``nbest``, ``min_length``,
+                ``max_length``, ``start``, ``first``, ``banned`` and ``prefix`` apply only to the last.
 
         Returns:
-            a translation for a text, a list of them, in order, for several. Of a chain, ``steps`` holds each
-            model's translation.
+            a translation for a text; for several texts, a list of translations in order. For a chain,
+            ``steps`` has the translation by each model.
 
         Raises:
             TextTooLongError: with ``split="never"``, a text is longer than the model accepts.
             SettingsError: an unknown or impossible option.
-            DataError: a text is not valid Unicode, or not of its format; or the glossary is damaged.
+            DataError: a text is not valid Unicode or not in its format, or the glossary is damaged.
         """
         requests = build_requests(text, options)
         window = max(len(requests), 1) if progress is None else PROGRESS_WINDOW
@@ -300,9 +303,9 @@ class Translator:
         """Translate requests, in constant memory; yield their translations in order.
 
         Args:
-            requests: any number. Those of a window that agree in all fields but the text are translated
-                together.
-            window: how many requests are held at a time.
+            requests: any number. Requests of a window with the same fields, except for the text, are
+                translated together.
+            window: number of requests in memory at a time.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -339,13 +342,13 @@ class Translator:
             target: its translation.
             memory: the file of the memory, a :class:`uwaga_memory.Memory`, or any
                 :class:`uwaga.translator.memories.LearningMemory`.
-            context: where the text stands in its document.
+            context: the position of the text in its document.
             origin: where the translation comes from, such as the name of the document.
 
         Raises:
-            DataError: a text is empty, too long or not valid Unicode; or the memory is damaged or cannot be
+            DataError: a text is empty, too long or not valid Unicode, or the memory is damaged or cannot be
                 written.
-            SettingsError: the memory is of other languages, or pairs cannot be added to it.
+            SettingsError: the memory has other languages, or pairs cannot be added to it.
             MissingExtraError: the package of translation memories is not installed.
         """
         confirm_pair(memory, Pair(source, target, origin, *(context or TextContext())), self.languages)
@@ -361,17 +364,17 @@ class Translator:
     ) -> Translation:
         """Translate a text that has grown, with the last translation as the draft.
 
-        The beginning that has not changed is checked in few passes of the model. Text that is shown while it
-        grows flickers less with a ``bias`` towards what is shown, and if its last words, which change most,
-        are not shown (Arivazhagan et al. 2020): see :meth:`uwaga.Translation.without_last`.
+        The beginning that has not changed is checked in few passes of the model. A translation that is shown
+        while it grows flickers less with a ``bias`` towards the shown text, and if its last words, which
+        change most, are not shown (Arivazhagan et al. 2020): see :meth:`uwaga.Translation.without_last`.
 
         Args:
             text: the text so far.
-            previous: the whole last translation of its beginning; empty at first.
-            bias: from 0 to below 0.5; 0 gives the translation of the whole text by itself.
+            previous: the complete last translation of its beginning; empty at first.
+            bias: from 0 to below 0.5; 0 gives the translation of the text without a draft.
             mask: words at the end of ``previous`` that are not shown; the translation is not biased towards
                 them.
-            **options: as of :meth:`translate`, for greedy search.
+            **options: as for :meth:`translate`, with greedy search.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -383,12 +386,13 @@ class Translator:
     def stream(self, text: str, **options: Unpack[TranslateOptions]) -> Generator[str, None, bool]:
         """Translate a text and yield its translation piece by piece as it grows.
 
-        Joined, the pieces are ``translate(text, beam=1, ...).text``; with ``sample``, that of the same seed.
-        A text with a format, with placeholders or with a glossary is yielded in one piece.
+        Joined, the pieces are ``translate(text, beam=1, ...).text`` or, with ``sample``, the text sampled
+        with the same seed. A text with a format, with placeholders or with a glossary is yielded in one
+        piece.
 
         Args:
             text: one text.
-            **options: as of :meth:`translate`, for a single hypothesis.
+            **options: as for :meth:`translate`, for a single hypothesis.
 
         Returns:
             a generator of the pieces; it returns True if a limit cut the translation.
@@ -416,11 +420,11 @@ class Translator:
         Args:
             inlines: the texts, with their contexts if there is a translation memory; white space at their
                 ends is kept.
-            request: all fields but the text, which is ignored.
+            request: all fields except the text, which is ignored.
 
         Returns:
-            the translations in order. One that failed has the tags of its source and, unless ``on_error`` is
-            ``copy``, no text.
+            the translations in order. A failed translation has the tags of its source and, unless
+            ``on_error`` is ``copy``, no text.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
@@ -430,14 +434,14 @@ class Translator:
         return translate_inlines(plan, texts)
 
     def prepare(self, request: Request, streaming: bool = False) -> Request:
-        """Check a request before its texts are known; return it with its glossary read and its seed chosen.
+        """Check a request before its texts are known; return it with the glossary read and a seed chosen.
 
         Args:
             request: with a named ``source``, if any; its text is ignored.
             streaming: check it for :meth:`run_stream`.
 
         Raises:
-            SettingsError: a field has an impossible value, or does not fit the models.
+            SettingsError: a field has an invalid value, or one that does not fit the models.
             DataError: the glossary cannot be read, or has a term that the model cannot spell.
         """
         plan = make_plan(self.models, self.languages, request, (), streaming)
@@ -448,12 +452,12 @@ class Translator:
         return replace(request, search=search, glossary=glossary, memory=plan.memory)
 
     def work_settings(self, request: Request) -> dict[str, Any]:
-        """Return all values on which the translation of any text with these options depends, as JSON.
+        """Return all values on which translations with these options depend, as JSON.
 
         A resumed job must have equal values (:func:`uwaga.files.resume.check_same_job`).
 
         Args:
-            request: as :meth:`prepare` returns it.
+            request: the result of :meth:`prepare`.
         """
         *earlier, last = search_options([model.decoding for model in self.models], request.search)
         search = {name: str(value) for name, value in asdict(last).items() if name != "batch_tokens"}
@@ -507,7 +511,7 @@ class Translator:
         """Return the log-probability of each target given its source, by teacher forcing.
 
         Args:
-            pairs: source and target texts. Neither is split; white space at their ends does not count.
+            pairs: source and target texts. Neither is split; outer white space is ignored.
             source: code of the language to translate from, if the model knows several.
             target: code of the language to translate to; see :meth:`between`.
             batch_tokens: tokens of the longer side scored together.
@@ -541,14 +545,14 @@ class Translator:
             pairs: source and target texts. Neither is split.
             source: code of the language to translate from, as for :meth:`translate`.
             target: code of the language to translate to.
-            words: the units of the links: ``words`` and punctuation marks, or runs between ``spaces``.
+            words: the units of the links: ``words`` and punctuation marks, or strings between ``spaces``.
             first: the number of the first pair, for error messages.
 
         Raises:
             TextTooLongError: a side is longer than the model accepts; names the pair.
             DataError: a text is not valid Unicode.
-            SettingsError: the model has no attention to a source, there is no such kind of words, or this is
-                a chain of several models.
+            SettingsError: the model has no attention to a source, ``words`` is invalid, or this is a chain of
+                several models.
         """
         from uwaga.translator.align import align_pairs
 
@@ -568,7 +572,7 @@ class Translator:
         the Hugging Face hub reads.
 
         Args:
-            folder: the folder to create; one that is not empty is never overwritten.
+            folder: the folder to create; a folder with files is never overwritten.
             **card: fields of :class:`uwaga.library.model_card.CardFields` by name: ``license``, ``datasets``,
                 ``base_model``, ``tags``, ``metrics``. Without them, those of the model's own card are used.
 
@@ -593,18 +597,18 @@ class Translator:
         A repository that does not exist is created; files of the same names in an existing one are replaced.
 
         Args:
-            name: of the repository, ``owner/name``.
+            name: the name of the repository, ``owner/name``.
             private: whether a new repository is private.
-            token: a token that may write; None for ``HF_TOKEN``, or the one that ``hf auth login`` stored.
+            token: a token with write access; None for ``HF_TOKEN``, or the one that ``hf auth login`` stored.
             commit_message: the message of the commit.
-            **card: as of :meth:`save_pretrained`.
+            **card: as for :meth:`save_pretrained`.
 
         Returns:
             the address of the repository.
 
         Raises:
-            ModelError: it is not a name, the hub refuses the upload or cannot be reached, or the model cannot
-                be saved.
+            ModelError: the name is invalid, the hub refuses the upload or cannot be reached, or the model
+                cannot be saved.
             SettingsError: as :meth:`save_pretrained`.
             MissingExtraError: ``huggingface_hub`` is not installed.
         """
@@ -628,8 +632,8 @@ class Translator:
 
         Args:
             source: the text to translate.
-            target: a translation that the decoder is forced along (neither side is split into sentences
-                then); None for the model's best translation.
+            target: a translation that the decoder is forced to produce (then neither side is split into
+                sentences); None for the model's best translation.
 
         Raises:
             SettingsError: the model has no attention, or this is a chain of several models.

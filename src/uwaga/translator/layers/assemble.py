@@ -75,7 +75,7 @@ def join_sentences(
 ) -> Translation:
     """Join the n-best lists of sentences into one translation with up to ``nbest - 1`` alternatives.
 
-    The result reads as if it were of one sentence: the end symbol separates the pieces of two sentences, and
+    The result looks like that of a single sentence: the end symbol separates the pieces of two sentences, and
     ``token_scores`` and the rows and columns of ``attention`` and ``attentions`` (zero outside each
     sentence's block) are concatenated. ``log_prob`` is the sum and ``score`` the mean over the sentences.
     Sentences that are copied have no tokens and do not count. A text with only such sentences has score 0.
@@ -83,7 +83,7 @@ def join_sentences(
     Args:
         passage: the text, split into sentences; with ``has_alignment`` it gets its ``pieces``.
         model: the model.
-        nbest: most translations.
+        nbest: maximum number of translations.
         has_alignment: whether to align the words by the ``alignment`` of the hypotheses.
     """
     translations: list[Translation] = []

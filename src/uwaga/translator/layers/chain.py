@@ -16,7 +16,7 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
 COMPARED = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
-"""A digit, a bracket or a sign, without which a plain text is not compared with its translation."""
+"""A digit, a bracket or a sign; a plain text without any is not compared with its translation."""
 
 
 class Chain:

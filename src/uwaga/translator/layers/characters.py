@@ -56,7 +56,7 @@ class Characters:
             self._finish(text, enclosed.get(text, copy), edits[text])
 
     def _is_concerned(self, text: Text) -> bool:
-        """Return True for a text with unknown characters; without letters, a text is copied anyway."""
+        """Return True for a text with unknown characters, unless it has no letters and is copied anyway."""
         return bool(self._known.unknown(text.words)) and translatable(text.content)
 
     def _twins(self, text: Text) -> list[Edit]:
@@ -94,7 +94,7 @@ class Characters:
         return Text(content, copy.name, copy.prefix, parent=copy, is_aligned=copy.is_aligned)
 
     def _finish(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
-        """Set the translation of a text from that of its readable copy, with the marks of its source."""
+        """Set the translation of a text from that of its simplified copy, with the marks of its source."""
         source, results = plain_text(text.content), list[Translation]()
         given = {id(part) for part in text.content}
         quotations = {id(part) for part in copy.content if isinstance(part, Tag) and not part.text} - given

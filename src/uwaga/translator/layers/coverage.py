@@ -1,9 +1,9 @@
 """Words of a source that its translation omits.
 
-Attention alone does not find them: a step often looks at a word and produces another, which is then
+Attention alone does not find them: a step often attends to a word and produces another, which is then
 improbable. Contrastive conditioning does (Vamvas & Sennrich 2022): a word is omitted if the translation is
-more probable without it in the source. Words whose best link is improbable need less evidence. The
-thresholds were chosen with ``benchmarks/omissions.py``.
+more probable without it in the source. Words whose best link is improbable need less evidence. The thresholds
+were chosen with ``benchmarks/omissions.py``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from uwaga.translator.score import in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
 FEWEST_LETTERS = 3
-"""Letters of the shortest words that are examined; articles and particles often have no counterpart."""
+"""Minimum letters of a word that is examined; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
-"""Nats that a translation gains without a word of the source that it omits, whatever the word's links are."""
+"""Gain in nats from leaving out a source word at which it counts as omitted, whatever its links are."""
 LINKED, FEWEST_UNLINKED = 0.8, 4
-"""Any gain is enough for a word of at least that many letters whose most probable link is below the first."""
+"""A word whose most probable link is below the first counts as omitted at any gain, if it has at least the
+second number of letters."""
 IMPROBABLE, MIN_WEIGHT = -2.0, 0.1
 """A token of a translation with a lower log-probability is no translation of the source tokens to which it is
 aligned with at least that weight."""

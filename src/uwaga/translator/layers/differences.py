@@ -1,4 +1,4 @@
-"""Reasons to doubt translations that cost little to find, added to their warnings."""
+"""Reasons to doubt translations that are cheap to detect, added to their warnings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.translator.text import Layer, Text
 MAX_SIGNS = 8
 """Maximum number of signs in a warning."""
 SIGN = re.compile("[¢£¥§¶©®°±×÷†‡•‰\u20a0-\u20cf\u2116\u2122\u2190-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]")
-"""A sign that means something by itself."""
+"""A sign that has a meaning by itself."""
 NAMES = {
     "€": "eur",
     "£": "pfund|pound|libra|livre|sterlin|funt|gbp",
@@ -26,7 +26,7 @@ NAMES = {
     "±": "plus|mais|más|più|etwa|about|cerca",
     "×": "mal|times|vezes|veces|fois|x",
 }
-"""Beginnings of words that translations have for signs."""
+"""Beginnings of words that translations use for signs."""
 
 
 class Doubts:

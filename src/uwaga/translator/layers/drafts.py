@@ -19,10 +19,10 @@ UNSPACED_STOP = "。"
 
 
 def add_drafts(stage: Stage, passages: Sequence[Passage]) -> Decoder | None:
-    """Set the drafts of passages' sentences: from the drafts of their passages, or by the model's drafter.
+    """Set the drafts of the sentences of passages, from the passages' drafts or by the model's drafter.
 
     Returns:
-        a smaller model that drafts during the search; None for no such model.
+        a smaller model that drafts during the search, None if there is none.
     """
     undrafted: list[Sentence] = []
     for passage in passages:

@@ -52,7 +52,7 @@ def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, Data
     """Translate texts, and return the errors of those that fail.
 
     Texts that a layer names as the cause are left out and the others are translated again; if no text is
-    named, each half is tried by itself.
+    named, each half is tried separately.
     """
     try:
         layer.translate(texts)
@@ -89,7 +89,7 @@ def check_string(text: Text) -> None:
 
 
 def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
-    """Return a translation that holds an error and, with ``copy``, the text."""
+    """Return a translation with an error and, with ``copy``, the text."""
     copy = text if on_error == "copy" and isinstance(text, str) else ""
     return Translation(copy, 0.0, (), (), error=error)
 

@@ -1,4 +1,4 @@
-"""Texts in a format: read into the parts to translate, and written with the translations of these."""
+"""Texts in a format: divided into parts to translate, and written with the translations of the parts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TextWithPlaceholders:
 
     Args:
         layer: the next layer.
-        placeholders: what placeholders look like.
-        alignment: False to drop the alignment of texts whose words were aligned for their placeholders alone.
+        placeholders: the patterns of placeholders.
+        alignment: False to drop the alignment of texts whose words were aligned only for their placeholders.
     """
 
     def __init__(self, layer: Layer, placeholders: Patterns | None, alignment: bool) -> None:
@@ -54,8 +54,8 @@ class Markup:
 
     Args:
         layer: the next layer.
-        placeholders: what placeholders look like; None for no placeholders.
-        request: names the format, elements to leave untranslated, and the outline of XML.
+        placeholders: the patterns of placeholders; None for no placeholders.
+        request: the format, the elements to leave untranslated, and the outline of XML.
     """
 
     def __init__(self, layer: Layer, placeholders: Patterns | None, request: Request) -> None:

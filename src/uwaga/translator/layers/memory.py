@@ -21,7 +21,7 @@ from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
 CANDIDATES = 8
-"""Pairs of a text that are asked for: the first that fits is its translation, or all are retrieved."""
+"""Number of pairs to request for a text: the first that fits is its translation, or all are retrieved."""
 TAG = re.compile(r"<[^<>]*>")
 PROGRAM = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
@@ -30,10 +30,10 @@ PROGRAM = re.compile(r"[{}%$`<>]")
 class FromMemory:
     """Translates texts from a memory; the next layer translates the others.
 
-    A pair of the same text is the translation, if it has the tags and placeholders of the text. So is a
-    similar pair that differs only in pieces that translations copy, with these exchanged. If there is none,
-    sentences of the text that the memory has are translated by it. Of other similar pairs, the model looks up
-    the states as it translates.
+    A pair with the same source provides the translation, if it has the tags and placeholders of the text. So
+    does a similar pair that differs only in pieces that translations copy, after these are exchanged. If
+    there is none, sentences of the text that are in the memory are translated from it. For other similar
+    pairs, the model looks up their states during the translation.
 
     Args:
         layer: the next layer.
@@ -70,7 +70,7 @@ class FromMemory:
         return self._plan.stages[0].memory is not None and state_store(self._memory) is not None
 
     def _translate(self, texts: Sequence[Text]) -> None:
-        """Translate texts with the next layer; equal ones once, such as repetitions in a document."""
+        """Translate texts with the next layer; equal texts, such as repetitions in a document, only once."""
         if self._plan.request.on_error != "raise":  # an error has to name each text that fails
             self._layer.translate(texts)
             return
@@ -87,7 +87,7 @@ class FromMemory:
 
         Args:
             text: the text.
-            threshold: the least score of the pairs, if it is above the one of the call.
+            threshold: the minimum score of the pairs, if it is above that of the call.
         """
         written, similar = written_text(text.content).strip(), list[MemoryMatch]()
         for match in self._matches(text, written, threshold):
@@ -110,7 +110,7 @@ class FromMemory:
         return Example(source, target, match.score)
 
     def _translated_sentences(self, text: Text) -> dict[Text, str]:
-        """Return the sentences of a text as :meth:`_sentences` does, if the memory translates one of them."""
+        """Return the sentences of a text as :meth:`_sentences` does, if one of them is in the memory."""
         sentences = self._sentences(text)
         for sentence in sentences:
             self._similar(sentence, EXACT)
@@ -162,7 +162,7 @@ class FromMemory:
 
 
 def _join(text: Text, sentences: Mapping[Text, str]) -> None:
-    """Set the translation of a text to those of its sentences, with what follows each."""
+    """Join the translations of a text's sentences, with the text that follows each."""
     parts = [part for sentence, after in sentences.items() for part in (*sentence.tagged[0].inline, after)]
     inline = join_parts(parts)
     text.inlines = [inline]

@@ -32,7 +32,7 @@ class Messages:
 
     Args:
         layer: the next layer.
-        patterns: what placeholders inside branches look like.
+        patterns: the patterns of placeholders inside branches.
     """
 
     def __init__(self, layer: Layer, patterns: Patterns) -> None:
@@ -75,7 +75,7 @@ class Messages:
 
 
 def _write(text: Text, messages: dict[Tag, _Message]) -> None:
-    """Write the branches of messages into a translated text; their warnings are the text's."""
+    """Write the branches of messages into a translated text, and add their warnings to it."""
 
     def written(part: str | Tag) -> str | Tag:
         message = messages.get(part) if isinstance(part, Tag) else None

@@ -1,8 +1,8 @@
 """Untranslated pieces of texts: symbols stand for them in the model's input, and are replaced afterwards.
 
-A symbol, such as a name or a number, goes through the model, so that it stands where the piece belongs. If
-one is lost, others are tried, and then the first lost one is forced at the place that its word is aligned
-with. Pieces that no symbol preserves are put back by alignment alone, with a warning.
+A symbol, such as a name or a number, goes through the model, so that its position in the output is that of
+the piece. If a symbol is lost, others are tried, and then the first lost one is forced at the position with
+which its word is aligned. Pieces that no symbol preserves are put back by alignment alone, with a warning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from uwaga.translator.layers.failures import translate_separately
 from uwaga.translator.text import Example, Layer, Text
 
 MAX_FORCED_SOURCE = 400
-"""Characters of a text whose beginning may be forced: one that a model takes in one piece, most likely."""
+"""Maximum characters of a text whose beginning may be forced: a longer text is probably split."""
 
 
 class Placeholders:
@@ -42,7 +42,7 @@ class Placeholders:
 
     Args:
         layer: the next layer.
-        can_align: whether words can be aligned, so that pieces without symbols find their places.
+        can_align: whether words can be aligned, which pieces without symbols need.
     """
 
     def __init__(self, layer: Layer, can_align: bool) -> None:
@@ -104,12 +104,12 @@ class Placeholders:
 def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = "") -> Inline:
     """Return a text with its placeholders as tags.
 
-    A text that has a prefix, and no letters beside its placeholders, stays as it is: the search could not go
-    on from the prefix.
+    A text with a prefix, and without letters besides its placeholders, is unchanged: the search could not
+    continue the prefix.
 
     Args:
         content: words and tags.
-        patterns: what placeholders look like; None for no placeholders.
+        patterns: the patterns of placeholders; None for no placeholders.
         prefix: the beginning of the translation.
     """
     if patterns is None:
@@ -123,7 +123,8 @@ def with_placeholders(content: Inline, patterns: Patterns | None, prefix: str = 
 def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     """Return an example with the symbols of a text for its pieces.
 
-    Pieces that the text has get their symbols; others get those of the text's other pieces, in order.
+    Pieces that are also in the text get the same symbols; others get those of the text's other pieces, in
+    order.
     """
     pieces = list(dict.fromkeys(part.text for part in example.source if is_kept(part)))
     chosen = {symbol.tag.text: symbol.text for symbol in symbols}
@@ -152,7 +153,7 @@ def _dropped(attempt: Text) -> tuple[str, ...]:
 
 
 def _with_forced_symbol(attempt: Text) -> Text | None:
-    """Return a text with a forced prefix that ends in the first lost symbol; None if its place is unknown."""
+    """Return a text whose forced prefix ends in the first lost symbol; None if its position is unknown."""
     symbol, alignment = attempt.symbols[_lost(attempt)[0]], attempt.result.alignment
     source = strip_tags(attempt.content).text
     if alignment is None or len(source) > MAX_FORCED_SOURCE or "\n" in source or "\r" in source:

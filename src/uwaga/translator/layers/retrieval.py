@@ -13,7 +13,7 @@ from uwaga.translator.states import datastore, readable_pairs
 from uwaga.translator.text import Example, Passage, TokenPair
 
 MAX_STATES = 512
-"""States of a datastore. The pairs that are most similar come first; a longer one is used if it is alone."""
+"""Maximum states of a datastore. The most similar pairs come first; the first is used even if it has more."""
 
 
 def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
@@ -37,7 +37,8 @@ def add_datastores(stage: Stage, passages: Sequence[Passage]) -> None:
 def retrieved_pairs(model: Model, examples: Sequence[Example]) -> list[tuple[Example, TokenPair]]:
     """Return the examples whose states are looked up, with their tokens.
 
-    They are the first that are not too long for the model, with :data:`MAX_STATES` states together, or one.
+    They are the first that are not too long for the model, with at most :data:`MAX_STATES` states together,
+    or a single one.
     """
     readable = [(each, pair) for each in examples for pair in readable_pairs(model, [each.words])]
     states = list(accumulate(len(pair.target) for _, pair in readable))

@@ -1,4 +1,4 @@
-"""The search for sentences of a call: the best translation, the best of different texts, or samples."""
+"""The search for the sentences of a call: the best translation, several different ones, or samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 
 WIDENINGS = (2, 4, 8)
-"""Factors by which a beam is widened that holds too few different texts."""
+"""Factors by which a beam is widened if it contains too few different texts."""
 
 
 Search = Callable[[Stage, Sequence[Sentence], SearchOptions], None]
@@ -41,17 +41,17 @@ def replace_broken(
     lists: list[list[Hypothesis]],
     options: SearchOptions,
 ) -> None:
-    """Replace hypotheses with byte tokens that complete no character.
+    """Replace hypotheses that contain byte tokens of an incomplete character.
 
     Those before the first such byte, of the best hypothesis and of each sample, are continued by a second
-    search, without bytes of characters. So this holds for every search of every engine, and costs others
-    nothing.
+    search, without bytes of characters. This works with every search and engine, and costs nothing for other
+    hypotheses.
 
     Args:
         stage: the model.
         sentences: the sentences.
         lists: their hypotheses, which are replaced.
-        options: of the search that returned them.
+        options: the options of the search that returned them.
     """
     tokens = stage.model.byte_tokens
 

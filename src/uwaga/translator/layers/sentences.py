@@ -1,4 +1,4 @@
-"""Passages translated by one model: the sentences of all of them are searched together."""
+"""Passages translated by one model: the sentences of all passages are searched together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence
 
 Annotator = Callable[[Stage, Sequence[Sentence]], None]
-"""Adds to the hypotheses of searched sentences."""
+"""Adds information to the hypotheses of searched sentences."""
 
 
 def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:

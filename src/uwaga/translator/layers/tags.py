@@ -1,4 +1,4 @@
-"""Tags inside texts: stripped, and inserted again around the words that mean the same."""
+"""Tags inside texts: stripped, and inserted again around the corresponding words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uwaga.translator.text import Layer, Text
 class Tags:
     """Translates texts without their tags; the translation contains every tag exactly once.
 
-    A pair of tags is placed around the words that mean what it surrounded. Only if a tag stands between words
-    are the words aligned.
+    A pair of tags is placed around the words that correspond to those it enclosed. The words are aligned only
+    if a tag is between words.
 
     Args:
         layer: the next layer.

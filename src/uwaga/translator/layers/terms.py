@@ -1,12 +1,12 @@
 """Terms of a glossary, substituted for the words that a model would use.
 
-A search that must use a term often adds it beside the usual word ("Künstler Maler"): nothing in the search
-says which source word the term translates. The alignment of the model's own translation does. It gives
+A search that must use a term often adds it next to the usual word ("Künstler Maler"): nothing in the search
+says which source word the term translates. The alignment of the model's own translation does. It yields
 candidates: that translation with its words replaced by the terms, one that continues freely after the first
-term, and one that may change the word before it, such as its article. The most probable one without a fault
-is chosen. Only where there is nothing to replace, or each candidate has a fault, the hypotheses of a search
-that must use the terms somewhere join them. Faults are terms that are missing or repeated, usual words that
-stand beside them, other words that are dropped, and text after the end of the sentence.
+term, and one that may change the word before it, such as its article. The most probable one without an error
+is chosen. Only if there is nothing to replace, or each candidate has an error, the hypotheses of a search
+that must use the terms somewhere are added. Errors are terms that are missing or repeated, usual words next
+to them, other words that are dropped, and text after the end of the sentence.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
 
 MAX_FORMS = 4
-"""Combinations of the terms' forms that candidates are made with."""
+"""Maximum combinations of the terms' forms from which candidates are made."""
 ALLOWANCE, TOKEN_ALLOWANCE = 24.0, 3.0
-"""Nats that a translation may lose for each term where terms are only encouraged, and for each of its tokens;
-measured so that three of four synonyms are used."""
+"""Nats that a translation may lose for each soft term and for each of its tokens; measured so that three of
+four synonyms are used."""
 GREEDY_BEAM = 8
-"""Beam of the searches for candidates of a greedy search, so that words before a term may agree with it."""
+"""Beam size of the search for candidates in greedy search, so that words before a term may agree with it."""
 STEM = 3
-"""First letters of a word that all its inflections have."""
+"""Number of first letters that all inflections of a word share."""
 INNER_END = re.compile(r"[.!?…](?=\s)|[。！？](?=.)")
 """The end of a sentence before the end of the text."""
 LINKED = 0.5
-"""Least probability of a link that extends the translation of a term of several words."""
+"""Minimum probability of a link that extends the translation of a term of several words."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class TermSentence:
     spans: Sequence[Span | None] = ()
 
     def faults(self, hypothesis: Hypothesis, text: str) -> tuple[int, int]:
-        """Return the number of terms that a translation lacks, and of its other faults: usual words that it
-        keeps although terms replace them, repeated terms, dropped words, and text after its end.
+        """Return the number of terms that a translation lacks, and that of its other errors: usual words that
+        it keeps although terms replace them, repeated terms, dropped words, and text after its end.
         """
         uses = replace(self.terms, replaced=()).find_uses(hypothesis.tokens, text)
         forms = Counter(use.target for use in uses)
@@ -83,7 +83,7 @@ class TermSentence:
     def _count_dropped(self, text: str) -> int:
         """Return the number of long words of the usual translation that a text lacks, less those it adds.
 
-        Inflections have the same first letters; a word that stands for another is not dropped. As many words
+        Inflections have the same first letters; a word that replaces another is not dropped. As many words
         may differ as terms replace unknown words.
         """
         usual, spans = word_spans(self.text), [span for span in self.spans if span is not None]
@@ -116,7 +116,7 @@ class TermSentence:
 
     @property
     def expected_tokens(self) -> int:
-        """Number of tokens of the usual translation with the terms; more do not improve a rank."""
+        """Number of tokens of the usual translation with the terms; further tokens do not improve a rank."""
         added = self.terms.phrases.total - sum(span is not None for span in self.spans)
         return len(self.sentence.hypotheses[0].tokens) + added
 
@@ -138,14 +138,14 @@ def _mark(text: str) -> str:
 
 
 class Candidate(NamedTuple):
-    """A hypothesis with its sentence and its faults, see :meth:`TermSentence.faults`."""
+    """A hypothesis with its sentence and its errors, see :meth:`TermSentence.count_errors`."""
 
     sentence: TermSentence
     faults: tuple[int, int]
     hypothesis: Hypothesis
 
     def rank(self) -> tuple[tuple[int, int], float]:
-        """Return the faults and the loss per token; lower is better."""
+        """Return the number of errors and the loss per token; lower is better."""
         tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
         return self.faults, -self.hypothesis.log_prob / tokens
 
@@ -153,8 +153,8 @@ class Candidate(NamedTuple):
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     """Replace the hypotheses of sentences with terms by those that contain the terms, best first.
 
-    A sentence whose usual translation has the terms keeps it. Where terms are only encouraged, a sentence
-    also keeps it if no candidate is without fault and probable enough.
+    A sentence whose usual translation has the terms keeps it. With soft terms, a sentence also keeps it if no
+    candidate is both free of errors and probable enough.
 
     Args:
         stage: the model and the options.
@@ -220,8 +220,8 @@ class _Search(NamedTuple):
 def _searched(stage: Stage, searches: Sequence[_Search]) -> Iterator[tuple[TermSentence, Hypothesis, str]]:
     """Search, and yield each hypothesis with its sentence and its text.
 
-    The search itself does not normalise by length, so that a hypothesis with an improbable term gains nothing
-    by going on after its end.
+    The search itself does not normalise by length, so that a hypothesis with an improbable term does not gain
+    by continuing after its end.
     """
     if not searches:
         return
@@ -284,8 +284,8 @@ def _with_replaced(term_sentence: TermSentence, spans: Sequence[Span | None]) ->
 
 
 def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
-    """Return the span of each term's translation: the word most probably linked, and if the term has several
-    words its neighbours that are linked too.
+    """Return the span of the translation of each term: the word with the most probable link and, if the term
+    has several words, its neighbours that are linked too.
     """
     index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
     for (source, target), chance in words.link_probabilities.items():
@@ -327,7 +327,7 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
-    """Yield the tokens that candidates begin with, and the phrases unless these contain every term."""
+    """Yield the tokens that candidates begin with, and the phrases unless the tokens contain every term."""
     prefix = list(term_sentence.sentence.prefix)
     for text, has_all_terms in _candidate_starts(term_sentence):
         tokens = target.encode(text)
