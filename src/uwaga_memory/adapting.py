@@ -1,8 +1,9 @@
-"""Adapting a model to a memory: a low-rank adapter, kept if it translates held-out pairs better.
+"""Adaptation of a model to a memory: a low-rank adapter, kept if it translates held-out pairs better.
 
-One source in :data:`HELD_OUT` is held out with all of its translations, chosen by its text: always the same
-sources, so that no adapter has been trained on them. The others are copied to a folder beside the adapter,
-where an interrupted adaptation resumes with the same pairs, although the memory may have grown.
+One source in :data:`HELD_OUT` is held out with all of its translations. The choice depends only on the text,
+so the same sources are always held out, and no adapter has been trained on them. The others are copied to a
+folder next to the adapter, from which an interrupted adaptation resumes with the same pairs, although the
+memory may have grown.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from uwaga.training.train import train
 from uwaga_memory.store import Memory, normalised
 
 HELD_OUT = 20
-"""Of so many sources, about one is held out."""
+"""About one of this many sources is held out."""
 MIN_SCORED, MAX_SCORED = 10, 1_000
-"""Held-out sources that are translated."""
+"""Minimum and maximum number of held-out sources to translate."""
 EPOCHS = 10
-"""How often each pair is trained on, within the limits of the number of updates."""
+"""Number of passes over the pairs, within the limits of the number of updates."""
 CHARACTERS_PER_STEP = 5_000
 """Characters of translations in an update: about 2,048 tokens with their padding."""
 MIN_STEPS, MAX_STEPS = 50, 2_000
@@ -57,7 +58,7 @@ RECIPE: dict[str, Any] = {
 }
 """Settings of the training, which a call may change."""
 JOB, PAIRS, HELD_OUT_PAIRS, RUN = "job.json", "pairs.tsv", "held-out.tsv", "run"
-"""The folder of an adaptation: its arguments, the pairs to train on, those held out, the training run."""
+"""Files of an adaptation: its arguments, the training pairs, the held-out pairs, and the training run."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class AdaptationScores:
     """chrF of the translations of held-out sources.
 
     Attributes:
-        sources: number of the sources.
+        sources: number of sources.
         base: chrF of the model without an adapter.
-        present: chrF with the adapter that existed before; None without one.
+        present: chrF with the previous adapter; None if there was none.
         new: chrF with the new adapter.
     """
 
@@ -100,20 +101,20 @@ def adapt(
     """Train an adapter on the pairs of a memory, and keep it if it translates held-out pairs better.
 
     The same call resumes an interrupted adaptation. An adapter in ``folder`` is replaced if the new one is
-    better, and otherwise unchanged.
+    better, and is otherwise unchanged.
 
     Args:
         memory: the memory.
         folder: folder of the adapter.
         model: the model; by default that of the adapter in ``folder``, or the bundled model.
-        changes: changes of the settings of the training, such as ``training.steps=1000``.
+        changes: changes to the training settings, such as ``training.steps=1000``.
 
     Returns:
         the scores; None if the training was interrupted and can be resumed.
 
     Raises:
         DataError: the memory has too few pairs.
-        ModelError: the model cannot be trained, or the adapter in ``folder`` is of another model.
+        ModelError: the model cannot be trained, or the adapter in ``folder`` belongs to another model.
         RunInUseError: another process is training the adapter.
         SettingsError: a setting is invalid, the model has other languages, or an interrupted adaptation had
             other arguments.
@@ -215,8 +216,8 @@ def _settings(memory: Memory, model: str, work: Path, changes: Sequence[str]) ->
     settings = parse(Settings, values, "--set")
     if (settings.init, settings.run) != (model, work / RUN) or settings.adapt.lora is None:
         raise SettingsError(
-            "--set: init and run are arguments of the command, and adapt.lora is needed; `uwaga train` has "
-            "all settings"
+            "--set: init and run are set by the arguments of the command, and adapt.lora is required; use "
+            "`uwaga train` to change all settings"
         )
     return settings
 

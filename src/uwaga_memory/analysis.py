@@ -1,4 +1,4 @@
-"""Analysis of a document by a memory, in the classes of similarity that translation tools print."""
+"""Analysis of a document with a memory, by the similarity classes of translation tools."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uwaga_memory.similarity import is_word, stemmer_of, tokens_of
 from uwaga_memory.store import EXACT, Context, Memory, Pair, normalised
 
 REPETITION = "repetition"
-"""The class of a text that occurred before, after those with a score of 100 %."""
+"""The class of repeated texts, which follows the classes with a score of 100 % or more."""
 LOWEST = 50.0
 
 
 @dataclass
 class Bucket:
-    """A class: number of texts, words and characters."""
+    """A similarity class, with its numbers of texts, words and characters."""
 
     name: str
     texts: int = 0
@@ -27,13 +27,13 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The classes of a document's texts, the most similar first."""
+    """The similarity classes of a document's texts, the most similar first."""
 
     buckets: tuple[Bucket, ...]
 
     @property
     def total(self) -> Bucket:
-        """The sum of all classes."""
+        """The total over all classes."""
         return Bucket(
             "total",
             sum(bucket.texts for bucket in self.buckets),
@@ -42,7 +42,7 @@ class Analysis:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values for JSON."""
+        """Return the values as JSON."""
         return {"buckets": [vars(bucket) for bucket in self.buckets], "total": vars(self.total)}
 
 
@@ -56,14 +56,14 @@ def analyse(
     texts: Sequence[Pair],
     progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Analysis:
-    """Return the classes of the texts of a document.
+    """Return the similarity classes of the texts of a document.
 
-    A text that occurred before is a repetition, unless the memory has it.
+    A text that occurred earlier in the document is a repetition, unless it is in the memory.
 
     Args:
         memory: the memory.
-        texts: the texts with their contexts, as pairs without translations.
-        progress: called with the number of texts, and their total.
+        texts: the texts with their contexts, as pairs with empty translations.
+        progress: called with the number of processed texts and the total.
     """
     names = list(SIMILARITY_CLASSES)
     names.insert(names.index("100 %") + 1, REPETITION)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from uwaga_memory.files import TranslationFile
 
 MAX_ORIGINS = 10
-"""Origins that are printed."""
+"""Maximum number of origins to print."""
 NOT_KEPT = 3
-"""The exit status of an adaptation whose adapter is not better."""
+"""Exit status of an adaptation whose adapter is not better."""
 PROGRESS_PAIRS = 500
-"""Pairs after which the progress is shown again."""
+"""Number of pairs between updates of the progress."""
 
 memory = typer.Typer(
     name="memory",
@@ -35,7 +35,7 @@ memory = typer.Typer(
     no_args_is_help=True,
     help="Create, fill, search and measure translation memories.\n\n"
     "A memory is a file of sentences with their translations, from one language to another. A look-up finds "
-    "the sentences that are the same as a new one, or similar to it, in percent.\n\n"
+    "sentences that are equal or similar to a new one, with their similarity in percent.\n\n"
     "**Examples**\n\n    uwaga memory create docs.uwm --from en --to de\n\n"
     "    uwaga memory import docs.uwm project.tmx messages.po\n\n"
     '    uwaga memory search docs.uwm "The file was saved."\n\n'
@@ -69,7 +69,7 @@ Format = Annotated[str, typer.Option("--format", help="tmx, tsv, po or xliff.", 
 Codes = Annotated[
     CodesChoice,
     typer.Option(
-        help="Inline codes of TMX and XLIFF: keep the text that they stand for, such as <b>; placeholders, "
+        help="Inline codes of TMX and XLIFF: keep the text that they represent, such as <b>; placeholders, "
         "such as <1>; or drop them."
     ),
 ]
@@ -85,7 +85,7 @@ InOrder = Annotated[
     bool | None,
     typer.Option(
         "--in-order/--any-order",
-        help="Whether the texts follow each other in their document, and neighbours count as context.",
+        help="Whether the texts are consecutive in their document, so that neighbours are their context.",
         show_default="in order for XLIFF and documents",
     ),
 ]
@@ -96,11 +96,11 @@ Output = Annotated[
     Path, typer.Argument(help="A file .tmx, .tsv, .po or .xlf, written atomically.", metavar="FILE")
 ]
 Containing = Annotated[
-    str, typer.Option("--containing", help="Only pairs with this text in the source or translation.")
+    str, typer.Option("--containing", help="Only pairs whose source or translation contains this text.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 Text = Annotated[str, typer.Argument(help="The text to look up.", metavar="TEXT")]
-Threshold = Annotated[float, typer.Option(help="Least similarity, in percent.", min=1, max=100)]
+Threshold = Annotated[float, typer.Option(help="Minimum similarity, in percent.", min=1, max=100)]
 Limit = Annotated[int, typer.Option(help="Maximum number of pairs.", min=1, max=1000)]
 Key = Annotated[str, typer.Option(help="Name of the text in its document, such as a message id.")]
 Before = Annotated[str, typer.Option(help="The text before it.")]
@@ -108,8 +108,8 @@ After = Annotated[str, typer.Option(help="The text after it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[str, typer.Argument(help="A text.", metavar="SOURCE")]
 Target = Annotated[str, typer.Argument(help="Its translation.", metavar="TRANSLATION")]
-Origin = Annotated[str, typer.Option(help="Where the pair comes from.")]
-Ids = Annotated[list[int], typer.Argument(help="Numbers of pairs, as search prints them.", metavar="ID...")]
+Origin = Annotated[str, typer.Option(help="Origin of the pair.")]
+Ids = Annotated[list[int], typer.Argument(help="Numbers of pairs, as printed by search.", metavar="ID...")]
 AdapterFolder = Annotated[Path, typer.Argument(help="The folder of the adapter.", metavar="ADAPTER")]
 BaseModel = Annotated[
     str | None,
@@ -130,7 +130,7 @@ Changes = Annotated[
 ]
 Documents = Annotated[
     list[Path],
-    typer.Argument(help="Documents in any format of translate-file; the texts of .txt.", metavar="FILE..."),
+    typer.Argument(help="Documents in any format of translate-file, such as .txt.", metavar="FILE..."),
 ]
 
 
@@ -155,10 +155,10 @@ def import_(
     in_order: InOrder = None,
     translation: Translation = None,
 ) -> None:
-    """Add the pairs of files to a memory: all of a file, or after an interruption none.
+    """Add the pairs of files to a memory; of an interrupted file, none is added.
 
-    Pairs that the memory has in the same context are not added again. What is skipped is
-    counted, with the reason.
+    Pairs that the memory already has in the same context are not added again. Skipped pairs are counted by
+    reason.
 
     **Examples**
 
@@ -190,7 +190,7 @@ def export(
 ) -> None:
     """Write the pairs of a memory to a file.
 
-    TMX and TSV keep all that the memory knows of a pair; PO and XLIFF keep texts and keys.
+    TMX and TSV keep all properties of a pair; PO and XLIFF keep texts and keys.
 
     **Examples**
 
@@ -275,7 +275,7 @@ def remove(path: MemoryFile, ids: Ids) -> None:
 
 
 def stats(path: MemoryFile, as_json: AsJson = False) -> None:
-    """Print how many pairs a memory has, and where they come from.
+    """Print the number of pairs of a memory, and their origins.
 
     **Examples**
 
@@ -300,7 +300,7 @@ def stats(path: MemoryFile, as_json: AsJson = False) -> None:
 
 
 def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> None:
-    """Print what of documents a memory knows: texts and words by similarity.
+    """Print how much of some documents is in a memory: texts and words by similarity.
 
     **Examples**
 
@@ -326,9 +326,9 @@ def analyse(path: MemoryFile, documents: Documents, as_json: AsJson = False) -> 
 def adapt(path: MemoryFile, adapter: AdapterFolder, model: BaseModel = None, set_: Changes = None) -> None:
     """Adapt a model to a memory: train an adapter on its pairs, and keep it if it translates better.
 
-    One source in 20 is held out from the training, always the same. The adapter is kept if its chrF on them
-    is above that of the model, and of the adapter in the folder, if there is one. Otherwise nothing changes,
-    and the exit status is 3. An interrupted training resumes with the same command.
+    One source in 20 is held out from training; the same sources are always held out. The adapter is kept if
+    its chrF on them is above that of the model, and of an existing adapter in the folder. Otherwise nothing
+    changes, and the exit status is 3. An interrupted training resumes with the same command.
 
     **Examples**
 

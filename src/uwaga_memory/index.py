@@ -1,15 +1,15 @@
-"""The index of a memory: which sources can be as similar to a text as a threshold asks.
+"""The index of a memory: finds the sources that may be similar enough to a text.
 
-The edit distance of two texts is at least the number of tokens of the longer one that the other lacks, so
-the tokens in common bound the score. The index has, for each term, the list of the texts with it; a look-up
-counts in how many of the text's lists each source is (ScanCount: Li, Lu and Lu 2008). No source that reaches
-the threshold is left out unless more than :data:`MAX_CANDIDATES` could; then those with the highest bounds
-are compared.
+The edit distance of two texts is at least the number of tokens of the longer text that the other lacks, so
+the number of common tokens bounds the score. The index has a list of texts for each term; a look-up counts
+how many of the text's lists contain each source (ScanCount: Li, Lu and Lu 2008). No source that reaches the
+threshold is omitted, unless more than :data:`MAX_CANDIDATES` sources may reach it; then those with the
+highest bounds are compared.
 
 Texts are numbered within *blocks* of up to 65,536 texts of similar length, of which a look-up reads those of
-its own length. A list has the 16-bit numbers of its texts, or is a bitmap, whichever is shorter
-(Chambi, Lemire, Kaser and Godin 2016). The second occurrence of a term in a text is a term of its own, so
-that a text is a set of terms.
+its own length. A list consists of the 16-bit numbers of its texts or is a bitmap, whichever is shorter
+(Chambi, Lemire, Kaser and Godin 2016). The second occurrence of a term in a text counts as a different term,
+so that a text is a set of terms.
 """
 
 from __future__ import annotations
@@ -33,49 +33,49 @@ SCHEMA = """
 CREATE TABLE blocks (block INTEGER PRIMARY KEY, words BLOB NOT NULL);
 CREATE TABLE postings (key INTEGER PRIMARY KEY, slots BLOB NOT NULL);
 """
-"""A block has 31 bits: its bucket, which says how long its texts are, and a serial number of 24 bits.
-``words`` is the number of words of each text, in 16 bits. ``key`` is a term of
-32 bits and a block; ``slots`` is the list of the texts of the block that have the term."""
+"""The number of a block has 31 bits: its bucket, by the length of its texts, and a serial number of 24 bits.
+``words`` has the number of words of each text, in 16 bits. ``key`` consists of a term of 32 bits and a block;
+``slots`` is the list of the texts of the block that have the term."""
 SLOT_BITS = 16
-"""Bits of a text's number in its block. With the block above them, they are the text's position."""
+"""Bits of a slot, which is the number of a text in its block; block and slot together are its position."""
 SERIAL_BITS = 24
 BLOCK_BITS = 31
 TERM_BITS = 32
 OCCURRENCE = 0x9E3779B2
-"""What each repetition of a term adds to it. It is even: the lowest bit says whether a term is a word's."""
+"""Number added to a term for each repetition. It is even, since the lowest bit of a term marks words."""
 BLOCK_TEXTS = 1 << SLOT_BITS
 MAX_CANDIDATES = 1_000
-"""Texts that are compared in a look-up."""
+"""Maximum number of texts compared in a look-up."""
 MAX_PENDING = 4_000_000
-"""Entries of lists that are kept in memory while texts are added."""
+"""Maximum number of list entries in memory while texts are added."""
 TOLERANCE = 1e-6
-"""By how much two computations of a score may differ."""
+"""Maximum difference between two computations of a score."""
 Integers = NDArray[np.integer[Any]]
 
 
 class Postings(NamedTuple):
-    """Entries of lists: the key of each, and the slot of its text."""
+    """List entries: the key of each, and the slot of its text."""
 
     keys: NDArray[np.int64]
     slots: NDArray[np.uint16]
 
 
 class Entry(NamedTuple):
-    """A text in the index: its position, and the number of its words."""
+    """A text in the index: its position and its number of words."""
 
     position: int
     words: int
 
 
 class Candidate(NamedTuple):
-    """The position of a text in the index, and a score that it does not exceed."""
+    """The position of a text in the index, and an upper bound of its score."""
 
     position: int
     bound: float
 
 
 class Index:
-    """The index in the database of a memory, where :func:`merged_postings` is a function of SQL."""
+    """The index in the database of a memory, which has :func:`merged_postings` as an SQL function."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -97,7 +97,7 @@ class Index:
         return list(map(Entry, positions.tolist(), words.tolist()))
 
     def _positions(self, words: Integers) -> NDArray[np.int64]:
-        """Return the positions of new texts, whose lengths are added to their blocks."""
+        """Add the lengths of new texts to blocks, and return the positions of the texts."""
         positions = np.empty(words.size, np.int64)
         buckets = bucket_of(words)
         for bucket in np.unique(buckets).tolist():
@@ -153,24 +153,24 @@ class Index:
                     self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encoded(slots)))
 
     def similar(self, text: Readings, threshold: float) -> list[Candidate]:
-        """Return the texts that may reach a threshold, without penalties, the highest bounds first.
+        """Return the texts whose score may reach a threshold, without penalties, the highest bounds first.
 
         Args:
             text: the text.
-            threshold: the lowest score, in percent.
+            threshold: the minimum score, in percent.
         """
         blocks = self._blocks(length_range(text, threshold))
         if not blocks.numbers.size:
             return []
-        needed = np.array([common(max(len(text.terms), least), threshold) for least in blocks.least_words])
+        needed = np.array([min_common(max(len(text.terms), words), threshold) for words in blocks.min_words])
         needed_words = np.array(
-            [max(1, common(max(len(text.stems), least), threshold)) for least in blocks.least_words]
+            [max(1, min_common(max(len(text.stems), words), threshold)) for words in blocks.min_words]
         )
         terms = distinct_terms([text.terms])[1]
         word_terms, mark_terms = terms[terms & 1 == 1], terms[terms & 1 == 0]
-        least = np.minimum(needed_words, needed - mark_terms.size)
-        words = blocks.counts(self._lists(word_terms, blocks, blocks.numbers), least)
-        promising = blocks.numbers[np.maximum.reduceat(words, blocks.starts) >= least]
+        min_lists = np.minimum(needed_words, needed - mark_terms.size)
+        words = blocks.counts(self._lists(word_terms, blocks, blocks.numbers), min_lists)
+        promising = blocks.numbers[np.maximum.reduceat(words, blocks.starts) >= min_lists]
         if not promising.size:
             return []
         marks = blocks.counts(self._lists(mark_terms, blocks, promising))
@@ -191,7 +191,7 @@ class Index:
         return list(map(Candidate, positions[order].tolist(), bounds[order].tolist()))
 
     def _blocks(self, words: tuple[int, int]) -> Blocks:
-        """Return the blocks of the texts that have a number of words, from the least to the largest."""
+        """Return the blocks of the texts whose number of words is in a range (minimum, maximum)."""
         shortest, longest = bucket_of(np.array(words)).tolist()
         rows = self._database.execute(
             "SELECT block, words FROM blocks WHERE block BETWEEN ? AND ? ORDER BY block",
@@ -205,7 +205,7 @@ class Index:
         )
 
     def _lists(self, terms: Integers, blocks: Blocks, numbers: Integers) -> Lists:
-        """Return the lists of terms in the blocks from the first to the last of some numbers."""
+        """Return the lists of terms in a range of blocks, from the first to the last of ``numbers``."""
         rows = self._database.execute(
             "SELECT postings.key, slots FROM json_each(?) AS term "
             "CROSS JOIN postings ON postings.key BETWEEN term.value + ? AND term.value + ?",
@@ -224,11 +224,11 @@ class Lists(NamedTuple):
 
 @dataclass
 class Blocks:
-    """The blocks that a look-up reads, in ascending order; their texts are numbered from 0.
+    """The blocks that a look-up reads, in ascending order, with their texts numbered from 0.
 
     Attributes:
-        numbers: their numbers.
-        sizes: the number of texts of each.
+        numbers: the number of each block.
+        sizes: the number of texts of each block.
         lengths: the number of words of each text.
     """
 
@@ -242,19 +242,19 @@ class Blocks:
         return np.cumsum(self.sizes) - self.sizes
 
     @cached_property
-    def least_words(self) -> list[int]:
-        """The least number of words of the texts of each block."""
-        return [least_words(number >> SERIAL_BITS) for number in self.numbers.tolist()]
+    def min_words(self) -> list[int]:
+        """The minimum number of words of the texts of each block."""
+        return [min_words(number >> SERIAL_BITS) for number in self.numbers.tolist()]
 
-    def counts(self, lists: Lists, least: Integers | int = 1) -> Integers:
-        """Return in how many lists each text is.
+    def counts(self, lists: Lists, minimum: Integers | int = 1) -> Integers:
+        """Return the number of lists that contain each text.
 
         Args:
             lists: the lists.
-            least: the number of a block's lists below which its texts are not counted.
+            minimum: minimum number of lists of a block; the texts of other blocks are not counted.
         """
         of_block = np.bincount(lists.blocks, minlength=self.numbers.size)
-        counted = of_block >= least
+        counted = of_block >= minimum
         integer = np.uint8 if of_block.max() < 128 else np.uint16
         sizes = np.fromiter(map(len, lists.slots), np.int64, len(lists.slots))
         bitmap = sizes % 2 == 1
@@ -276,7 +276,7 @@ class Blocks:
 
 
 def distinct_terms(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the terms of texts; a repetition of a term in a text is a term of its own.
+    """Return the terms of texts; repetitions of a term in a text become different terms.
 
     Args:
         texts: the terms of each text.
@@ -295,7 +295,7 @@ def distinct_terms(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], N
 
 
 def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the index of the first of each run of equal keys."""
+    """Return the index of the first key of each run of equal keys."""
     return np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
 
 
@@ -315,7 +315,7 @@ def _lists(postings: Postings) -> Iterator[tuple[int, bytes]]:
 
 
 def _encoded(slots: Integers) -> bytes:
-    """Return the bytes of a list: 16 bits for each text, or a bitmap, which has an odd number of bytes."""
+    """Encode a list with 16 bits for each text, or as a bitmap, which has an odd number of bytes."""
     width = bitmap_bytes(int(slots.max()) + 1)
     if slots.size * 2 < width:
         return slots.astype(np.uint16).tobytes()
@@ -331,33 +331,34 @@ def _decoded(content: bytes) -> Integers:
 
 
 def bitmap_bytes(texts: int) -> int:
-    """Return the bytes of a bitmap of a number of texts: an odd number, by which bitmaps are recognised."""
+    """Return the number of bytes of a bitmap of texts, which is odd to mark it as a bitmap."""
     return texts + 7 >> 3 | 1
 
 
 def bucket_of(words: Integers) -> Integers:
-    """Return the buckets of numbers of words: numbers with the same two leading bits are in the same."""
+    """Return the buckets of numbers of words; numbers with the same two leading bits share a bucket."""
     shift: Integers = np.maximum(0, np.frexp(words)[1] - 2)
     return (shift << 1) + (words >> shift)
 
 
-def least_words(bucket: int) -> int:
-    """Return the least number of words of the texts of a bucket."""
+def min_words(bucket: int) -> int:
+    """Return the minimum number of words of the texts of a bucket."""
     shift = max(0, (bucket >> 1) - 1)
     return bucket - (shift << 1) << shift
 
 
-def common(count: int, threshold: float) -> int:
-    """Return how many of the tokens of a text another has at least, if it is as similar as a threshold."""
+def min_common(count: int, threshold: float) -> int:
+    """Return the minimum number of tokens of a text that a text with this similarity also has."""
     return math.ceil(count * threshold / 100 - TOLERANCE)
 
 
 def length_range(text: Readings, threshold: float) -> tuple[int, int]:
-    """Return the least and largest number of words of a text that is as similar as a threshold.
+    """Return the minimum and maximum number of words of the texts whose similarity reaches a threshold.
 
-    By its stems, a text has at least t % of the words, and at most their number / t %. By everything, it has
-    ``ceil(t * n)`` tokens in common, of which some are marks, and at most ``(1 - t) * n / t`` others.
+    If stems are compared, such a text has at least t % of the words, and at most their number / t %. If all
+    tokens are compared, it has ``ceil(t * n)`` tokens in common, some of which are marks, and at most ``(1 -
+    t) * n / t`` others.
     """
     words, tokens, share = len(text.stems), len(text.terms), threshold / 100
-    lowest = min(common(words, threshold), max(0, common(tokens, threshold) - (tokens - words)))
+    lowest = min(min_common(words, threshold), max(0, min_common(tokens, threshold) - (tokens - words)))
     return lowest, math.floor(words + (1 - share) / share * tokens + TOLERANCE)

@@ -1,9 +1,9 @@
-"""How similar two texts are, in percent, as translation tools count it.
+"""The similarity of two texts in percent, as translation tools measure it.
 
-The score is ``100 * (longer - distance) / longer`` with the Levenshtein distance of tokens, the best of three
-readings of both texts: their stems, their words, and everything with numbers, tags and punctuation. Penalties
-for numbers, tags and another context are subtracted. Words with the same stem are equal among the stems, so
-that reading is never worse than the words, and two readings are compared.
+The score is ``100 * (longer - distance) / longer`` with the Levenshtein distance of tokens. It is the best of
+three comparisons: of stems, of words, and of all tokens, including numbers, tags and punctuation. Penalties
+for numbers, tags and another context are subtracted. Words with the same stem have equal stems, so comparing
+stems is never worse than comparing words, and two comparisons suffice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TAG = re.compile(r"<[^<>]{1,200}>|\{[^{}]{1,80}\}|%[-+ 0-9.#]*[a-zA-Z]")
 """A tag or a placeholder."""
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Letters of scripts without spaces between words: each is a word."""
+"""Letters of scripts without spaces between words; each letter counts as a word."""
 TOKEN = re.compile(rf"[^\W\d_{UNSPACED}]+|{TAG.pattern}|{NUMBER.pattern}|\S")
 """A word, a tag, a placeholder, a number, or another character."""
 STEMMERS = {
@@ -47,15 +47,15 @@ STEMMERS = {
     "sv": "swedish",
     "tr": "turkish",
 }
-"""The stemmer of each language; words of other languages are their own stems."""
+"""The stemmer of each language; words of other languages are not stemmed."""
 MAX_TOKENS = 2_000
-"""Tokens of a text that are compared; the distance of longer ones would take seconds."""
+"""Maximum number of tokens of a text to compare; the distance of longer texts would take seconds."""
 MAX_STEMMED_LENGTH = 40
-"""Characters of a word that is stemmed; a stemmer is slow on strings that are no words."""
+"""Maximum characters of a word to stem; stemmers are slow on strings that are not words."""
 MAX_KNOWN_TERMS = 500_000
-"""Tokens whose terms a stemmer remembers."""
+"""Maximum number of tokens whose terms a stemmer caches."""
 TERM_BYTES = 4
-"""Bytes of a term: a digest whose lowest bit says whether the term is a word's."""
+"""Number of bytes of a term, which is a digest whose lowest bit marks words."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class Penalties:
     """Points subtracted from a score, in percent.
 
     Attributes:
-        numbers: for numbers of other values.
-        tags: for other tags or placeholders.
-        context: for a pair with another key than the text.
-        text: of the highest score, for texts that differ only in spaces around marks, or beyond what
-            is compared.
+        numbers: for differing numbers.
+        tags: for differing tags or placeholders.
+        context: for a pair whose key differs from that of the text.
+        text: for texts that differ only in spaces around marks, or beyond the compared tokens, but otherwise
+            have the highest score.
     """
 
     numbers: float = 1.0
@@ -78,11 +78,11 @@ class Penalties:
 
 @dataclass(frozen=True)
 class Readings:
-    """A text as it is compared.
+    """A text in the form in which it is compared.
 
     Attributes:
         text: the text.
-        terms: what each token is in the index: a number that stands for the stem of a word, or for a mark.
+        terms: the term of each token: a number for the stem of a word or for a mark.
     """
 
     text: str
@@ -110,7 +110,7 @@ class Readings:
 
 
 class Stemmer:
-    """The terms of tokens in a language; each is computed once.
+    """Computes the terms of tokens in a language, each once.
 
     Raises:
         MissingExtraError: snowballstemmer is not installed.
@@ -167,22 +167,22 @@ def stemmer_of(language: str) -> Stemmer:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Return the tokens of a text that are compared."""
+    """Return the tokens of a text that are compared, at most :data:`MAX_TOKENS`."""
     return TOKEN.findall(text)[:MAX_TOKENS]
 
 
 def is_word(term: int) -> bool:
-    """Return whether a term is that of a word."""
+    """Return whether a term belongs to a word."""
     return bool(term & 1)
 
 
 def readings(text: str, stemmer: Stemmer) -> Readings:
-    """Return what is compared of a text."""
+    """Return the form in which a text is compared."""
     return Readings(text, stemmer.terms(tokens_of(text)))
 
 
 def number_value(text: str) -> str:
-    """Return a number by its value, whatever separates its thousands and decimals."""
+    """Return a number in normal form, without thousands separators and with a decimal point."""
     return re.sub(r"[.,](?=\d{3}(?:\D|\Z))", "", text).replace(",", ".")
 
 
@@ -193,9 +193,9 @@ def similarity(
 
     Args:
         text: a text.
-        other: another one.
-        penalties: subtracted from the score.
-        score_cutoff: the result of lower scores is 0.
+        other: another text.
+        penalties: penalties to subtract from the score.
+        score_cutoff: lower scores are returned as 0.
     """
     penalties = penalties or Penalties()
     score = max(
@@ -211,9 +211,9 @@ def similarity(
 
 
 def bounds(text: Readings, others: Sequence[Readings]) -> NDArray[np.float64]:
-    """Return, for each of some texts, a score that its similarity does not exceed.
+    """Return an upper bound of the similarity of each text.
 
-    Tokens that are equal have equal terms, so these are not further apart.
+    Equal tokens have equal terms, so the distance of the terms is not greater.
     """
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
@@ -230,7 +230,7 @@ def bounds(text: Readings, others: Sequence[Readings]) -> NDArray[np.float64]:
 
 
 def ratio(tokens: Sequence[Hashable], others: Sequence[Hashable], score_cutoff: float = 0.0) -> float:
-    """Return 100 * (longer - distance) / longer of two lists; 0 for empty ones, or below a cutoff."""
+    """Return 100 * (longer - distance) / longer of two lists; 0 for empty lists, or below a cutoff."""
     from rapidfuzz.distance import Levenshtein
 
     longer = max(len(tokens), len(others))

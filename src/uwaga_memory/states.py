@@ -1,4 +1,4 @@
-"""Decoder states of the pairs of a memory, in a file beside it that may be deleted at any time."""
+"""Decoder states of the pairs of a memory, in a file next to it that may be deleted at any time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_BYTES = 256 << 20
-"""Bytes of states in a file; the oldest are removed for new ones."""
+"""Maximum bytes of states in a file; the oldest are removed to make room for new ones."""
 DIGEST_BYTES = 8
-"""Bytes before each value by which damaged ones are recognised."""
+"""Number of bytes of the digest before each value, which detects damage."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS states (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -25,12 +25,12 @@ CREATE TABLE IF NOT EXISTS states (
 
 
 class StateFile:
-    """A :class:`uwaga.translator.memories.StateStore`; states that cannot be written are not kept.
+    """A :class:`uwaga.translator.memories.StateStore`; states that cannot be written are dropped.
 
     Args:
         path: the file; created when states are saved.
         sample: returns pairs of the memory.
-        max_bytes: the size up to which states are kept.
+        max_bytes: maximum size of the stored states.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""A translation memory in a file of SQLite: pairs, exact look-up, and similar sources.
+"""A translation memory in an SQLite file: pairs, exact look-up, and look-up of similar sources.
 
-Several processes may read a memory while one adds to it. An addition is one transaction: after an
-interruption the memory holds all of its pairs or none. Similar sources are looked up among all: see
-:mod:`uwaga_memory.index`.
+Several processes may read a memory while another adds to it. An addition is a single transaction: after an
+interruption the memory has all of its pairs or none. Similar sources are searched with an index of all
+sources: see :mod:`uwaga_memory.index`.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ CREATE TABLE pairs (
 {INDEX_SCHEMA}
 """
 MAX_TEXT_LENGTH = 100_000
-"""Characters of a source or target; longer ones are skipped and counted."""
+"""Maximum characters of a source or target; longer ones are skipped and counted."""
 IN_CONTEXT, EXACT = 101.0, 100.0
-"""The score of a pair with the same source and context, and of one with the same source."""
+"""The scores of a pair with the same source and context, and of a pair with the same source."""
 MIN_SCORE = 1.0
-"""The lowest threshold."""
+"""The minimum threshold."""
 BLOCK_PAIRS = 5_000
-"""Pairs that are inserted together."""
+"""Number of pairs that are inserted together."""
 TERM_TYPE = "I"
-"""The type of terms in the file: 32 bits, in the order of bytes of x86 and Arm."""
+"""The type of terms in the file: 32 bits, little-endian."""
 BATCH = 50
-"""Candidates that are compared together."""
+"""Number of candidates that are compared together."""
 SOURCE_SHIFT = 32
-"""Bits of a pair's identity that are not those of its source."""
+"""Number of bits of a pair's identity below those of its source."""
 MAX_LOG_BYTES = 1 << 24
-"""Bytes of SQLite's log that stay on disk after a large addition."""
+"""Maximum bytes of SQLite's log on disk after a large addition."""
 CACHE_KIB = 256 << 10
-"""Memory for pages of the file while pairs are added."""
+"""Memory for pages of the file while pairs are added, in KiB."""
 
 
 Context = TextContext
@@ -95,7 +95,7 @@ class Match:
 
 
 class NewPair(NamedTuple):
-    """A pair that is added, what identifies it, and the terms of its source."""
+    """A pair to add, its identity, and the terms of its source."""
 
     pair: Pair
     identity: int
@@ -123,8 +123,8 @@ class MemoryStats:
 
     Attributes:
         pairs: number of pairs.
-        sources: number of different sources.
-        words: words of the sources.
+        sources: number of distinct sources.
+        words: number of words of the sources.
         origins: number of pairs by origin, the largest first.
         first: time of the oldest pair, in ISO 8601; empty without pairs.
         last: time of the newest pair.
@@ -140,36 +140,36 @@ class MemoryStats:
     bytes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values for JSON."""
+        """Return the values as JSON."""
         return dict(vars(self))
 
 
 def normalised(text: str) -> str:
-    """Return a text with single spaces, as it is compared."""
+    """Return a text with runs of white space replaced by single spaces, as it is compared."""
     return " ".join(text.split())
 
 
 def _digest(*texts: str) -> int:
-    """Return 63 bits that identify texts."""
+    """Return a 63-bit hash of texts."""
     content = "\0".join(texts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") >> 1
 
 
 class Memory:
-    """A translation memory of one pair of languages. Any number of threads may use it.
+    """A translation memory of one language pair. Any number of threads may use it.
 
     Args:
-        path: its file.
+        path: the file of the memory.
 
     Attributes:
-        path: its file.
-        name: its name.
-        languages: those of the sources and of the translations.
-        origin: what the user calls it: the file, or the file that a temporary memory was read from.
-        note: what was read from that file.
+        path: the file of the memory.
+        name: the name of the memory.
+        languages: the languages of the sources and of the translations.
+        origin: its name for users: the file, or the file from which a temporary memory was read.
+        note: what was read from that file, for the user.
 
     Raises:
-        DataError: the file is no memory, or of a newer version.
+        DataError: the file is not a memory, or has a newer version.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -184,9 +184,11 @@ class Memory:
             self.name: str = values["name"]
             self.languages: tuple[str, str] = values["source"], values["target"]
         except (sqlite3.DatabaseError, KeyError) as error:
-            raise DataError(f"{path}: is no translation memory: {error}") from None
+            raise DataError(f"{path}: is not a translation memory: {error}") from None
         if version != str(FORMAT):
-            raise DataError(f"{path}: version {quoted(version)} of the format; this uwaga reads {FORMAT}")
+            raise DataError(
+                f"{path}: has version {quoted(version)} of the format, but this uwaga reads {FORMAT}"
+            )
         self._stemmer = stemmer_of(self.languages[0])
         self._states = StateFile(self.path.with_name(f"{self.path.name}-states"), self.sample)
 
@@ -202,7 +204,7 @@ class Memory:
             if not LANGUAGE.fullmatch(language):
                 raise SettingsError(f"{quoted(language)} is not a language code such as `en`")
         if path.exists():
-            raise SettingsError(f"{path}: exists already; add to it, or choose another name")
+            raise SettingsError(f"{path}: already exists; add to it, or choose another name")
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -222,7 +224,7 @@ class Memory:
 
     @classmethod
     def temporary(cls, source: str, target: str) -> Memory:
-        """Create an empty memory that is removed together with the object."""
+        """Create an empty memory whose file is removed together with the object."""
         folder = tempfile.mkdtemp(prefix="uwaga-memory-")
         try:
             memory = cls.create(Path(folder, "temporary.uwm"), source, target)
@@ -234,11 +236,11 @@ class Memory:
 
     @property
     def states(self) -> StateFile:
-        """The decoder states of the pairs, beside the memory."""
+        """The decoder states of the pairs, in a file next to the memory."""
         return self._states
 
     def sample(self, count: int) -> list[tuple[str, str]]:
-        """Return the sources and targets of at most ``count`` pairs, from the first to the last."""
+        """Return the sources and targets of at most ``count`` pairs, evenly spaced."""
         with self._reading() as database:
             [(pairs,)] = database.execute("SELECT count(*) FROM pairs")
             step = max(1, pairs // count)
@@ -268,7 +270,7 @@ class Memory:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Change the memory in one step: all that the block does, or nothing; blocks may be nested."""
+        """Change the memory atomically: the block has all of its effects or none; blocks may be nested."""
         database = self._database
         if database.in_transaction:
             yield database
@@ -286,17 +288,17 @@ class Memory:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Read the memory; a damaged file is a DataError."""
+        """Convert errors while reading a damaged file to DataError."""
         try:
             yield self._database
         except (sqlite3.Error, ValueError, IndexError, KeyError) as error:
             raise DataError(
-                f"{self.path}: is damaged: {error}; use a copy of it, or import it anew"
+                f"{self.path}: is damaged: {error}; use a backup, or import the pairs again"
             ) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Read the memory as it is at the start of the block, also within a change."""
+        """Read the memory in its state at the start of the block, even within a change."""
         with self._reading() as database:
             database.execute("SAVEPOINT snapshot")
             try:
@@ -306,7 +308,7 @@ class Memory:
                     database.execute("RELEASE snapshot")
 
     def add(self, pairs: Iterable[Pair]) -> Added:
-        """Add pairs in one transaction; of equal pairs in equal context, the memory keeps the first."""
+        """Add pairs in one transaction; of equal pairs in the same context, the memory keeps the first."""
         added = Added()
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         iterator = iter(pairs)
@@ -323,9 +325,10 @@ class Memory:
         return added
 
     def confirm(self, pairs: Sequence[Pair]) -> Added:
-        """Add pairs as the newest, in one transaction: of equal scores they are the first matches.
+        """Add pairs as the newest in one transaction, so that they come first among matches with equal
+        scores.
 
-        Pairs that the memory has are known ones, and become the newest, too.
+        Pairs that the memory already has count as known, and become the newest, too.
         """
         identities = json.dumps([*map(_identity, pairs)])
         query = "SELECT id FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
@@ -356,13 +359,13 @@ class Memory:
         added.new += len(new)
 
     def _known(self, identities: Sequence[int]) -> set[int]:
-        """Return those of some identities that the memory has."""
+        """Return the identities among ``identities`` that the memory has."""
         values = json.dumps(identities)
         query = "SELECT identity FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
         return {identity for (identity,) in self._database.execute(query, (values,))}
 
     def remove(self, ids: Iterable[int]) -> int:
-        """Remove pairs; return how many there were."""
+        """Remove pairs; return the number of removed pairs."""
         removed = 0
         with self._transaction() as database:
             index = Index(database)
@@ -396,16 +399,16 @@ class Memory:
         limit: int = 5,
         penalties: Penalties | None = None,
     ) -> list[Match]:
-        """Return the pairs most similar to a text, best first, of equal scores the newest first.
+        """Return the pairs most similar to a text, best first; among equal scores, the newest first.
 
         Of pairs with the same source and translation, the best is returned. All pairs whose score reaches the
         threshold are considered, unless more than :data:`uwaga_memory.index.MAX_CANDIDATES` have enough words
-        in common with the text; then those with the most are.
+        in common with the text; then only those with the most are considered.
 
         Args:
             text: the source text.
-            context: where it stands, for a score of 101.
-            threshold: the lowest score, from 1 to 100.
+            context: its position in its document, for a score of 101.
+            threshold: the minimum score, from 1 to 100.
             limit: the maximum number of pairs.
             penalties: subtracted from scores.
         """
@@ -457,7 +460,7 @@ class Memory:
         threshold: float,
         penalties: Penalties,
     ) -> list[Match]:
-        """Return the candidates whose score reaches a threshold."""
+        """Return the matches among candidates whose score reaches a threshold."""
         rows = self._database.execute(
             "SELECT id, source, target, origin, created, key, terms FROM pairs "
             "WHERE position IN (SELECT value FROM json_each(?))",
@@ -485,7 +488,7 @@ class Memory:
         return digest.hexdigest()
 
     def stats(self) -> MemoryStats:
-        """Return the size of the memory, where its pairs come from, and when."""
+        """Return the size of the memory, and the origins and times of its pairs."""
         with self._reading() as database:
             [(pairs, sources, first, last, words)] = database.execute(
                 "SELECT count(*), count(DISTINCT source), min(created), max(created), sum(words) FROM pairs"
@@ -515,7 +518,7 @@ def _roll_back(database: sqlite3.Connection) -> None:
 
 
 def _identity(pair: Pair) -> int:
-    """Return 63 bits that identify a pair in its context; the high bits are those of the source."""
+    """Return a 63-bit hash of a pair in its context; its high bits are those of the source's hash."""
     lowest, _ = _identities(pair.source)
     return lowest | _digest(
         pair.source, pair.target, pair.key, normalised(pair.before), normalised(pair.after)
@@ -523,13 +526,13 @@ def _identity(pair: Pair) -> int:
 
 
 def _identities(text: str) -> tuple[int, int]:
-    """Return the least and the largest identity of pairs with a source."""
+    """Return the range of identities of the pairs with a source: minimum and maximum."""
     lowest = _digest(normalised(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
     return lowest, lowest + (1 << SOURCE_SHIFT) - 1
 
 
 def _best(matches: Iterable[Match], limit: int) -> list[Match]:
-    """Return the best matches, newest first if equal, with the best of each source and translation."""
+    """Return the best matches, the newest first among equals, one for each source and translation."""
     ascending = sorted(matches, key=lambda match: (match.score, match.created, match.id))
     best = {(match.source, match.target): match for match in ascending}
     return [match for match in reversed(ascending) if best[match.source, match.target] is match][:limit]

@@ -97,7 +97,7 @@ def test_interrupted_training_resumes_with_the_same_pairs(memory, model, tmp_pat
     [
         (["training.step=1"], SettingsError, r"--set.*training\.step"),
         (["run=elsewhere"], SettingsError, "arguments of the command"),
-        (["adapt.lora=null"], SettingsError, "adapt.lora is needed"),
+        (["adapt.lora=null"], SettingsError, "adapt.lora is required"),
     ],
 )
 def test_impossible_settings_leave_nothing(memory, model, tmp_path, changes, error, message):

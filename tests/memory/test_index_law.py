@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uwaga_memory import Memory, Pair, Penalties
-from uwaga_memory.index import SCHEMA, Index, bucket_of, least_words, merged_postings
+from uwaga_memory.index import SCHEMA, Index, bucket_of, merged_postings, min_words
 from uwaga_memory.similarity import Readings, Stemmer, readings, similarity
 
 WORDS = [
@@ -83,6 +83,6 @@ def test_texts_of_all_blocks_are_looked_up_and_removed() -> None:
 
 def test_a_bucket_has_lengths_that_differ_by_less_than_a_half() -> None:
     words = np.arange(3_000)
-    least = np.array([least_words(bucket) for bucket in bucket_of(words).tolist()])
-    assert ((least <= words) & (2 * (words - least) <= least)).all()
-    assert (bucket_of(least) == bucket_of(words)).all()
+    minimums = np.array([min_words(bucket) for bucket in bucket_of(words).tolist()])
+    assert ((minimums <= words) & (2 * (words - minimums) <= minimums)).all()
+    assert (bucket_of(minimums) == bucket_of(words)).all()

@@ -60,8 +60,8 @@ def test_a_memory_from_creation_to_export(run, tmp_path: Path) -> None:
         (["search", "none.uwm", "a"], "create it with `uwaga memory create`"),
         (["add", "a.uwm", " ", "b"], "the pair was not added: no source"),
         (["import", "a.uwm", "none.tmx"], "none.tmx: there is no such file"),
-        (["import", "a.uwm", "a.uwm"], "say --format"),
-        (["create", "a.uwm", "--from", "en", "--to", "de"], "exists already"),
+        (["import", "a.uwm", "a.uwm"], "name the format, --format"),
+        (["create", "a.uwm", "--from", "en", "--to", "de"], "already exists"),
     ],
 )
 def test_errors_say_what_to_do(run, arguments: list[str], message: str) -> None:

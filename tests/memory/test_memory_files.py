@@ -405,7 +405,7 @@ def test_pairs_of_documents(tmp_path: Path) -> None:
     assert texts(pairs) == [("Title", "Titel"), ("A paragraph.", "Ein Absatz.")]
     assert pairs[0].after == "A paragraph." and pairs[0].origin == "a.md"
     (tmp_path / "a.de.md").write_text("# Titel\n")
-    with pytest.raises(DataError, match=r"has 2 texts, and .* has 1"):
+    with pytest.raises(DataError, match=r"has 2 texts, but .* has 1"):
         list(
             read_pairs(file(tmp_path, "a.md", "# Title\n\nA paragraph.\n", translation=tmp_path / "a.de.md"))
         )
@@ -422,9 +422,9 @@ def test_pairs_of_documents_have_tags_and_keys(tmp_path: Path) -> None:
 
 
 def test_unknown_formats_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="say --format tmx, tsv, po, xliff"):
+    with pytest.raises(SettingsError, match="--format tmx, tsv, po, xliff"):
         list(read_pairs(file(tmp_path, "a.xyz", "")))
-    with pytest.raises(SettingsError, match="say --format tmx, tsv, po, xliff"):
+    with pytest.raises(SettingsError, match="--format tmx, tsv, po, xliff"):
         write_pairs(tmp_path / "b.xyz", [], ("en", "de"))
 
 

@@ -134,15 +134,15 @@ def test_an_error_in_the_pairs_leaves_nothing(memory: Memory) -> None:
 def test_errors_say_what_to_do(tmp_path: Path, memory: Memory) -> None:
     with pytest.raises(DataError, match="no such memory; create it"):
         Memory(tmp_path / "none.uwm")
-    with pytest.raises(SettingsError, match="exists already"):
+    with pytest.raises(SettingsError, match="already exists"):
         Memory.create(memory.path, "en", "de")
     with pytest.raises(SettingsError, match="'de de' is not a language code"):
         Memory.create(tmp_path / "new.uwm", "en", "de de")
     (tmp_path / "text.uwm").write_text("text " * 1000)
-    with pytest.raises(DataError, match="is no translation memory"):
+    with pytest.raises(DataError, match="is not a translation memory"):
         Memory(tmp_path / "text.uwm")
     sqlite3.connect(tmp_path / "other.uwm").execute("CREATE TABLE a (b)")
-    with pytest.raises(DataError, match="is no translation memory"):
+    with pytest.raises(DataError, match="is not a translation memory"):
         Memory(tmp_path / "other.uwm")
     with pytest.raises(SettingsError, match="threshold: 101"):
         memory.matches("A", threshold=101)

@@ -1,4 +1,4 @@
-"""A document and its translation: pairs of their texts, if both have the same number of them."""
+"""A document and its translation: pairs of their texts, if both have the same number of texts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def read_documents(file: TranslationFile) -> Iterator[Pair]:
     sources, targets = document_sources(file.path), document_sources(translation)
     if len(sources) != len(targets):
         raise DataError(
-            f"{file.path}: has {len(sources)} texts, and {translation} has {len(targets)}; the texts of both "
-            "must correspond: align them, and import a TSV"
+            f"{file.path}: has {len(sources)} texts, but {translation} has {len(targets)}; the texts of both "
+            f"must correspond: align them, and import a TSV"
         )
     for source, target in zip(sources, targets, strict=True):
         yield replace(source, target=target.source)
@@ -45,9 +45,11 @@ def read_documents(file: TranslationFile) -> Iterator[Pair]:
 
 
 def read_translations(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the texts that a document has a translation of, as its other texts are looked up.
+    """Yield the translated texts of a document with their translations, in the form in which texts are looked
+    up.
 
-    Unlike an import, it drops the marks of access keys and tags around a text, and numbers arguments.
+    Unlike for an import, the marks of access keys and the tags around a text are dropped, and arguments
+    numbered.
     """
     source, target = (
         None if code == unstated else code

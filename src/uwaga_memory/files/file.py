@@ -1,4 +1,4 @@
-"""A file that is imported: what is known of it, and what was skipped."""
+"""A file to import: its languages and options, and the skipped units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.errors import DataError, quoted
 from uwaga.languages.codes import base_language
 
 Codes = Literal["keep", "placeholders", "drop"]
-"""What becomes of inline codes: their native text, ``<1>``, ``</1>`` and ``<1/>``, or nothing."""
+"""How inline codes are read: as their native text, as ``<1>``, ``</1>`` and ``<1/>``, or not at all."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class FileOptions:
 
     Attributes:
         format: ``tmx``, ``tsv``, ``po`` or ``xliff``; empty to infer it from the name of the file.
-        codes: what becomes of inline codes of TMX and XLIFF.
+        codes: how inline codes of TMX and XLIFF are read.
         columns: for TSV, the columns of source, target, origin and key: numbers from 1, or names of the first
             line.
         in_order: whether the texts are in the order of their document, and neighbours are stored; None for
-            the usual of the format: in order for XLIFF and documents.
+            the default of the format: in order for XLIFF and documents.
         translation: the translated document, for a pair of documents.
     """
 
@@ -37,14 +37,14 @@ class FileOptions:
 
 @dataclass
 class TranslationFile:
-    """A file that is read.
+    """A file to read.
 
     Attributes:
         path: the file.
         languages: those of the memory.
-        options: how it is read.
-        skipped: units that are no pairs, by reason.
-        position: bytes that have been read.
+        options: options for reading it.
+        skipped: number of units that are not pairs, by reason.
+        position: number of bytes that have been read.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class TranslationFile:
 
     @property
     def origin(self) -> str:
-        """The name that pairs of the file get as their origin."""
+        """The origin of the pairs of the file: its name."""
         return self.path.name
 
     def check_language(self, declared: str, index: int, position: str) -> None:
@@ -70,7 +70,7 @@ class TranslationFile:
 
 
 def skipped_line(skipped: Counter[str]) -> str:
-    """Return what was skipped, with the reasons, empty for nothing."""
+    """Return the numbers of skipped units by reason, as text; empty if there are none."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common() if count)
     return f"skipped {skipped.total():,}: {reasons}" if reasons else ""
 
@@ -79,7 +79,7 @@ class CodeNames:
     """The text of the inline codes of a segment.
 
     Args:
-        codes: what becomes of them.
+        codes: how they are read.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -90,9 +90,9 @@ class CodeNames:
         """Return the text of a code.
 
         Args:
-            kind: whether it opens or closes a part of the text, or stands alone.
+            kind: whether it opens or closes a part of the text, or is empty.
             number: its number in the file, empty if it has none.
-            native: what it is in the document, empty if the file does not say.
+            native: its text in the document, empty if the file does not state it.
         """
         if not number:
             self._count += 1

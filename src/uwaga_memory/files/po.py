@@ -1,7 +1,7 @@
 """Catalogues of gettext: their translated entries, with ``msgctxt`` as the key.
 
-An entry with plural forms gives two pairs, of its singular and of its plural. Their properties hold the rest
-of the entry, so that it is written again.
+An entry with plural forms becomes two pairs, of its singular and of its plural. Their properties contain the
+remaining parts of the entry, so that it can be written again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r
 
 
 def read_po(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the pairs of a catalogue; of a plural, the singular and the last form."""
+    """Yield the pairs of a catalogue; for a plural, those of the singular and of the last form."""
     try:
         content = read_regular(file.path, MAX_DOCUMENT_BYTES)
     except OSError as error:
@@ -69,7 +69,7 @@ class _Message(NamedTuple):
 
 
 def _messages(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
-    """Yield the entries of pairs; those of an entry with plural forms are one if no form is missing."""
+    """Yield the entries of pairs; those of an entry with plural forms are joined if no form is missing."""
     by_source = {(pair.key, pair.source): pair for pair in pairs}
     messages: dict[Pair, _Message] = {}
     for pair in by_source.values():
@@ -89,7 +89,7 @@ def _messages(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
 
 
 def write_po(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Write pairs as a catalogue. The sources of one key must differ."""
+    """Write pairs as a catalogue. Sources with the same key must differ."""
     target = languages[1].replace("-", "_")
     header = (
         f"Language: {target}\nMIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\n"

@@ -36,17 +36,17 @@ SUFFIXES = {
     ".mqxliff": "xliff",
 }
 DOCUMENTS = frozenset(("po", "xliff"))
-"""Formats of documents that hold translations."""
+"""Formats of documents that contain translations."""
 ORDERED = frozenset(("xliff", "documents"))
-"""Formats whose units are in the order of their document, and have no context of their own."""
+"""Formats whose units are in the order of their document, and state no context."""
 
 
 def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> Memory:
     """Open a memory, or read a file of translations into a temporary one.
 
     Args:
-        path: the file; one that is not named as a file of translations is a memory.
-        languages: those of the sources and of the translations; needed for a file of translations.
+        path: the file; unless its name has the suffix of a file of translations, it is a memory.
+        languages: the languages of the sources and of the translations; needed for a file of translations.
 
     Raises:
         DataError: the file does not exist, is damaged, or has other languages.
@@ -68,7 +68,7 @@ def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> M
 
 
 def read_pairs(file: TranslationFile) -> Iterator[Pair]:
-    """Yield the pairs of a file; what is skipped is counted in ``file.skipped``.
+    """Yield the pairs of a file; skipped units are counted in ``file.skipped``.
 
     Raises:
         DataError: the file is damaged, or has other languages.
@@ -91,8 +91,8 @@ def find_file_format(file: TranslationFile) -> str:
     name = format_by_name(file.path)
     if name is None:
         raise SettingsError(
-            f"{file.path}: not known by its name; say --format {', '.join(READERS)}, or name the "
-            "translation of a document with --translation"
+            f"{file.path}: unknown suffix; name the format, --format {', '.join(READERS)}, or the "
+            f"translation of a document, --translation"
         )
     return name
 
@@ -106,7 +106,7 @@ def format_by_name(path: Path) -> str | None:
 
 
 def with_neighbours(pairs: Iterator[Pair]) -> Iterator[Pair]:
-    """Yield pairs with the sources before and after, within one origin, where a pair has none."""
+    """Yield pairs with the sources before and after them in the same origin, unless they have a context."""
     before: Pair | None = None
     current: Pair | None = None
     for after in chain(pairs, [None]):

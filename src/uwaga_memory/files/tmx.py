@@ -1,11 +1,11 @@
 """TMX, of versions 1.1 to 1.4b.
 
 The languages of the memory decide which variant is the source: ``srclang`` may be absent, ``*all*`` or wrong,
-and variants are in any order. Codes of 1.1 are in ``lang``. Variants of another region are taken if there is
-none of the memory's. The document type is never fetched, and entities are refused.
+and variants may be in any order. Language codes of version 1.1 are in ``lang``. Variants of other regions are
+used if there are none of the memory's. The document type is never fetched, and entities are refused.
 
 Tools store the context as properties: ``x-context`` (translate-toolkit, Weblate), and ``id``, ``prev`` and
-``next`` (OmegaT). All other properties, notes and attributes are kept with the pair, and written again.
+``next`` (OmegaT). All other properties, notes and attributes are stored with the pair and written on export.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ KEYS = ("unit.prop.x-context", "target.prop.x-context", "unit.prop.id", "target.
 ORIGIN = "unit.prop.x-uwaga-origin"
 """Property with the origin of a pair."""
 DATES = ("target.changedate", "unit.changedate", "target.creationdate", "unit.creationdate")
-"""Attributes with the time of a translation, the most exact first."""
+"""Attributes with the time of a translation, the most specific first."""
 DATE = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z")
 ATTRIBUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]*")
-"""Name of an attribute; another is written as a property."""
+"""Valid names of attributes; others are written as properties."""
 MAX_VARIANTS = 1_000
 MAX_UNIT_LENGTH = 1 << 22
-"""Characters of a unit."""
+"""Maximum characters of a unit."""
 MAX_PROPERTIES = 200
 LEVELS = ("unit", "source", "target")
-"""What has attributes, properties and notes."""
+"""Elements that have attributes, properties and notes: the unit and its two variants."""
 
 
 class _Variant:
-    """A variant of a unit, or the unit itself: its properties, and its text."""
+    """A variant of a unit, or the unit itself: its properties and its text."""
 
     def __init__(self, attributes: dict[str, str]) -> None:
         self.language = (attributes.get("xml:lang") or attributes.get("lang") or "")[:MAX_CODE_LENGTH]
@@ -54,7 +54,7 @@ class _Variant:
 
 
 class TmxUnits(XmlItems[Pair]):
-    """Reads the pairs of the units."""
+    """Reads the pairs of translation units."""
 
     kind = "TMX"
     roots = frozenset({"tmx"})
@@ -186,7 +186,7 @@ class TmxUnits(XmlItems[Pair]):
 
 
 class _Derived(NamedTuple):
-    """Context and time of a pair, as its properties say."""
+    """Context and time of a pair, according to its properties."""
 
     key: str
     before: str
@@ -195,7 +195,7 @@ class _Derived(NamedTuple):
 
 
 WRITTEN = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next", "target.changedate")
-"""The property in which each of these is written, if no other says it."""
+"""The property in which each of these is written, unless another property states it."""
 
 
 def _derived(properties: Iterable[tuple[str, str]]) -> _Derived:
@@ -210,7 +210,7 @@ def _derived(properties: Iterable[tuple[str, str]]) -> _Derived:
 
 
 def _remaining(properties: Sequence[tuple[str, str]], derived: _Derived) -> tuple[tuple[str, str], ...]:
-    """Return the properties without those that are written again from the context and time of a pair."""
+    """Return the properties without those that follow from the context and time of a pair."""
     remaining = tuple(properties)
     for index, name in enumerate(WRITTEN):
         others = tuple(item for item in remaining if item[0] != name)

@@ -1,7 +1,7 @@
-r"""Tab-separated values: source and translation in a line.
+r"""Tab-separated values: source and translation on a line.
 
 A first line with the names ``source`` and ``target`` is a header; then ``\t``, ``\n``, ``\r`` and ``\\`` in
-the columns stand for a tab, line breaks and a backslash, as uwaga writes them.
+the columns represent a tab, line breaks and a backslash, as uwaga writes them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uwaga_memory.store import Pair
 NAMES = ("source", "target", "origin", "key", "before", "after", "created", "properties")
 REQUIRED = 2
 NUMBERED = 4
-"""Columns that are named by their numbers: source, target, origin and key."""
+"""Columns that may be named by numbers: source, target, origin and key."""
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 ESCAPED = re.compile(r"\\([tnr\\])")
 CHARACTERS = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
@@ -69,7 +69,7 @@ def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int
     """Return the index of each column, and whether the first line has their names."""
     names = file.options.columns
     if names and len(names) < REQUIRED:
-        raise SettingsError("--columns: name two columns at least, source and translation: --columns 1,2")
+        raise SettingsError("--columns: name at least two columns, source and translation: --columns 1,2")
     if names and all(name.isdecimal() for name in names):
         if len(names) > NUMBERED or "0" in names:
             raise SettingsError("--columns: expected up to four numbers from 1: source, target, origin, key")
@@ -91,7 +91,7 @@ def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int
 
 
 def write_tsv(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Write pairs with all that the memory knows of them."""
+    """Write pairs with all their properties."""
     file.write(("\t".join(NAMES) + "\n").encode())
     for pair in pairs:
         values = [getattr(pair, name) for name in NAMES[:-1]]

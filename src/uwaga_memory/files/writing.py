@@ -26,20 +26,20 @@ SUFFIXES = {".tmx": "tmx", ".tsv": "tsv", ".po": "po", ".xlf": "xliff", ".xliff"
 
 
 def export_format(path: Path, name: str = "") -> str:
-    """Return the name of the format of a file that is written."""
+    """Return the name of the format of a file to write."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_SUFFIXES:
         suffixes.pop()
     name = name or (SUFFIXES.get(suffixes[-1], "") if suffixes else "")
     if name not in EXPORT_FORMATS:
-        raise SettingsError(f"{path}: not known by its name; say --format {', '.join(EXPORT_FORMATS)}")
+        raise SettingsError(f"{path}: unknown suffix; name the format, --format {', '.join(EXPORT_FORMATS)}")
     return name
 
 
 def write_pairs(
     path: Path, pairs: Iterable[Pair], languages: tuple[str, str], format_: str = ""
 ) -> Counter[str]:
-    """Write pairs to a file, atomically; return how many were skipped, by reason."""
+    """Write pairs to a file, atomically; return the numbers of skipped pairs by reason."""
     name = export_format(path, format_)
     skipped: Counter[str] = Counter()
     if name == "po":
@@ -51,7 +51,7 @@ def write_pairs(
 
 
 def _newest_of_each_message(pairs: Iterable[Pair], skipped: Counter[str]) -> Iterator[Pair]:
-    """Yield the pair of each key and source that was added last: a catalogue has one."""
+    """Yield the newest pair of each key and source, since a catalogue has only one."""
     newest: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         if (pair.key, pair.source) in newest:

@@ -14,18 +14,18 @@ from uwaga_memory.store import MAX_TEXT_LENGTH, Pair
 UNTRANSLATED = frozenset(("new", "needs-translation", "initial"))
 """States of targets that are not yet translated."""
 NATIVE = {"bpt": "open", "ept": "close", "ph": "empty", "it": "empty", "ut": "empty"}
-"""Elements of version 1 that hold a native code."""
+"""Elements of version 1 that contain a native code."""
 PAIRED = frozenset(("g", "pc"))
 EMPTY = {"x": "empty", "bx": "open", "ex": "close", "sc": "open", "ec": "close"}
 HINTS = frozenset(("alt-trans", "matches", "glossary", "metadata"))
 """Elements whose texts are proposals, not translations."""
 CONTEXT = "x-gettext-msgctxt"
 MAX_DATA = 1_000
-"""Native codes of a unit of version 2."""
+"""Maximum number of native codes of a unit of version 2."""
 
 
 class _Segment:
-    """A segment: its texts by the name of their element, and whether its state says that it is translated."""
+    """A segment: its texts by the name of their element, and whether it is marked as translated."""
 
     def __init__(self, state: str = "") -> None:
         self.texts: dict[str, list[str]] = {}
@@ -33,7 +33,7 @@ class _Segment:
 
 
 class XliffUnits(XmlItems[Pair]):
-    """Reads the pairs of the units."""
+    """Reads the pairs of units."""
 
     kind = "XLIFF"
     roots = frozenset({"xliff"})
@@ -215,7 +215,7 @@ def read_xliff(file: TranslationFile) -> Iterator[Pair]:
 
 
 def write_xliff(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Write pairs as XLIFF 1.2, keys as names of the units."""
+    """Write pairs as XLIFF 1.2, with keys as the names of units."""
     source, target = (escape_attribute(language) for language in languages)
     file.write(
         '<?xml version="1.0" encoding="UTF-8"?>\n'
