@@ -3,7 +3,7 @@
 import { Api, type RequestSettings } from "./api";
 import type { Pair } from "./glossary_file";
 import { AUTO, nameOf, type AvailableLanguages, resolvePair, swapPair } from "./languages";
-import { fits, type Memory } from "./memories";
+import { supportsPair, type Memory } from "./memories";
 import { currentLanguage, say } from "./messages";
 import { fromFragment } from "./share";
 import type { Store } from "./store";
@@ -37,7 +37,7 @@ export class App {
   /** Return the memories for the selected languages. */
   suitableMemories(): Memory[] {
     const { source, target } = this.store.settings;
-    return this.memories.filter((memory) => fits(memory, source, target));
+    return this.memories.filter((memory) => supportsPair(memory, source, target));
   }
 
   /** Return the selected memory, if any. */

@@ -4,7 +4,7 @@ import type { RequestSettings } from "./api";
 import type { App } from "./app";
 import { make, fillSelect, setMessage } from "./dom";
 import { overlaps } from "./doubts";
-import type { Lab, speak } from "./lab/embedded";
+import type { Lab, loadMessages } from "./lab/embedded";
 import { currentLanguage, say } from "./messages";
 import { isAborted, RequestError } from "./problem";
 import { type Sentence, sentencesOf, usesOf } from "./sentences";
@@ -14,7 +14,7 @@ import type { Selection, SentencePlace } from "./text_tab";
 
 interface LabModule {
   Lab: typeof Lab;
-  speak: typeof speak;
+  loadMessages: typeof loadMessages;
 }
 interface ViewModule {
   phrases: Record<string, Record<string, string>>;
@@ -88,7 +88,7 @@ export class InsideTab {
     if (!line) return;
     try {
       const labModule = await load<LabModule>("lab.js");
-      await labModule.speak(currentLanguage());
+      await labModule.loadMessages(currentLanguage());
       if ((await this.openLab(labModule, line, settings, signal)) || (await this.showAttention(line, settings, signal))) this.shownKey = key;
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;

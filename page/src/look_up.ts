@@ -26,14 +26,14 @@ export interface PieceLookUp {
   probability: number;
 }
 
-const bare = (piece: string): string => spelling(piece) || "␣";
-const spell = (text: string): string => text.replace(/\s/g, "");
+const displayText = (piece: string): string => spelling(piece) || "␣";
+const withoutSpaces = (text: string): string => text.replace(/\s/g, "");
 
 /** Return the look-ups of the sentence with a translation; all of them if no sentence has it. */
 export function lookUpsOf(target: string, lookUps: readonly PieceLookUp[]): readonly PieceLookUp[] {
   const sentences = splitSentences(lookUps, ({ piece }) => piece);
-  const spelt = (sentence: readonly PieceLookUp[]) => spell(sentence.map(({ piece }) => spelling(piece)).join(""));
-  const index = sentences.findIndex((sentence) => spelt(sentence.slice(0, -1)) === spell(target));
+  const textOf = (sentence: readonly PieceLookUp[]) => withoutSpaces(sentence.map(({ piece }) => spelling(piece)).join(""));
+  const index = sentences.findIndex((sentence) => textOf(sentence.slice(0, -1)) === withoutSpaces(target));
   return sentences[index] ?? lookUps;
 }
 
@@ -42,7 +42,7 @@ export function describeLookUp({ piece, remembered, distance, weight, model_prob
   const decimal = (value: number) => value.toLocaleString(currentLanguage(), { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const percent = (value: number) => Math.round(100 * value);
   const numbers = { distance: decimal(distance), weight: decimal(weight), model: percent(model_probability), probability: percent(probability) };
-  return say("lookUpPiece", { piece: bare(piece), remembered: bare(remembered), ...numbers });
+  return say("lookUpPiece", { piece: displayText(piece), remembered: displayText(remembered), ...numbers });
 }
 
 interface Link {
@@ -71,7 +71,7 @@ export class LookUpFigure {
     const used = new Set(lookUps.filter(({ weight }) => weight > 0).map(({ pair }) => pair));
     pairs.forEach((pair, index) => {
       if (!used.has(index) && (used.size || index)) return;
-      const remembered = pair.pieces.map((piece) => make("span", { class: "piece" }, bare(piece)));
+      const remembered = pair.pieces.map((piece) => make("span", { class: "piece" }, displayText(piece)));
       const score = (Math.floor(pair.score) / 100).toLocaleString(currentLanguage(), { style: "percent" });
       const title = make("p", { class: "faint" }, `${score}: `, make("span", { attributes: { lang: tag(this.source), dir: "auto" } }, pair.source));
       this.drawing.append(this.row(remembered), title);
@@ -92,7 +92,7 @@ export class LookUpFigure {
     const text = describeLookUp(lookUp);
     const show = (event: Event) => this.select(event.currentTarget as HTMLElement, text);
     const attributes = { tabindex: index ? "-1" : "0", role: "img", "aria-label": text };
-    return make("span", { class: "piece", attributes, on: { focus: show, mouseenter: show, keydown: (event) => this.key(event, index) } }, bare(lookUp.piece));
+    return make("span", { class: "piece", attributes, on: { focus: show, mouseenter: show, keydown: (event) => this.key(event, index) } }, displayText(lookUp.piece));
   }
 
   private link(piece: HTMLElement, remembered: HTMLElement, weight: number): void {

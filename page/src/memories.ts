@@ -29,7 +29,7 @@ export interface MemoryUse {
 const USES: Record<MemoryUse["used"], Key> = { verbatim: "fromMemory", fitted: "fittedMemory", retrieved: "similarMemory" };
 
 /** Return whether a memory is for a pair of languages. */
-export function fits(memory: Memory, source: string, target: string): boolean {
+export function supportsPair(memory: Memory, source: string, target: string): boolean {
   const isSource = source === AUTO || baseLanguage(memory.source) === baseLanguage(source);
   return isSource && baseLanguage(memory.target) === baseLanguage(target);
 }

@@ -48,10 +48,10 @@ function findSpans(text: string, pieces: ReadonlyArray<readonly string[]>): Span
     skip();
     const start = position;
     for (const piece of group) {
-      const spelt = spelling(piece).trim();
-      if (spelt) skip();
-      if (!text.startsWith(spelt, position)) return null;
-      position += spelt.length;
+      const pieceText = spelling(piece).trim();
+      if (pieceText) skip();
+      if (!text.startsWith(pieceText, position)) return null;
+      position += pieceText.length;
     }
     spans.push([start, position]);
   }
@@ -107,13 +107,13 @@ export function usesOf(source: string, translation: ServerTranslation, index: nu
   const sentences = sentencesOf(source, translation);
   const line = { source, target: translation.text };
   return translation.memory.filter((use) => {
-    const likenessTo = (other: { source: string; target: string }) => likeness(other.source, use.source) + likeness(other.target, use.target);
-    return Math.max(likenessTo(line), ...sentences.map(likenessTo)) <= Math.max(likenessTo(line), likenessTo(sentences[index]!));
+    const similarityTo = (other: { source: string; target: string }) => similarity(other.source, use.source) + similarity(other.target, use.target);
+    return Math.max(similarityTo(line), ...sentences.map(similarityTo)) <= Math.max(similarityTo(line), similarityTo(sentences[index]!));
   });
 }
 
 /** Return the share of pairs of characters that texts have in common. */
-function likeness(first: string, second: string): number {
+function similarity(first: string, second: string): number {
   const pairsOf = (text: string) => new Set([...` ${text.trim().toLowerCase()}`].map((character, index, all) => character + (all[index + 1] ?? " ")));
   const [pairs, others] = [pairsOf(first), pairsOf(second)];
   return (2 * [...pairs].filter((pair) => others.has(pair)).length) / (pairs.size + others.size);

@@ -4,7 +4,7 @@ import type { Api, RequestSettings, ServerTranslation } from "./api";
 import type { Pair } from "./glossary_file";
 import { AUTO } from "./languages";
 import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
-import { fits } from "./memories";
+import { supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
 import { sentencesOf, spliceSentence, withSentences, wordPieces } from "./sentences";
 import type { Span } from "./words";
@@ -295,7 +295,7 @@ export class Session {
   /** The memory, if it is for the language of the text. */
   private get memory() {
     const { source, target, memory } = this.settings;
-    return memory && fits(memory, source, target) ? memory : null;
+    return memory && supportsPair(memory, source, target) ? memory : null;
   }
 
   private cacheKey(line: string): string {

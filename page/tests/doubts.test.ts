@@ -33,13 +33,13 @@ test("warnings are found at the words that they quote", () => {
   ]);
 });
 
-test("words below one half are doubtful, the more the less probable they are", () => {
+test("words below one half are doubtful, more so the less probable they are", () => {
   const words = [0.9, 0.4, 0.25, 0.1, 0.6].map((mean, index) => ({ text: TARGET.split(" ")[index]!, probability: mean, mean }));
   const doubts = doubtsOf({ source: SOURCE, translation: { text: TARGET, words } }, "de");
   assert.deepEqual(doubts.map(({ span, level, values }) => [TARGET.slice(...span), level, values.percent]), [["Autos", 1, 40], ["kosten", 2, 25], ["etwa", 3, 10]]);
 });
 
-test("what the reader has decided is not doubtful", () => {
+test("words that the reader has decided on are not doubtful", () => {
   const words = TARGET.split(" ").map((text) => ({ text, probability: 0.1, mean: 0.1 }));
   const terms = [{ source: "cars", target: "Autos", applied: true }, { source: "red", target: "12", applied: false }];
   const translation = { text: TARGET, words, terms, warnings: ["not translated: 'red'", "added by the translation: 'Rote'"] };

@@ -82,7 +82,7 @@ test("sampling respects top-k and top-p", () => {
   counts.forEach((count, index) => near(count / 1000, probabilities[index]!, 0.002));
 });
 
-test("fragments round-trip the state, and other texts give none", () => {
+test("fragments round-trip the state, and other texts have no state", () => {
   const state = { ...DEFAULT_STATE, text: 'a "b" # % ü 漢', target: "c", edits: [{ kind: "cross", layer: 1 }] as never[] };
   assert.deepEqual(fromHash(toHash(state)), state);
   for (const hash of ["", "#", "#lab", "#lab=", "#lab=%", "#lab=[", "#other", "#lab=5", "#lab=null", `#lab=${"%5B".repeat(5000)}`]) {
@@ -101,7 +101,7 @@ test("Python code of a state contains its edits", () => {
   for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(code.includes(line), line);
 });
 
-test("numbers as people write them", () => {
+test("numbers are read as people write them", () => {
   const read: Array<[string, number]> = [[" 0,5 ", 0.5], ["−1", -1], ["2/7", 2 / 7], ["50 %", 0.5], ["1,048,576", 1048576], ["1\u00a0048\u202f576", 1048576], ["1.048", 1.048]];
   for (const [text, value] of read) assert.equal(readNumber(text), value);
   for (const text of ["", "a", "nan", "1 2", "2/0", "1 2/7", "٣"]) assert.throws(() => readNumber(text), UnclearNumber);
@@ -186,7 +186,7 @@ test("a row is rescaled to sum to one, and masked cells stay 0", () => {
   assert.deepEqual(rescaled([1, 0, 0], 0, 0.5, [true, true, true]), [0.5, 0.25, 0.25]); // nothing to rescale: shared evenly
 });
 
-test("a cell is masked and opened again; the edit that is left changes nothing and is removed", () => {
+test("a cell is masked and unmasked; the remaining edit changes nothing and is removed", () => {
   const target = { kind: "cross", layer: 2, head: 1 } as const;
   const size = tableSize("cross", 3);
   assert.deepEqual(size, [30, 3]);
@@ -222,7 +222,7 @@ test("words that are new in a translation are marked", () => {
   assert.equal(marked("Ein Hund jagt eine Katze.", "Eine Katze jagt einen Hund."), "[Eine] [Katze] jagt [einen] [Hund].");
 });
 
-test("positions are frozen, left out, and the usual ones are no edit", () => {
+test("positions are frozen or skipped, and the default positions are not an edit", () => {
   assert.deepEqual(frozen([0, 1, 2, 3], 1), [0, 1, 1, 1]);
   assert.deepEqual(skipped([0, 1, 2, 3], 2), [0, 1, 3, 4]);
   assert.equal(positionsEdit("source", [0, 1, 2]), undefined);
@@ -247,7 +247,7 @@ test("in a packed tree no two nodes of a depth are closer than a row, and parent
   }
 });
 
-test("what the clock times is attention, and a recurrence with gates", () => {
+test("the clock times attention and a gated recurrence", () => {
   const draw = normal(3);
   const floats = (length: number): Float32Array => Float32Array.from({ length }, draw);
   const [count, width] = [5, 4];

@@ -11,7 +11,7 @@ test("the look-ups of a sentence are found by its translation, in pieces or word
   assert.deepEqual(lookUpsOf(" Ein Tag.", lookUps), lookUps.slice(0, 4));
 });
 
-test("a translation that was not looked up has all look-ups, also without an end symbol", () => {
+test("a translation that matches no sentence has all look-ups, with or without an end symbol", () => {
   assert.deepEqual(lookUpsOf("Er ruht.", lookUps), lookUps);
   assert.deepEqual(lookUpsOf("Er", lookUps.slice(4, 5)), lookUps.slice(4, 5));
 });

@@ -58,7 +58,7 @@ function together(parts: ReadonlyArray<{ source: string; translation: ServerTran
   return { ...translation, alignment };
 }
 
-test("pairs of a memory belong to the sentence that is most like them, or to all", () => {
+test("pairs of a memory belong to the sentence that is most similar to them, or to all", () => {
   const use = (target: string, source: string): MemoryUse => ({ source, target, score: 100, used: "verbatim" });
   const memory = [use("Ein Hund.", "a"), use("Zwei Hunde.", "b")];
   const line: ServerTranslation = { text: "Ein Hund. Zwei Hunde.", tokens: ["▁Ein", "▁Hund.", "</s>", "▁Zwei", "▁Hunde."], source_tokens: ["▁A.", "</s>", "▁B."], memory };
@@ -114,7 +114,7 @@ test("spliceSentence equals a translation of the line with the other sentence", 
   });
 });
 
-test("a line that its pieces do not spell is one sentence", () => {
+test("a line that differs from its pieces is one sentence", () => {
   const translation: ServerTranslation = { text: "A b", tokens: ["▁x", "</s>", "▁y"], source_tokens: ["▁q", "</s>", "▁r"] };
   assert.deepEqual(sentencesOf("a b", translation).map((sentence) => sentence.target), ["A b"]);
 });

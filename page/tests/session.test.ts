@@ -52,7 +52,7 @@ test("lines interrupted by a forced prefix are translated afterwards", async () 
   assert.ok(lines.isDone());
 });
 
-test("a corrected sentence is its own translation, even if the model would continue it", async () => {
+test("a corrected sentence is final, even if the model would continue it", async () => {
   const server = new Capitals();
   const lines = session(server);
   void lines.update("first", SETTINGS, 0);
@@ -118,7 +118,7 @@ test("a memory is sent with lines if it is for their language, but not for other
   assert.deepEqual(sent, ["7", undefined, undefined]);
 });
 
-test("lines are translated again when a memory knows more; the choices for other sentences are kept", async () => {
+test("lines are translated again when a memory gains pairs; the choices for other sentences are kept", async () => {
   const server = new Capitals();
   const lines = session(server);
   void lines.update("first\nsecond\nthird", SETTINGS, 0);
@@ -136,7 +136,7 @@ test("lines are translated again when a memory knows more; the choices for other
   assert.deepEqual(server.requests.at(-1), ["first", "second", "third"]);
 });
 
-test("choices for sentences are kept beside sentences from a memory", async () => {
+test("choices for sentences are kept next to sentences from a memory", async () => {
   const pair = { source: "A dog.", target: "Ein Hund." };
   const server = {
     translate: async (texts: string[], settings: RequestSettings, options: { memory?: string; prefix?: string }) => {
@@ -161,7 +161,7 @@ test("choices for sentences are kept beside sentences from a memory", async () =
   assert.equal(lines.text(), "A MAN. Ein Hund.");
 });
 
-test("problems are reported, except of aborted requests", async () => {
+test("problems are reported, except those of aborted requests", async () => {
   const problems: unknown[] = [];
   const broken = { translate: () => Promise.reject(new RequestError(unreachable())) };
   const lines = session(broken, (problem) => problems.push(problem));

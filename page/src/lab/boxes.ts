@@ -108,12 +108,12 @@ export function layout(segments: Segment[], tokens: Record<Lane, number>, width:
 }
 
 /** The smallest width of a box; on a phone, its name is set smaller. */
-const least = (kind: BoxKind, width: number): number => Math.max(24, WIDTHS[kind][0] - (width < NARROW && kind !== "add" ? 6 : 0));
+const minBoxWidth = (kind: BoxKind, width: number): number => Math.max(24, WIDTHS[kind][0] - (width < NARROW && kind !== "add" ? 6 : 0));
 const gapOf = (width: number): number => (width < NARROW ? 2 : 7);
 const edgeOf = (width: number): number => (width < NARROW ? 5 : 10);
 const labelsOf = (width: number): number => (width < NARROW ? 72 : LABELS);
-const smallest = (segment: Segment, width: number): number =>
-  segment.boxes.reduce((sum, box) => sum + least(box.kind, width), gapOf(width) * (segment.boxes.length - 1)) + (segment.layer ? 2 * FRAME : 0);
+const minSegmentWidth = (segment: Segment, width: number): number =>
+  segment.boxes.reduce((sum, box) => sum + minBoxWidth(box.kind, width), gapOf(width) * (segment.boxes.length - 1)) + (segment.layer ? 2 * FRAME : 0);
 
 /** The room that the names of the tokens take before the first segment and after the last one. */
 const before = (isFirst: boolean, width: number): number => (isFirst ? labelsOf(width) : edgeOf(width));
@@ -121,7 +121,7 @@ const after = (isLast: boolean, lane: Lane, width: number): number => (isLast ? 
 
 /** Split segments into as few rows as fit, of about the same width. */
 function split(segments: Segment[], width: number, lane: Lane): Segment[][] {
-  const widths = segments.map((segment, index) => smallest(segment, width) + BETWEEN + (index ? 0 : before(true, width)) + (index === segments.length - 1 ? after(true, lane, width) : 0));
+  const widths = segments.map((segment, index) => minSegmentWidth(segment, width) + BETWEEN + (index ? 0 : before(true, width)) + (index === segments.length - 1 ? after(true, lane, width) : 0));
   const fill = (room: number): Segment[][] => {
     const rows: Segment[][] = [];
     let used = Infinity;
@@ -145,8 +145,8 @@ function rowOf(group: Segment[], lane: Lane, count: number, width: number, isFir
   const gap = gapOf(width);
   const [from, to] = [before(isFirst, width), width - after(isLast, lane, width)];
   const boxes = group.flatMap((segment) => segment.boxes);
-  const needed = group.reduce((sum, segment) => sum + smallest(segment, width) + BETWEEN, -BETWEEN);
-  const growth = boxes.reduce((sum, { kind }) => sum + WIDTHS[kind][1] - least(kind, width), 0);
+  const needed = group.reduce((sum, segment) => sum + minSegmentWidth(segment, width) + BETWEEN, -BETWEEN);
+  const growth = boxes.reduce((sum, { kind }) => sum + WIDTHS[kind][1] - minBoxWidth(kind, width), 0);
   const share = Math.max(0, Math.min(1, (to - from - needed) / Math.max(growth, 1)));
   const row: Row = { lane, boxes: [], frames: [], from, to, isFirst, isLast, ...heights(count, isFirst || (isLast && lane === "decoder") || width >= NARROW) };
   let x = from;
@@ -154,7 +154,7 @@ function rowOf(group: Segment[], lane: Lane, count: number, width: number, isFir
     const start = x;
     if (segment.layer) x += FRAME;
     for (const box of segment.boxes) {
-      const smallestWidth = least(box.kind, width);
+      const smallestWidth = minBoxWidth(box.kind, width);
       const boxWidth = Math.floor(smallestWidth + share * (WIDTHS[box.kind][1] - smallestWidth));
       row.boxes.push({ ...box, x, width: boxWidth });
       x += boxWidth + gap;

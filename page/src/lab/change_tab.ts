@@ -123,14 +123,14 @@ export function changeTab(lab: Lab): Tab {
     weights = meanWeights(made, target);
     const name = describeTarget(target);
     const isVisible = isVisibleIn(target.kind);
-    before.show({ values: plainWeights, ...labels(plain, target.kind), caption: say("editBefore"), corner: corner(), isVisible });
+    before.show({ values: plainWeights, ...labels(plain, target.kind), caption: say("editBefore"), corner: cornerText(), isVisible });
     grid.show({
-      values: weights, ...labels(translation, target.kind), caption: say("editAfter"), corner: corner(), isMasked, isVisible,
+      values: weights, ...labels(translation, target.kind), caption: say("editAfter"), corner: cornerText(), isMasked, isVisible,
       isChanged: (row, column) => Math.abs((weights[row]?.[column] ?? 0) - (plainWeights[row]?.[column] ?? 0)) > VISIBLE_CHANGE,
     });
     grid.name(`${name}: ${say("editAfter")}`);
   }
-  const corner = (): string => say(target.kind === "encoder" ? "editReads" : "editReadsWrites");
+  const cornerText = (): string => say(target.kind === "encoder" ? "editReads" : "editReadsWrites");
 
   function drawPositions(): void {
     positions.show(tokens(), places());

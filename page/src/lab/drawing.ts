@@ -10,7 +10,7 @@ function picture(width: number, height: number, title: string): SVGSVGElement {
   return svg;
 }
 
-const bare = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
+const displayText = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";
 
 const [SMALL, LARGE] = [16, 30]; // pixels of a cell that has smaller labels, and of one that has room for its weight
 
@@ -18,16 +18,16 @@ const [SMALL, LARGE] = [16, 30]; // pixels of a cell that has smaller labels, an
 export function heatMap(values: ArrayLike<number>[], rows: string[], columns: string[], title: string, size = 20): SVGSVGElement {
   const isLarge = size >= LARGE;
   const letter = size < SMALL ? 6.7 : 7.8; // width of a letter
-  const longest = (names: string[]): number => Math.max(0, ...names.map((name) => bare(name).length));
+  const longest = (names: string[]): number => Math.max(0, ...names.map((name) => displayText(name).length));
   const [left, top] = [12 + letter * longest(rows), 14 + 0.9 * letter * longest(columns)];
   const svg = picture(left + size * columns.length + 0.3 * letter * longest(columns) + 4, top + size * rows.length + 4, title);
   if (size < SMALL) svg.style.fontSize = "12px";
-  columns.forEach((name, x) => svg.append(svgElement("text", { class: "lab-label", transform: `translate(${left + size * (x + 0.6)} ${top - 5}) rotate(-60)` }, bare(name))));
+  columns.forEach((name, x) => svg.append(svgElement("text", { class: "lab-label", transform: `translate(${left + size * (x + 0.6)} ${top - 5}) rotate(-60)` }, displayText(name))));
   values.forEach((row, y) => {
-    svg.append(svgElement("text", { class: "lab-label", x: left - 5, y: top + size * (y + 0.5) + 4, "text-anchor": "end" }, bare(rows[y] ?? "")));
+    svg.append(svgElement("text", { class: "lab-label", x: left - 5, y: top + size * (y + 0.5) + 4, "text-anchor": "end" }, displayText(rows[y] ?? "")));
     Array.from(row).forEach((value, x) => {
       const cell = svgElement("rect", { class: "lab-cell", x: left + size * x, y: top + size * y, width: size, height: size, fill: "#0b5f58", stroke: "#888", "stroke-opacity": 0.5, "fill-opacity": Math.min(1, Math.max(0, value)).toFixed(3) });
-      cell.append(svgElement("title", {}, `${bare(rows[y] ?? "")} → ${bare(columns[x] ?? "")}: ${value.toFixed(3)}`));
+      cell.append(svgElement("title", {}, `${displayText(rows[y] ?? "")} → ${displayText(columns[x] ?? "")}: ${value.toFixed(3)}`));
       svg.append(cell);
       if (isLarge && value >= 0.05) svg.append(svgElement("text", { class: value > 0.5 ? "lab-on-cell" : "lab-label", x: left + size * (x + 0.5), y: top + size * (y + 0.5) + 4, "text-anchor": "middle", "font-size": 12, "pointer-events": "none" }, shortWeight(value)));
     });
@@ -76,5 +76,5 @@ export const describeWeights = (values: ArrayLike<number>[], rows: string[], col
   values.map((row, index) => {
     const weights = Array.from(row);
     const best = weights.indexOf(Math.max(...weights));
-    return `${bare(rows[index] ?? "")} → ${bare(columns[best] ?? "")} ${(weights[best] ?? 0).toFixed(2)}`;
+    return `${displayText(rows[index] ?? "")} → ${displayText(columns[best] ?? "")} ${(weights[best] ?? 0).toFixed(2)}`;
   }).join(" · ");

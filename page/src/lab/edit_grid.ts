@@ -149,7 +149,7 @@ export class Grid {
       else if (this.isVisible(this.active)) this.editing?.mask([this.active], this.isMasked(this.active), true);
     } else if (/^[+\-=_−]$/.test(event.key) && this.editing?.weigh) {
       const change = event.key === "+" || event.key === "=" ? STEP : -STEP;
-      this.weigh(this.active, Math.round((this.weight(this.active) + change) / STEP) * STEP, true);
+      this.setWeight(this.active, Math.round((this.weight(this.active) + change) / STEP) * STEP, true);
     } else return;
     event.preventDefault();
   }
@@ -160,7 +160,7 @@ export class Grid {
     this.editing?.mask(cells, cells.every((cell) => this.isMasked(cell)), true);
   }
 
-  private weigh(cell: Cell, weight: number, isNew: boolean): void {
+  private setWeight(cell: Cell, weight: number, isNew: boolean): void {
     if (this.isVisible(cell)) this.editing?.weigh?.(cell, Number(Math.min(1, Math.max(0, weight)).toFixed(2)), isNew);
   }
 
@@ -184,7 +184,7 @@ export class Grid {
     if (!drag) return;
     if (this.editing?.weigh && this.editing.isWeighing?.()) {
       if (drag.isNew && Math.abs(event.clientY - drag.y) < 3) return;
-      this.weigh(drag.from, drag.weight + (drag.y - event.clientY) / DRAG, drag.isNew);
+      this.setWeight(drag.from, drag.weight + (drag.y - event.clientY) / DRAG, drag.isNew);
       drag.isNew = false;
       return;
     }

@@ -1,8 +1,8 @@
 /** The laboratory for the server's page, loaded when its tab is opened. */
 
 import { Lab } from "./lab";
-import { speak } from "./messages";
+import { loadMessages } from "./messages";
 
 customElements.define("uwaga-lab", Lab);
 
-export { Lab, speak };
+export { Lab, loadMessages };

@@ -71,7 +71,7 @@ function bind(section: HTMLElement, exercise: Exercise): void {
   const updateState = (): void => {
     section.classList.toggle("done", solvedExercises().includes(exercise.number));
   };
-  const tell = (verdict: Verdict): void => {
+  const showVerdict = (verdict: Verdict): void => {
     const remark = formattedRemark(section, verdict.remark);
     feedback.replaceChildren(...(verdict.right ? [make("strong", {}, say("exerciseRight")), " ", remark] : [remark]));
     section.classList.toggle("wrong", !verdict.right);
@@ -88,7 +88,7 @@ function bind(section: HTMLElement, exercise: Exercise): void {
   if (exercise.kind === "code") {
     const [run, again, output] = bindProgram(section, exercise, (text, right) => {
       if (right === undefined) feedback.textContent = text;
-      else tell({ right, remark: right ? (exercise.because ?? "") : text });
+      else showVerdict({ right, remark: right ? (exercise.because ?? "") : text });
     });
     bar.append(run!, again!);
     feedback.after(output!);
@@ -99,7 +99,7 @@ function bind(section: HTMLElement, exercise: Exercise): void {
     try {
       const answer = answerOf(section, exercise);
       if (answer === null) feedback.textContent = say("exerciseFill");
-      else tell(check(exercise, answer));
+      else showVerdict(check(exercise, answer));
     } catch (error) {
       if (!(error instanceof UnclearNumber)) throw error;
       const [first, second] = error.readings;

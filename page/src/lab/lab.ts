@@ -49,7 +49,7 @@ export class Lab extends HTMLElement {
   private needsRun = false;
   private typing: ReturnType<typeof setTimeout> | undefined;
   private plain: { key: string; translation: Translation } | undefined;
-  private keeping: ReturnType<typeof setTimeout> | undefined;
+  private addressTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** Show a loaded model with the state of this laboratory. */
   show(model: LabModel, context: LabContext): void {
@@ -73,7 +73,7 @@ export class Lab extends HTMLElement {
   /** Change what is shown of the translation, without another run. */
   note(changes: Partial<LabState>): void {
     Object.assign(this.state, changes);
-    this.keepAddress();
+    this.updateAddress();
   }
 
   /** Show the state after it was changed externally. */
@@ -234,7 +234,7 @@ export class Lab extends HTMLElement {
   private async runOnce(): Promise<void> {
     const start = performance.now();
     const tab = this.tabs.get(this.state.view) as Tab;
-    this.keepAddress();
+    this.updateAddress();
     if (!this.state.text.trim()) {
       this.status.textContent = say("labEmpty");
       return;
@@ -259,13 +259,13 @@ export class Lab extends HTMLElement {
   }
 
   /** Store the state in the address. A browser may refuse that during a drag, with many changes in a second. */
-  private keepAddress(): void {
+  private updateAddress(): void {
     if (this.dataset.address === undefined) return;
-    clearTimeout(this.keeping);
+    clearTimeout(this.addressTimer);
     try {
       history.replaceState(null, "", toHash(this.state));
     } catch {
-      this.keeping = setTimeout(() => this.keepAddress(), 1000);
+      this.addressTimer = setTimeout(() => this.updateAddress(), 1000);
     }
   }
 

@@ -2,12 +2,12 @@
 
 import { bindExercises } from "./exercise";
 import { CourseLab } from "./course_lab";
-import { speak } from "./messages";
+import { loadMessages } from "./messages";
 import { bindPredictions } from "./predict";
 import { addReset, showProgress } from "./progress";
 import { Toy } from "./toy";
 
-await speak(document.documentElement.lang);
+await loadMessages(document.documentElement.lang);
 customElements.define("uwaga-lab", CourseLab);
 customElements.define("uwaga-toy", Toy);
 bindExercises(document);

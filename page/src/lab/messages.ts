@@ -10,8 +10,8 @@ const LANGUAGES = ["de", "es", "pl", "zh"];
 
 setMessages("en", en);
 
-/** Use the language of a code such as `pl` or `zh-CN`, or English if it is not supported. */
-export async function speak(code: string): Promise<void> {
+/** Load the messages of a language code such as `pl` or `zh-CN`, or English if it is not supported. */
+export async function loadMessages(code: string): Promise<void> {
   const supported = LANGUAGES.find((language) => language === code.toLowerCase().split("-")[0]);
   setMessages("en", en);
   if (!supported) return;

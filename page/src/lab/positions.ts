@@ -72,7 +72,7 @@ export class Positions {
 
   /** Exchange the picked chip with another, or put it down. */
   private release(index: number | undefined, isNew: boolean): void {
-    if (index !== this.picked || !isNew) this.exchange(index);
+    if (index !== this.picked || !isNew) this.swap(index);
   }
 
   private onPress(event: PointerEvent): void {
@@ -88,7 +88,7 @@ export class Positions {
     addEventListener("pointercancel", onRelease);
   }
 
-  private exchange(index: number | undefined): void {
+  private swap(index: number | undefined): void {
     const { picked } = this;
     this.picked = undefined;
     this.mark();

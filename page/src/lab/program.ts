@@ -25,7 +25,7 @@ export function describe(judged: Judged | "slow", exercise: ProgramExercise): st
 }
 
 /** Replace the start of a program by an editor with a button that runs it. `judge` is called with each verdict. */
-export function bindProgram(section: HTMLElement, exercise: ProgramExercise, tell: (text: string, right?: boolean) => void): HTMLElement[] {
+export function bindProgram(section: HTMLElement, exercise: ProgramExercise, showMessage: (text: string, right?: boolean) => void): HTMLElement[] {
   const start = section.querySelector<HTMLElement>("pre, .highlight") as HTMLElement;
   const editor = make("textarea", { class: "program", id: `program-${exercise.number}`, attributes: { spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off" } });
   editor.value = storedProgram(exercise.number) ?? exercise.start;
@@ -51,12 +51,12 @@ export function bindProgram(section: HTMLElement, exercise: ProgramExercise, tel
     output.hidden = true;
     output.textContent = "";
     section.classList.remove("wrong");
-    tell(say(isLoaded ? "exerciseRunning" : "exerciseLoading"));
+    showMessage(say(isLoaded ? "exerciseRunning" : "exerciseLoading"));
     run = runPython(
       { program: editor.value, tests: exercise.tests },
       () => {
         isLoaded = true;
-        tell(say("exerciseRunning"));
+        showMessage(say("exerciseRunning"));
       },
       (text) => {
         output.hidden = false;
@@ -66,10 +66,10 @@ export function bindProgram(section: HTMLElement, exercise: ProgramExercise, tel
     showButton();
     try {
       const judged = await run.result;
-      if (judged === null) tell("");
-      else tell(describe(judged, exercise), judged !== "slow" && judged.kind === "right");
+      if (judged === null) showMessage("");
+      else showMessage(describe(judged, exercise), judged !== "slow" && judged.kind === "right");
     } catch (error) {
-      tell(say("exerciseFailed", { detail: error instanceof Error ? error.message : String(error) }), false);
+      showMessage(say("exerciseFailed", { detail: error instanceof Error ? error.message : String(error) }), false);
     } finally {
       run = undefined;
       showButton();

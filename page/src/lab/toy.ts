@@ -97,7 +97,7 @@ export class Toy extends HTMLElement {
     });
   }
 
-  private paint(cells: Array<[number, number]>, isOpen: boolean): void {
+  private setMask(cells: Array<[number, number]>, isOpen: boolean): void {
     for (const [row, column] of cells) (this.settings.mask?.[row] as boolean[])[column] = isOpen;
     this.compute();
   }
@@ -136,17 +136,17 @@ export class Toy extends HTMLElement {
       this.plane?.update();
       this.compute();
     };
-    const emptyNames = (matrix: Matrix): string[] => (matrix[0] ?? []).map(() => "");
+    const emptyColumnNames = (matrix: Matrix): string[] => (matrix[0] ?? []).map(() => "");
     const table = (matrix: Matrix | undefined, rows: string[], caption: string, role?: VectorRole): HTMLElement[] =>
-      matrix?.length && matrix[0]?.length ? [editTable(matrix, rows, emptyNames(matrix), caption, change, role)] : [];
-    const blank = (matrix?: Matrix): string[] => (matrix ?? []).map(() => "");
+      matrix?.length && matrix[0]?.length ? [editTable(matrix, rows, emptyColumnNames(matrix), caption, change, role)] : [];
+    const emptyRowNames = (matrix?: Matrix): string[] => (matrix ?? []).map(() => "");
     const usesW = this.score === "additive" || this.score === "general" || this.score === "location";
     this.inputs.replaceChildren(
       ...(width ? [] : x
-        ? [...table(x, this.names("keys"), "X"), ...table(wq, blank(wq), "W_q", "query"), ...table(wk, blank(wk), "W_k", "key"), ...table(wv, blank(wv), "W_v", "value")]
+        ? [...table(x, this.names("keys"), "X"), ...table(wq, emptyRowNames(wq), "W_q", "query"), ...table(wk, emptyRowNames(wk), "W_k", "key"), ...table(wv, emptyRowNames(wv), "W_v", "value")]
         : [...table(queries, this.names("queries"), say("toyQueries"), "query"), ...table(keys, this.names("keys"), say(values ? "toyKeys" : "toyKeysValues"), "key"), ...table(values, this.names("keys"), say("toyValues"), "value")]),
-      ...(usesW ? table(w, blank(w), "W") : []),
-      ...(this.score === "additive" ? [...table(u, blank(u), "U"), ...table(this.v, ["v"], "v")] : []),
+      ...(usesW ? table(w, emptyRowNames(w), "W") : []),
+      ...(this.score === "additive" ? [...table(u, emptyRowNames(u), "U"), ...table(this.v, ["v"], "v")] : []),
     );
   }
 
@@ -211,7 +211,7 @@ export class Toy extends HTMLElement {
     const { mask, values } = this.settings;
     if (!values) this.plane?.showContexts(contexts);
     if (!mask) return [numberTable(scores, queries, keys, title("toyScores")), numberTable(weights, queries, keys, title("toyWeights")), context];
-    const grid = (index: number): Grid => (this.grids[2 * head + index] ??= new Grid({ mask: (cells, isOpen) => this.paint(cells, isOpen) }));
+    const grid = (index: number): Grid => (this.grids[2 * head + index] ??= new Grid({ mask: (cells, isOpen) => this.setMask(cells, isOpen) }));
     const [ofScores, ofWeights] = [grid(0), grid(1)];
     const largest = Math.max(1e-9, ...scores.flat().map(Math.abs));
     const shared = { rows: queries, columns: keys, isMasked: (row: number, column: number) => mask[row]?.[column] === false };

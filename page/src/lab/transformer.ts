@@ -161,7 +161,7 @@ export class Transformer {
     const yOf = (index: number): number => first + pitch * index;
     const svg = svgElement("svg", { width, height, "aria-hidden": "true" });
     const lines = Array.from({ length: count }, (_, index) => svgElement("path", { d: `M${row.from - (row.isFirst ? 4 : 10)} ${yOf(index)}H${row.to + (row.isLast && lane === "encoder" ? 12 : 8)}` }));
-    svg.append(...row.frames.map((frame) => svgElement("rect", { class: "lab-frame", x: frame.x, y: 1, width: frame.width, height: height - 2, rx: 8 })), ...lines, ...this.detours(row));
+    svg.append(...row.frames.map((frame) => svgElement("rect", { class: "lab-frame", x: frame.x, y: 1, width: frame.width, height: height - 2, rx: 8 })), ...lines, ...this.sublayerArrows(row));
     const element = make("div", { class: `lab-row ${lane}`, attributes: { role: "group", "aria-label": say(LANES[lane]) } });
     element.style.height = `${height}px`;
     const name = (className: string, index: number, x: number, size: number): HTMLElement => {
@@ -199,8 +199,8 @@ export class Transformer {
     return button;
   }
 
-  /** Return the ways of the stream past the sublayers, and of the memory into cross-attention. */
-  private detours(row: Row): SVGElement[] {
+  /** Return the arrows of the residual connections, and of the memory into cross-attention. */
+  private sublayerArrows(row: Row): SVGElement[] {
     const paths: SVGElement[] = [];
     const top = TITLE + DETOUR;
     row.boxes.forEach((box, index) => {
@@ -217,7 +217,7 @@ export class Transformer {
     return paths;
   }
 
-  /** Draw the way of the encoder's result to every cross-attention. */
+  /** Draw the arrow from the encoder's result to every cross-attention. */
   private memory([encoder, decoder]: [Row, Row], width: number): HTMLElement {
     const svg = svgElement("svg", { width, height: STRIP, "aria-hidden": "true" });
     const crosses = decoder.boxes.filter(({ kind }) => kind === "cross").map((box) => box.x + box.width / 2);
@@ -252,7 +252,7 @@ export class Transformer {
     const ids = [...this.buttons.keys()];
     const here = ids.findIndex((id) => this.buttons.get(id) === event.target);
     if (here < 0) return;
-    const target = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: ids.length - 1, ArrowUp: this.across(here, -1), ArrowDown: this.across(here, 1) }[event.key];
+    const target = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: ids.length - 1, ArrowUp: this.nearestInRow(here, -1), ArrowDown: this.nearestInRow(here, 1) }[event.key];
     const id = target === undefined ? undefined : ids[target];
     if (id === undefined) return;
     event.preventDefault();
@@ -260,7 +260,7 @@ export class Transformer {
     this.focusBox();
   }
 
-  private across(index: number, by: number): number {
+  private nearestInRow(index: number, by: number): number {
     const all = this.rows.flatMap(({ row }, line) => row.boxes.map((box) => ({ line, middle: box.x + box.width / 2 })));
     const here = all[index] as { line: number; middle: number };
     const others = all.map((box, index) => ({ ...box, index })).filter(({ line }) => line === here.line + by);
