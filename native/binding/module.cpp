@@ -204,10 +204,10 @@ NB_MODULE(_core, m) {
     nb::class_<PyRunningBatch>(m, "RunningBatch")
         .def("__init__", &make_batch, "model"_a, "shortlist"_a.none() = nb::none())
         .def("ticket", &ticket_of, "lane"_a, "streams"_a = false)
-        .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a,
+        .def("hand", &submit_sentences, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a,
              "phrases"_a = nb::list(), "drafts"_a = nb::list(),
              "datastores"_a = std::vector<const PyDatastore*>{})
-        .def("take", &take_news, "ticket"_a, "seconds"_a)
+        .def("take", &take_updates, "ticket"_a, "seconds"_a)
         .def(
             "leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); },
             "ticket"_a)

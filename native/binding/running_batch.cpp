@@ -31,10 +31,10 @@ PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams) {
     return {std::make_shared<Ticket>(lane.lane, streams)};
 }
 
-void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources,
-             Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-             const nb::list& phrases, const nb::list& drafts,
-             const std::vector<const PyDatastore*>& datastores) {
+void submit_sentences(PyRunningBatch& self, const PyTicket& ticket,
+                      const std::vector<std::vector<int64_t>>& sources, Shaped<int64_t, 1> limits,
+                      Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced, const nb::list& phrases,
+                      const nb::list& drafts, const std::vector<const PyDatastore*>& datastores) {
     const Network& model = self.batch->network();
     std::vector<std::vector<int32_t>> checked = checked_sources(model, sources);
     std::vector<Entry> entries = checked_entries(ticket.ticket->lane->rules, model.target_vocabulary,
@@ -46,7 +46,7 @@ void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std
     self.batch->submit(ticket.ticket, std::move(checked), std::move(entries));
 }
 
-nb::tuple take_news(PyRunningBatch& self, const PyTicket& ticket, double seconds) {
+nb::tuple take_updates(PyRunningBatch& self, const PyTicket& ticket, double seconds) {
     TicketResults results;
     {
         const nb::gil_scoped_release free;

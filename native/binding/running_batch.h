@@ -30,10 +30,10 @@ struct PyTicket {
 
 void make_batch(PyRunningBatch* self, const std::shared_ptr<Handle>& handle, nb::object shortlist);
 PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams);
-void hand_in(PyRunningBatch& self, const PyTicket& ticket, const std::vector<std::vector<int64_t>>& sources,
-             Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-             const nb::list& phrases, const nb::list& drafts,
-             const std::vector<const PyDatastore*>& datastores);
-nb::tuple take_news(PyRunningBatch& self, const PyTicket& ticket, double seconds);
+void submit_sentences(PyRunningBatch& self, const PyTicket& ticket,
+                      const std::vector<std::vector<int64_t>>& sources, Shaped<int64_t, 1> limits,
+                      Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced, const nb::list& phrases,
+                      const nb::list& drafts, const std::vector<const PyDatastore*>& datastores);
+nb::tuple take_updates(PyRunningBatch& self, const PyTicket& ticket, double seconds);
 
 }  // namespace uwaga

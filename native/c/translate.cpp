@@ -62,7 +62,7 @@ class Reservation {
             " bytes, more than the bound of memory leaves: translate fewer texts at once, or without attention";
         if ((bound && bytes > bound) || !budget.take(bytes)) throw Failure(Fault::memory, needs);
     }
-    ~Reservation() { budget_.give(bytes_); }
+    ~Reservation() { budget_.release(bytes_); }
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 

@@ -53,7 +53,7 @@ class Budget {
         used_ -= bytes;
         return false;
     }
-    void give(int64_t bytes) { used_ -= bytes; }
+    void release(int64_t bytes) { used_ -= bytes; }
 
   private:
     const int64_t bound_;  // 0: none

@@ -116,8 +116,8 @@ UWAGA_API void uwaga_call_free(uwaga_call* call);
  *   "tree": true for the candidates of all steps of the search
  *   "edits": changes of attention heads and positions, in their order: objects with "kind" ("encoder",
  *     "decoder", "cross"), "layer" and "head" from 1 (default: all), "weights" ("silent", "alone",
- *     "uniform", "diagonal", or rows of numbers (queries, keys), or these for each head), "mask" (rows of
- *     truth values), "scale"; or with "side" ("source", "target") and "places", the positions of its first
+ *     "uniform", "diagonal", or numbers, as an array (queries, keys) or (heads, queries, keys)), "mask" (rows
+ *     of truth values), "scale"; or with "side" ("source", "target") and "places", the positions of its first
  *     tokens
  *   "source_language", "target_language": as above
  *   "memory": bound in bytes of this call

@@ -51,7 +51,7 @@ std::string hexadecimal(uint64_t number) {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 200)) + "'"; }
 
-std::string listed(const std::vector<int64_t>& shape) {
+std::string shape_text(const std::vector<int64_t>& shape) {
     std::string text;
     for (const int64_t axis : shape) text += (text.empty() ? "" : ", ") + std::to_string(axis);
     return "(" + text + ")";
@@ -165,16 +165,17 @@ class HeaderReader {
         uint64_t required = widths[static_cast<int>(tensor.kind)];
         for (const int64_t axis : tensor.shape) {
             if (axis < 1)
-                refuse(quoted(name) + " has the shape " + listed(tensor.shape) + "; the file is damaged");
+                refuse(quoted(name) + " has the shape " + shape_text(tensor.shape) + "; the file is damaged");
             const auto count = static_cast<uint64_t>(axis);
             required = required > max_bytes / count ? max_bytes : required * count;
         }
         if (tensor.quantised() && tensor.shape.size() != 2)
-            refuse(quoted(name) + " is not a matrix: " + listed(tensor.shape));
+            refuse(quoted(name) + " is not a matrix: " + shape_text(tensor.shape));
         if (tensor.quantised()) required += sizeof(float);
         if (required > stored)
-            refuse(quoted(name) + " of shape " + listed(tensor.shape) + " needs " + std::to_string(required) +
-                   " bytes and has " + std::to_string(stored) + "; the file is damaged");
+            refuse(quoted(name) + " of shape " + shape_text(tensor.shape) + " needs " +
+                   std::to_string(required) + " bytes and has " + std::to_string(stored) +
+                   "; the file is damaged");
     }
 
     void set_multiplier(const std::string& name, MarianTensor& tensor, const ReadBytes& read) const {
@@ -427,7 +428,8 @@ void MarianFile::check_multipliers(const ReadBytes& read) const {
         if (ends_with(name, multiplier_ending)) {
             any_multiplier = true;
             if (tensor.size() != 1)
-                refuse(quoted(name) + " has the shape " + listed(tensor.shape) + ", not that of one number");
+                refuse(quoted(name) + " has the shape " + shape_text(tensor.shape) +
+                       ", not that of one number");
             // That of the embeddings is stored quantised, as 127.
             const double value = tensor.kind == Kind::quantised8
                                      ? read_number<int8_t>(read, tensor.start) * tensor.scale()

@@ -41,7 +41,7 @@ class Finder {
     }
 
     // The names that a setting lists.
-    Names stated(const std::string& decoder, const Json& options, std::string_view key) const {
+    Names listed_files(const std::string& decoder, const Json& options, std::string_view key) const {
         Names files;
         const Json* const value = options.find(key);
         if (!value || value->null()) return files;
@@ -60,7 +60,7 @@ class Finder {
     }
 
     // A file that a setting names, which must be in the folder.
-    std::string existing(const std::string& decoder, const std::string& text) const {
+    std::string existing_file(const std::string& decoder, const std::string& text) const {
         const std::string file = base(text);
         if (std::find(names_.begin(), names_.end(), file) == names_.end())
             throw Failure(Fault::file,
@@ -68,7 +68,7 @@ class Finder {
         return file;
     }
 
-    std::string only(const Names& files, const char* kind) const {
+    std::string single_file(const Names& files, const char* kind) const {
         if (files.size() == 1) return files[0];
         std::string found;
         for (const std::string& name : files) found += (found.empty() ? "" : ", ") + name;
@@ -84,8 +84,9 @@ class Finder {
 };
 
 // Whether settings are for a model: they name it, or none.
-bool is_for(const Finder& finder, const std::string& decoder, const Json& options, const std::string& model) {
-    const Names models = finder.stated(decoder, options, "models");
+bool applies_to(const Finder& finder, const std::string& decoder, const Json& options,
+                const std::string& model) {
+    const Names models = finder.listed_files(decoder, options, "models");
     return model.empty() || models.empty() ||
            std::any_of(models.begin(), models.end(),
                        [&](const auto& name) { return Finder::base(name) == model; });
@@ -108,21 +109,22 @@ MarianFiles find_marian_files(const std::string& location, const Names& names, c
         Json options = read(decoder);
         if (!options.object())
             throw Failure(Fault::model, finder.path(decoder) + ": not a mapping of settings");
-        if (!is_for(finder, decoder, options, model)) continue;
+        if (!applies_to(finder, decoder, options, model)) continue;
         files.decoder = decoder;
         files.options = std::move(options);
         break;
     }
     if (model.empty()) {
         Names candidates;
-        for (const std::string& name : finder.stated(files.decoder, files.options, "models"))
-            candidates.push_back(finder.existing(files.decoder, name));
+        for (const std::string& name : finder.listed_files(files.decoder, files.options, "models"))
+            candidates.push_back(finder.existing_file(files.decoder, name));
         if (candidates.empty())
             candidates = finder.matching(
                 arrays
                     ? [](std::string_view name) { return is_marian_weights(name) || ends_with(name, ".npz"); }
                     : is_marian_weights);
-        files.model = finder.only(candidates, arrays ? "model (*.npz or model*.bin)" : "model (model*.bin)");
+        files.model = finder.single_file(candidates,
+                                         arrays ? "model (*.npz or model*.bin)" : "model (model*.bin)");
     }
     // The shortlist's file is named before its limits.
     const Json* const shortlist = files.options.find("shortlist");
@@ -131,7 +133,7 @@ MarianFiles find_marian_files(const std::string& location, const Names& names, c
     });
     if (shortlist && shortlist->array() && !shortlist->array()->empty() &&
         (*shortlist->array())[0].string()) {
-        files.shortlist = finder.existing(files.decoder, *(*shortlist->array())[0].string());
+        files.shortlist = finder.existing_file(files.decoder, *(*shortlist->array())[0].string());
     } else if (lists.size() == 1) {
         files.shortlist = lists[0];
     }
@@ -142,8 +144,9 @@ std::pair<std::string, std::string> find_marian_vocabularies(const std::string& 
                                                              const std::string& decoder,
                                                              const Json& options) {
     const Finder finder(location, names);
-    const Names stated = finder.stated(decoder, options, "vocabs");
-    if (stated.size() == 2) return {finder.existing(decoder, stated[0]), finder.existing(decoder, stated[1])};
+    const Names stated = finder.listed_files(decoder, options, "vocabs");
+    if (stated.size() == 2)
+        return {finder.existing_file(decoder, stated[0]), finder.existing_file(decoder, stated[1])};
     if (!stated.empty())
         throw Failure(Fault::model, finder.path(decoder) + ": names " + std::to_string(stated.size()) +
                                         " vocabularies, expected source and target");
@@ -153,8 +156,8 @@ std::pair<std::string, std::string> find_marian_vocabularies(const std::string& 
     const Names shared = finder.matching([](std::string_view name) {
         return is_vocabulary(name) && name.find("vocab") != std::string_view::npos;
     });
-    const std::string vocabulary = finder.only(shared,
-                                               "vocabulary for both sides (*vocab*.yml or *vocab*.spm)");
+    const std::string vocabulary =
+        finder.single_file(shared, "vocabulary for both sides (*vocab*.yml or *vocab*.spm)");
     return {vocabulary, vocabulary};
 }
 

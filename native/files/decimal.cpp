@@ -34,21 +34,21 @@ class Decimal {
     double nearest() {
         if (!count_ || point_ < -330) return 0;
         if (point_ > 310) return HUGE_VAL;
-        int divided_bits = 0;  // the power of two that the number has been divided by
-        const auto divide_by = [&](int bits) {
-            divided_bits += bits;
-            for (; bits > 0; bits -= max_shift) divide(std::min(bits, max_shift));
+        int shifted_bits = 0;  // the power of two that the number has been divided by
+        const auto shift_right_by = [&](int bits) {
+            shifted_bits += bits;
+            for (; bits > 0; bits -= max_shift) shift_right(std::min(bits, max_shift));
         };
-        while (point_ > 0) divide_by(static_cast<int>(3 * point_));
+        while (point_ > 0) shift_right_by(static_cast<int>(3 * point_));
         while (point_ < 0 || digits_[0] < 5) {
             const int bits = point_ < 0 ? static_cast<int>(std::min<int64_t>(-3 * point_, max_shift)) : 1;
-            multiply(bits);
-            divided_bits -= bits;
+            shift_left(bits);
+            shifted_bits -= bits;
         }
-        if (divided_bits < min_exponent)
-            divide_by(min_exponent - divided_bits);  // a subnormal number has fewer bits
-        multiply(mantissa_bits);
-        return std::ldexp(static_cast<double>(rounded()), divided_bits - mantissa_bits);
+        if (shifted_bits < min_exponent)
+            shift_right_by(min_exponent - shifted_bits);  // a subnormal number has fewer bits
+        shift_left(mantissa_bits);
+        return std::ldexp(static_cast<double>(rounded()), shifted_bits - mantissa_bits);
     }
 
   private:
@@ -72,7 +72,7 @@ class Decimal {
     }
 
     // Divide by 2^bits: long division, digit by digit.
-    void divide(int bits) {
+    void shift_right(int bits) {
         const int64_t digits = count_;
         uint64_t remainder = 0;
         count_ = 0;
@@ -87,7 +87,7 @@ class Decimal {
     }
 
     // Multiply by 2^bits, from the last digit to the first; the carry becomes new digits in front.
-    void multiply(int bits) {
+    void shift_left(int bits) {
         uint64_t carry = 0;
         for (int64_t i = count_ - 1; i >= 0; --i) {
             carry += static_cast<uint64_t>(digits_[i]) << bits;

@@ -9,7 +9,7 @@ namespace {
 // Whether a step may have rows with equal results: samples, shortlists and attention differ by row. Where it
 // has, choose() does not know the sentences of the rows, which datastores need.
 bool may_have_equal_rows(const State& state, const Request& request, const Answer& answer) {
-    return state.beams > 1 && !state.listed() && !request.full_vocabulary && !request.uniform &&
+    return state.beams > 1 && !state.has_shortlist() && !request.full_vocabulary && !request.uniform &&
            !answer.attention && !answer.features &&
            std::none_of(state.sentences.begin(), state.sentences.end(),
                         [](const State::Sentence& sentence) { return sentence.memory.datastore != nullptr; });

@@ -25,7 +25,8 @@ std::vector<int64_t> widened(const State& state, int64_t stride) {
 void append(State& state, const State& other) {
     if (state.network != other.network || state.beams != other.beams)
         throw std::invalid_argument("join: states of different models or beam sizes");
-    if (!state.sentences.empty() && !other.sentences.empty() && state.listed() != other.listed()) {
+    if (!state.sentences.empty() && !other.sentences.empty() &&
+        state.has_shortlist() != other.has_shortlist()) {
         throw std::invalid_argument("join: states with and without a shortlist cannot be mixed");
     }
     const int64_t stride = std::max(state.stride, other.stride);

@@ -20,7 +20,7 @@ using Tokens = std::vector<int32_t>;
 struct Chunk {
     Chunk(PagePool& pages, int64_t bytes, int64_t count)
         : pool(pages), page(pages.take(bytes)), rows(count) {}
-    ~Chunk() { pool.give(page); }
+    ~Chunk() { pool.release(page); }
     Chunk(const Chunk&) = delete;
     Chunk& operator=(const Chunk&) = delete;
 
@@ -91,7 +91,7 @@ struct State {
 
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
     // Whether the sentences have shortlists: all or none.
-    bool listed() const { return !sentences.empty() && sentences.front().memory.allowed; }
+    bool has_shortlist() const { return !sentences.empty() && sentences.front().memory.allowed; }
 };
 
 // A sequence has more tokens than the network has positions.

@@ -328,7 +328,7 @@ void choose(const Network& network, Rows& in, int64_t first_row, const Request& 
         std::copy_n(in.x + row * in.stride, network.width,
                     answer.features + (first_row + row) * network.width);
     if (answer.features && !answer.k && !answer.requested) return;
-    if (state.listed()) {
+    if (state.has_shortlist()) {
         return choose_listed(network, in, first_row, slice.first(in.rows), slice.last(in.rows), request,
                              answer, state, ws);
     }

@@ -86,7 +86,7 @@ class SpareMappings {
         return memory;
     }
     // Keeps a mapping, and returns the oldest ones to the system if there are too many.
-    void give(void* memory, std::size_t size) {
+    void release(void* memory, std::size_t size) {
         const std::lock_guard<std::mutex> lock(mutex_);
         spares_.push_back({memory, size});
         bytes_ += static_cast<int64_t>(size);
@@ -127,7 +127,7 @@ inline void* allocate_bytes(int64_t bytes) {
 inline void release_bytes(void* memory, [[maybe_unused]] int64_t bytes) {
 #if UWAGA_MAPS_BUFFERS
     if (memory && bytes >= mapped_bytes) {
-        spare_mappings().give(memory, static_cast<std::size_t>(allocated_bytes(bytes)));
+        spare_mappings().release(memory, static_cast<std::size_t>(allocated_bytes(bytes)));
         return;
     }
 #endif

@@ -52,13 +52,13 @@ Slab& PagePool::add(int64_t piece) {
     return *slabs_.back();
 }
 
-void PagePool::give(Page page) {
+void PagePool::release(Page page) {
     std::vector<std::unique_ptr<Slab>> surplus;  // freed after the lock is released
     const std::lock_guard<std::mutex> lock(mutex_);
     put_back(page, surplus);
 }
 
-void PagePool::give(std::vector<Page>& pages) {
+void PagePool::release(std::vector<Page>& pages) {
     std::vector<std::unique_ptr<Slab>> surplus;
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Page page : pages) put_back(page, surplus);
@@ -93,7 +93,7 @@ void PagePool::begin_period() {
     returned_ = 0;
 }
 
-int64_t PagePool::held() {
+int64_t PagePool::held_bytes() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return held_;
 }

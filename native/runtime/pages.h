@@ -37,9 +37,9 @@ class PagePool {
 
     void configure(int64_t piece, int64_t min_bytes);  // bytes of a base piece; bytes always kept
     Page take(int64_t bytes = 0);
-    void give(Page page);
-    void give(std::vector<Page>& pages);
-    int64_t held();  // bytes in use or kept
+    void release(Page page);
+    void release(std::vector<Page>& pages);
+    int64_t held_bytes();  // bytes in use or kept
 
   private:
     int64_t size_of(int64_t bytes) const;
@@ -68,7 +68,7 @@ class KeyValueStore {
                   std::shared_ptr<const KeyValueStore> parent = nullptr)
         : pool_(pool), entry_(entry), element_(element), parent_(std::move(parent)),
           base_(parent_ ? parent_->base_ : nullptr) {}
-    ~KeyValueStore() { pool_.give(pages_); }
+    ~KeyValueStore() { pool_.release(pages_); }
     KeyValueStore(const KeyValueStore&) = delete;
     KeyValueStore& operator=(const KeyValueStore&) = delete;
 

@@ -65,7 +65,7 @@ struct Workers::ThreadPool {
     std::atomic<bool> failed{false};
 
     // Whether a round other than `last_round` is open.
-    bool opened(uint64_t last_round) const {
+    bool has_new_round(uint64_t last_round) const {
         const uint64_t state = round_state.load();
         return (state & open) && state / round != last_round;
     }
@@ -108,10 +108,10 @@ Workers::~Workers() {
 void Workers::run_helper(ThreadPool& pool) {
     uint64_t last_round = 0;
     for (;;) {
-        for (int i = 0; i < spins && !pool.opened(last_round) && !pool.stop; ++i) pause();
-        if (!pool.opened(last_round) && !pool.stop) {
+        for (int i = 0; i < spins && !pool.has_new_round(last_round) && !pool.stop; ++i) pause();
+        if (!pool.has_new_round(last_round) && !pool.stop) {
             std::unique_lock<std::mutex> lock(pool.mutex);
-            pool.changed.wait(lock, [&] { return pool.stop || pool.opened(last_round); });
+            pool.changed.wait(lock, [&] { return pool.stop || pool.has_new_round(last_round); });
         }
         if (pool.stop) return;
         uint64_t state = pool.round_state.load();

@@ -31,7 +31,7 @@ class WorkspacePool {
     class Loan {
       public:
         explicit Loan(WorkspacePool& pool) : pool_(pool), workspace_(pool.take()) {}
-        ~Loan() { pool_.give(std::move(workspace_)); }
+        ~Loan() { pool_.release(std::move(workspace_)); }
         Loan(const Loan&) = delete;
         Loan& operator=(const Loan&) = delete;
         Workspace& operator*() { return *workspace_; }
@@ -49,7 +49,7 @@ class WorkspacePool {
         free_.pop_back();
         return workspace;
     }
-    void give(std::unique_ptr<Workspace> workspace) {
+    void release(std::unique_ptr<Workspace> workspace) {
         const std::lock_guard<std::mutex> lock(mutex_);
         free_.push_back(std::move(workspace));
     }

@@ -63,11 +63,11 @@ void BeamSearch::step() {
         throw;
     }
     consistent_ = false;
-    settle(std::move(next), k, requested);
+    apply_candidates(std::move(next), k, requested);
     consistent_ = true;
 }
 
-std::vector<int64_t> BeamSearch::failing() {
+std::vector<int64_t> BeamSearch::failing_sentences() {
     std::vector<int64_t> numbers;
     if (!std::exchange(consistent_, false)) return numbers;
     const State state = std::move(state_);
@@ -234,7 +234,7 @@ void BeamSearch::add_requested(Request& request) {
 
 // Hand the step's candidates to their sentences, remove finished sentences and reorder the rows of the
 // others.
-void BeamSearch::settle(State state, int64_t k, int64_t requested) {
+void BeamSearch::apply_candidates(State state, int64_t k, int64_t requested) {
     std::vector<int64_t> remaining, rows, parents(static_cast<std::size_t>(rules_.beams));
     const int64_t width = k + requested;
     std::size_t count = 0;

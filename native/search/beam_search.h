@@ -47,7 +47,7 @@ class BeamSearch {
     void step();
     // After a failed step: the running sentences whose step fails even by itself. Empty if none does, or if
     // the search has lost its state.
-    std::vector<int64_t> failing();
+    std::vector<int64_t> failing_sentences();
     // Make at least one step, then more until the running sentences have at most `tokens` source tokens in
     // total.
     void run(int64_t tokens);
@@ -64,7 +64,7 @@ class BeamSearch {
     void favour_drafts(int64_t width);
     bool accepted(std::size_t row, std::size_t last, int64_t width) const;
     void check_numbers(int64_t width);
-    void settle(State state, int64_t k, int64_t requested);
+    void apply_candidates(State state, int64_t k, int64_t requested);
     bool advance(SentenceSearch& sentence, std::size_t row, int64_t k, int64_t requested, int64_t* parents);
 
     NetworkPtr network_;

@@ -76,14 +76,14 @@ void RunningBatch::decode(Server& server) {
             rows_ += server.rows;
             if (server.searches.empty()) server.left_tickets.clear();
             server.sleeps = true;
-            server.wake.wait(lock, [&] { return closed_ || !server.searches.empty() || may_take(server); });
+            server.wake.wait(lock, [&] { return closed_ || !server.searches.empty() || can_take(server); });
             server.sleeps = false;
             if (closed_) return;
             sentences = entering(server);
         }
         if (!active) active = std::make_unique<Workers::ActiveThread>(network_->workers);
         if (!sentences.empty()) admit(server, std::move(sentences));
-        remove_left(server);
+        remove_left_tickets(server);
         for (const auto& lane_search : server.searches) advance(server, *lane_search);
         store_idle(server);
     }
@@ -101,14 +101,14 @@ void RunningBatch::store_idle(Server& server) {
     if (server.idle.size() > max_idle) server.idle.erase(server.idle.begin(), server.idle.end() - max_idle);
 }
 
-// How many threads the current rows are worth. Needs the mutex, as do may_take and wake_one.
+// How many threads the current rows are worth. Needs the mutex, as do can_take and wake_one.
 int64_t RunningBatch::useful_servers() const {
     const int64_t min_server_rows = network_->width < network_->shared_width ? 1 : min_rows;
     return std::clamp<int64_t>(rows_ / min_server_rows, 1, static_cast<int64_t>(servers_.size()));
 }
 
 // Whether this thread takes the next sentence: it has less than its share of all rows.
-bool RunningBatch::may_take(const Server& server) const {
+bool RunningBatch::can_take(const Server& server) const {
     if (queue_.empty()) return false;
     const int64_t count = useful_servers();
     if (server.rows) return server.rows * count < rows_;
@@ -120,7 +120,7 @@ bool RunningBatch::may_take(const Server& server) const {
 // Wake a sleeping thread that may take a waiting sentence.
 void RunningBatch::wake_server() {
     for (const auto& server : servers_) {
-        if (!server->sleeps || !may_take(*server)) continue;
+        if (!server->sleeps || !can_take(*server)) continue;
         server->wake.notify_one();
         return;
     }
@@ -182,7 +182,7 @@ Counters RunningBatch::counters() {
 std::vector<QueuedSentence> RunningBatch::entering(Server& server) {
     const int64_t limit = server.searches.empty() ? tokens_when_idle : tokens_while_running;
     std::vector<QueuedSentence> sentences;
-    for (int64_t tokens = 0; may_take(server); queue_.pop_front()) {
+    for (int64_t tokens = 0; can_take(server); queue_.pop_front()) {
         tokens += static_cast<int64_t>(queue_.front().source.size());
         if (!sentences.empty() && tokens > limit) break;
         server.rows += queue_.front().ticket->lane->rules.beams;  // already counted in rows_
@@ -193,7 +193,7 @@ std::vector<QueuedSentence> RunningBatch::entering(Server& server) {
 }
 
 // Remove the sentences of tickets that have left.
-void RunningBatch::remove_left(Server& server) {
+void RunningBatch::remove_left_tickets(Server& server) {
     std::vector<TicketPtr> left_tickets;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -256,16 +256,16 @@ RunningBatch::LaneSearch& RunningBatch::search_of(Server& server, const std::sha
 
 // Hand encoded sentences to the searches of their lanes.
 void RunningBatch::enter(Server& server, std::vector<QueuedSentence> sentences, const Memory& memory) {
-    std::vector<bool> seated(sentences.size());
+    std::vector<bool> is_handled(sentences.size());
     for (std::size_t first = 0; first < sentences.size(); ++first) {
-        if (seated[first]) continue;
+        if (is_handled[first]) continue;
         const std::shared_ptr<Lane> lane = sentences[first].ticket->lane;
         Memory lane_memory{network_, {}};
         std::vector<Entry> entries;
         std::vector<std::size_t> indices;
         for (std::size_t i = first; i < sentences.size(); ++i) {
             if (sentences[i].ticket->lane != lane) continue;
-            seated[i] = true;
+            is_handled[i] = true;
             indices.push_back(i);
             lane_memory.sentences.push_back(memory.sentences[i]);
             entries.push_back(std::move(sentences[i].entry));
@@ -292,7 +292,7 @@ void RunningBatch::advance(Server& server, LaneSearch& lane_search) {
     } catch (const NotNumbers& error) {
         return fail(server, lane_search, error.sentences, std::current_exception());
     } catch (...) {
-        return fail(server, lane_search, lane_search.search->failing(), std::current_exception());
+        return fail(server, lane_search, lane_search.search->failing_sentences(), std::current_exception());
     }
     deliver(lane_search, lane_search.search->take_finished(), lane_search.search->take_decided(), rows);
 }
@@ -335,7 +335,7 @@ void RunningBatch::fail(Server& server, LaneSearch& lane_search, const std::vect
     std::vector<TicketPtr> failed;
     for (const int64_t number : sentences) failed.push_back(lane_search.seats.at(number).ticket);
     for (const TicketPtr& ticket : failed) fail(ticket, error);
-    remove_left(server);
+    remove_left_tickets(server);
 }
 
 // Fail a search: remove all its sentences; later ones get a new search.

@@ -111,10 +111,10 @@ class RunningBatch {
     void run(Server& server);
     void decode(Server& server);
     void wake_server();
-    bool may_take(const Server& server) const;
+    bool can_take(const Server& server) const;
     int64_t useful_servers() const;
     std::vector<QueuedSentence> entering(Server& server);
-    void remove_left(Server& server);
+    void remove_left_tickets(Server& server);
     void admit(Server& server, std::vector<QueuedSentence> entering);
     Memory encoded(const std::vector<std::vector<int32_t>>& sources) const;
     static LaneSearch& search_of(Server& server, const std::shared_ptr<Lane>& lane);

@@ -21,7 +21,7 @@ void use(PagePool& pool, int64_t count) {
         pages.push_back(pool.take());
         std::memset(pages.back().data, 1, page);
     }
-    pool.give(pages);
+    pool.release(pages);
 }
 
 void test_recurring_peak_is_retained() {
@@ -29,21 +29,21 @@ void test_recurring_peak_is_retained() {
     pool.configure(page, slab);
     for (int64_t i = 0; i < 20 * period / 64; ++i) {
         use(pool, 64);
-        REQUIRE(pool.held() >= 6 * slab);
+        REQUIRE(pool.held_bytes() >= 6 * slab);
         use(pool, 3);
-        REQUIRE(pool.held() >= 6 * slab);
+        REQUIRE(pool.held_bytes() >= 6 * slab);
     }
-    REQUIRE(pool.held() == 6 * slab);  // three quarters of eight
+    REQUIRE(pool.held_bytes() == 6 * slab);  // three quarters of eight
 }
 
 void test_single_peak_is_released() {
     PagePool pool;
     pool.configure(page, slab);
     use(pool, 500);
-    REQUIRE(pool.held() == 63 * slab);
+    REQUIRE(pool.held_bytes() == 63 * slab);
     for (int64_t i = 0; i < 3 * period / 64; ++i) use(pool, 64);
     use(pool, 500);
-    REQUIRE(pool.held() == 6 * slab);
+    REQUIRE(pool.held_bytes() == 6 * slab);
 }
 
 void test_minimum_is_retained() {
@@ -52,7 +52,7 @@ void test_minimum_is_retained() {
     use(pool, 500);
     for (int64_t i = 0; i < 2 * period; ++i) use(pool, 1);
     use(pool, 500);
-    REQUIRE(pool.held() == 2 * slab);
+    REQUIRE(pool.held_bytes() == 2 * slab);
 }
 
 void test_slab_with_used_page_is_retained() {
@@ -64,11 +64,11 @@ void test_slab_with_used_page_is_retained() {
     const Page last = pages.back();
     pages.pop_back();
     std::memset(last.data, 7, page);
-    pool.give(pages);
-    REQUIRE(pool.held() == slab);
+    pool.release(pages);
+    REQUIRE(pool.held_bytes() == slab);
     for (int64_t i = 0; i < page; ++i) REQUIRE(last.data[i] == 7);
-    pool.give(last);
-    REQUIRE(pool.held() == 0);
+    pool.release(last);
+    REQUIRE(pool.held_bytes() == 0);
 }
 
 void test_larger_pages_have_separate_slabs() {
@@ -79,22 +79,22 @@ void test_larger_pages_have_separate_slabs() {
     std::memset(large.data, 1, 3 * slab);
     std::memset(small.data, 2, 1000);
     REQUIRE(large.data[3 * slab - 1] == 1);
-    pool.give(large);
-    pool.give(small);
+    pool.release(large);
+    pool.release(small);
     REQUIRE(pool.take(2 * slab).data == large.data);
 }
 
 void test_small_requests_take_small_pieces() {
     PagePool pool;
     pool.configure(page / 4, 0);
-    pool.give(pool.take(slab / 2));
+    pool.release(pool.take(slab / 2));
     std::vector<Page> pages;
     for (int i = 0; i < 32; ++i) pages.push_back(pool.take(page / 4));
-    REQUIRE(pool.held() == 2 * slab);  // one of halves, one of base pieces
+    REQUIRE(pool.held_bytes() == 2 * slab);  // one of halves, one of base pieces
     for (const Page& taken_page : pages)
         REQUIRE(taken_page.slab == pages[0].slab && taken_page.slab->piece == page / 4);
     const Page half = pool.take(slab / 2 - 1), lent = pool.take(slab / 4 + 1);
-    REQUIRE(half.slab == lent.slab && pool.held() == 2 * slab);
+    REQUIRE(half.slab == lent.slab && pool.held_bytes() == 2 * slab);
     REQUIRE(pool.take(slab / 8 + 1).slab->piece == slab / 4);
 }
 

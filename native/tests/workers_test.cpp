@@ -65,7 +65,7 @@ void test_team_shrinks_to_undelayed_size() {
     }
 }
 
-void test_trust_returns() {
+void test_excluded_member_is_readmitted() {
     Pace pace;
     for (int i = 0; i < 20; ++i) {
         const int64_t members = pace.members(4);
@@ -83,7 +83,7 @@ void test_trust_returns() {
     REQUIRE(until(pace, 4, 4) == Pace::shortest);
 }
 
-void test_who_is_waited_for_and_did_not_run_holds_up() {
+void test_member_that_is_awaited_without_running_is_a_delay() {
     REQUIRE(!Pace::delayed(2, 900, 0, 0));
     REQUIRE(Pace::delayed(2, 900, 301, 301));
     REQUIRE(!Pace::delayed(2, 900, 300, 900));     // a third is the most that a team of two costs
@@ -109,7 +109,7 @@ int64_t members(Workers& workers, bool late) {
     return size;
 }
 
-void test_a_late_member_is_left_out_for_a_while() {
+void test_late_member_is_excluded_temporarily() {
     Workers workers;
     workers.configure(2, nullptr);
     REQUIRE(members(workers, true) == 2);
@@ -219,10 +219,10 @@ int main() {
     test_team_stays_full_without_delays();
     test_pauses_double_while_trying_fails();
     test_team_shrinks_to_undelayed_size();
-    test_trust_returns();
-    test_who_is_waited_for_and_did_not_run_holds_up();
+    test_excluded_member_is_readmitted();
+    test_member_that_is_awaited_without_running_is_a_delay();
     std::printf("pace: passed\n");
-    test_a_late_member_is_left_out_for_a_while();
+    test_late_member_is_excluded_temporarily();
     test_team_shrinks_by_single_members();
     std::printf("late members: passed\n");
     test_every_part_runs_once();

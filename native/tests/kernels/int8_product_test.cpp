@@ -152,8 +152,8 @@ void test_int8_not_finite(const Kernels& kernels) {
               static_cast<long long>(n));
     }
     w[5 * 70 + 3] = std::numeric_limits<float>::infinity();
-    PackedInt8 spoilt(w.get(), 40, 70, 127);
-    kernels.int8_product(q.rows(), 3, spoilt.matrix(), Epilogue{}, y.get(), 40);
+    PackedInt8 damaged(w.get(), 40, 70, 127);
+    kernels.int8_product(q.rows(), 3, damaged.matrix(), Epilogue{}, y.get(), 40);
     CHECK(std::isfinite(y[4]) && std::isnan(y[5]) && std::isfinite(y[6]), "a weight spoils its output alone");
 }
 
