@@ -27,7 +27,7 @@ MAX_FILE_BYTES = 16 << 20
 RECHECK_INTERVAL = 1.0
 """Seconds between two checks of the file."""
 EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
-"""Compared with a key whose number is unknown, so that the check takes as long."""
+"""Compared with a key whose number is unknown, so that the check takes the same time."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _write(path: Path, keys: list[StoredKey]) -> None:
 
 
 class KeyRing:
-    """Keys of a file, which is read again when it changes.
+    """The API keys of a file, which is read again when it changes.
 
     Args:
         path: the file.

@@ -1,7 +1,7 @@
 """Limits of requests and characters per minute: token buckets of each client, shared by all workers.
 
-The buckets are in a memory-mapped file, which takes 40,000 updates a second. SQLite takes 1,000 and stalls
-for seconds between processes.
+The buckets are in a memory-mapped file, which can be updated 40,000 times a second. SQLite manages 1,000
+updates and stalls for seconds between processes.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ class OriginCheck:
     """Refuses requests by pages of other sites, for a server that trusts all clients.
 
     A server on loopback without keys trusts the programs of its machine. Pages of other sites reach it
-    through the browser: by a name of theirs that resolves to this machine (DNS rebinding, which the header
-    ``Host`` reveals), or by a form, which needs no permission (``Origin`` names the page).
+    through the browser: by a host name of theirs that resolves to this machine (DNS rebinding, which the
+    header ``Host`` reveals), or by a form, which needs no permission (``Origin`` names the page).
 
     Args:
         app: handles the other requests.

@@ -136,7 +136,7 @@ class ServerSettings(StrictModel):
         dialects: APIs to serve.
         page: serve the web page at ``/``.
         public_url: URL by which clients reach the server, for links in responses; None takes the request's.
-        log_level: least severe messages to log.
+        log_level: minimum severity of the messages to log.
         metrics: serve Prometheus metrics at ``/metrics``.
     """
 

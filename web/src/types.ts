@@ -44,8 +44,8 @@ export interface HeadsEdit {
   head?: number;
   /**
    * Weights to use instead of the computed ones. `silent`: zero; `alone`: zero for the other heads of the layer;
-   * `uniform`: equal for all visible positions; `diagonal`: one for the query's position; or rows of numbers (queries,
-   * keys) of a sentence with its end symbol, or these for each head.
+   * `uniform`: equal for all visible positions; `diagonal`: one for the query's position; or numbers, as an array
+   * (queries, keys) or (heads, queries, keys) of a sentence with its end symbol.
    */
   weights?: "silent" | "alone" | "uniform" | "diagonal" | number[][] | number[][][];
   /** True for visible positions (queries, keys); the remaining weights are scaled to sum to 1. */

@@ -111,7 +111,7 @@ def routes(context: ServerContext) -> Routes:
         "POST", "/{token}/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer
     )
     async def translate_with_token(request: Request, token: str) -> Response:
-        """Translate a text, with the key in the path, as the hosted DeepLX has it."""
+        """Translate a text, with the key in the path, as the hosted DeepLX expects it."""
         return await translate_text(request, "Free", token)
 
     @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, response_model=DeepLXAnswer)

@@ -51,7 +51,7 @@ class Upload:
         key: a key for this document; None if the owner's key gives access to it.
         linked: ``key`` gives access to the document without the owner's key.
         memory: id of a stored translation memory; empty for none.
-        threshold: least similarity of the memory's pairs that are used, in percent.
+        threshold: minimum similarity of the memory's pairs that are used, in percent.
     """
 
     content: IO[bytes]

@@ -34,7 +34,7 @@ class GoogleKey(Parameters):
 class GoogleTexts(GoogleKey):
     """Texts to translate."""
 
-    q: TextList = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+    q: TextList = Field(min_length=1, description="A text, or a list of texts.", examples=[["A man sleeps."]])
     target: str = Field(min_length=1, max_length=32, examples=["de"])
     source: str | None = Field(None, max_length=32, description="Detected for each text if omitted.")
     format: Literal["html", "text"] | None = "html"
@@ -45,7 +45,7 @@ class GoogleTexts(GoogleKey):
 class GoogleDetect(GoogleKey):
     """Texts whose languages to detect."""
 
-    q: TextList = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+    q: TextList = Field(min_length=1, description="A text, or a list of texts.", examples=[["A man sleeps."]])
 
 
 class GoogleLanguages(GoogleKey):
@@ -98,7 +98,7 @@ class GoogleDetectionsAnswer(BaseModel):
 
 
 class GoogleLanguage(BaseModel):
-    """A language, and its name if the request asked for names."""
+    """A language, and its name if the request named a language for names."""
 
     language: str
     name: str | None = None

@@ -183,7 +183,7 @@ class LibreTranslateBody(BaseModel):
 class LibreDetectBody(BaseModel):
     """Parameters of ``/detect``."""
 
-    q: str | list[str] = Field(description="What language is asked for", examples=["Hallo Welt!"])
+    q: str | list[str] = Field(description="Text whose language to detect", examples=["Hallo Welt!"])
     api_key: str | None = None
 
 

@@ -18,7 +18,7 @@ async def memory_of_request(
 
 
 def check_threshold(memory_id: str | None, threshold: int | None) -> float:
-    """Return the threshold of a request, which needs a memory; the least is 1."""
+    """Return the threshold of a request, at least 1; a threshold needs a memory."""
     if threshold is not None and memory_id is None:
         message = "Parameter 'translation_memory_threshold' needs 'translation_memory_id'."
         raise ApiError(400, "invalid_request", message, "translation_memory_threshold")

@@ -41,7 +41,7 @@ KEY = KeyLocation(("bearer",), parameter="tokenCode")
 OMEGAT_TAG = re.compile(r"</?[a-z]{1,8}\d{1,6}/?>")
 """A tag of OmegaT, such as ``<g1>`` or ``<x2/>``; texts with tags are parsed as HTML."""
 SPACE = "▁"
-"""SentencePiece's symbol for a space before a subword."""
+"""SentencePiece's symbol for a space at the start of a subword."""
 SENTENCE_PIECE = 1
 """OPUS-CAT's number for this segmentation."""
 
@@ -134,7 +134,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         response_model=TranslationPair,
     )
     async def translate_json(request: Request) -> Response:
-        """Translate a text; the segments are words, which `▁` precedes where a space does."""
+        """Translate a text; the segments are words, with `▁` before those that follow a space."""
         client = KEY.client(context, request)
         await read_body(request)
         return json_response(translation_pair(await translate(request, client, request.query_params)))

@@ -65,13 +65,15 @@ class HeadsEdit(BaseModel):
     head: Count | None = Field(None, description="From 1; all if omitted.")
     weights: Replacement | list[list[Weight]] | list[list[list[Weight]]] | None = Field(
         None,
-        description="In place of their own: `silent`, `alone`, `uniform`, `diagonal`, or rows of numbers "
-        "(queries, keys), or these for each head.",
+        description="Weights that replace the model's: `silent`, `alone`, `uniform`, `diagonal`, or numbers, "
+        "as an array (queries, keys) or (heads, queries, keys).",
     )
     mask: list[list[bool]] | list[list[list[bool]]] | None = Field(
-        None, description="True where a query may look (queries, keys), or these for each head."
+        None,
+        description="True where a query may attend to a key, as an array (queries, keys) or (heads, queries, "
+        "keys).",
     )
-    scale: Weight | None = Field(None, description="Factor of the scores in place of the model's.")
+    scale: Weight | None = Field(None, description="Factor of the scores that replaces the model's.")
 
     def intervention(self) -> Intervention:
         """Return the edit for the library."""
@@ -116,7 +118,7 @@ class InsideFields(BaseModel):
     target: LanguageCode = Field(description="Language to translate to.")
     source: LanguageCode | None = Field(None, description="Language of the text; detected if omitted.")
     forced: str | None = Field(
-        None, description="A translation that the decoder is forced along; the beam is then 1."
+        None, description="A translation that the decoder is forced to produce; the beam is then 1."
     )
     edits: list[HeadsEdit | PositionsEdit] = Field(
         [], max_length=MAX_EDITS, description="Changes of attention heads and positions, in their order."
@@ -130,7 +132,7 @@ class InsideFields(BaseModel):
     )
     tree: bool = Field(False, description="Return the candidates of all steps of the search.")
     steps: Annotated[int, Field(ge=0, le=64), Integral] = Field(
-        0, description="Return so many candidates of each step of the best translation."
+        0, description="Number of candidates to return of each step of the best translation."
     )
 
     def search_options(self) -> SearchOverrides:
@@ -321,5 +323,5 @@ def _table(name: str, rows: list[Any], dtype: type[np.generic]) -> NDArray[Any]:
         return np.array(rows, dtype=dtype)
     except ValueError:
         raise SettingsError(
-            f"{name}: its rows differ in length; give (queries, keys) of one sentence"
+            f"{name}: its rows differ in length; give an array (queries, keys) of one sentence"
         ) from None

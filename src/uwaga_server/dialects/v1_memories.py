@@ -24,7 +24,7 @@ from uwaga_server.store.memories import MemoryStore, StoredMemory
 MAX_PAIRS = 1_000
 """Maximum pairs of a request; a TMX file may hold more."""
 MAX_LOOK_UP_CHARACTERS = 5_000
-"""Maximum characters of a text to look up: each of its tokens takes a step of the decoder alone."""
+"""Maximum characters of a text to look up: the decoder takes a step for each of its tokens."""
 LanguageCode = Annotated[
     str, Field(min_length=2, max_length=16, pattern=f"^(?:{LANGUAGE.pattern})$", examples=["en"])
 ]
@@ -41,7 +41,7 @@ class MemoryBody(BaseModel):
 
 
 class PairBody(ContextBody):
-    """A text with its translation, and where it stands in its document."""
+    """A text with its translation and its location in the document."""
 
     source: str = Field(min_length=1, max_length=100_000, examples=["The weather is nice today."])
     target: str = Field(min_length=1, max_length=100_000, examples=["Das Wetter ist heute schön."])
@@ -63,12 +63,12 @@ class LookUpBody(BaseModel):
 
     text: str = Field(max_length=MAX_LOOK_UP_CHARACTERS, examples=["A man in a blue shirt is sleeping."])
     threshold: float = Field(
-        DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
+        DEFAULT_THRESHOLD, ge=1, le=100, description="Minimum similarity of the memory's pairs, in percent."
     )
 
 
 class MemoryAnswer(BaseModel):
-    """A memory; ``shared`` ones are for all clients, who cannot change them."""
+    """A memory; ``shared`` ones are available to all clients, who cannot change them."""
 
     id: str
     name: str

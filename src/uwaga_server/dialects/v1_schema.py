@@ -35,11 +35,11 @@ Closed = ConfigDict(extra="forbid", strict=True)
 
 
 class ContextBody(BaseModel):
-    """Where a text stands in its document."""
+    """The location of a text in its document."""
 
     model_config = Closed
 
-    key: str = Field("", max_length=1024, description="Its name there, such as a message id.")
+    key: str = Field("", max_length=1024, description="Its name in the document, such as a message id.")
     before: str = Field("", max_length=100_000, description="The source text before it.")
     after: str = Field("", max_length=100_000, description="The source text after it.")
 
@@ -76,7 +76,7 @@ class TextBody(BaseModel):
         description="Keep the draft where its words are nearly as probable; 0: as without a draft.",
     )
     mask: Annotated[int, Field(ge=0, le=MAX_TOKENS), Integral] = Field(
-        0, description="Number of words at the end of the draft that are not shown and get no bias."
+        0, description="Number of words at the end of the draft that are hidden and get no bias."
     )
     glossary: dict[str, str] | None = Field(
         None, max_length=5000, description="Required translations of terms."
@@ -87,12 +87,12 @@ class TextBody(BaseModel):
     )
     memory: str | None = Field(None, max_length=64, description="Id of a translation memory.")
     threshold: float = Field(
-        DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
+        DEFAULT_THRESHOLD, ge=1, le=100, description="Minimum similarity of the memory's pairs, in percent."
     )
     context: ContextBody | list[ContextBody] | None = Field(
         None,
-        description="Where the text stands in its document, or a list with that of each text. A pair of the "
-        "memory from the same place, by the key or by both neighbours, has a score of 101.",
+        description="The location of the text in its document, or a list with one for each text. A pair of "
+        "the memory from the same location, by the key or by both neighbours, has a score of 101.",
     )
     placeholders: bool = Field(True, description="Keep {names}, %s, URLs etc. unchanged.")
     ignore_tags: list[str] = Field(

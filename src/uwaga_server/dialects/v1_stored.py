@@ -137,7 +137,7 @@ class DocumentForm(BaseModel):
     glossary_id: str | None = None
     memory: str = Field("", max_length=64, description="Id of a translation memory.")
     threshold: float = Field(
-        DEFAULT_THRESHOLD, ge=1, le=100, description="Least similarity of the memory's pairs, in percent."
+        DEFAULT_THRESHOLD, ge=1, le=100, description="Minimum similarity of the memory's pairs, in percent."
     )
 
 
@@ -162,7 +162,7 @@ def document_routes(context: ServerContext) -> Routes:
 
     @routes.add("GET", "/{document_id}", "State of a document")
     async def status(request: Request, document_id: str) -> Response:
-        """Return its state, the number of translated texts, and its error if it failed."""
+        """Return the document's state, the number of translated texts, and the error if it failed."""
         owner = BEARER_KEY.owner(context, request)
         return json_response(
             document_response(await in_thread(context.stores.documents.status, owner, document_id))

@@ -13,7 +13,7 @@ from uwaga_server.store.glossary import CONTROL_CHARACTERS
 MAX_PATH_LENGTH = 1024
 """Maximum characters of a path."""
 MAX_WALKED_FILES = 10_000
-"""Maximum files that a listing of a folder considers."""
+"""Maximum number of files that a listing of a folder considers."""
 NO_FOLDERS = "this server uses no folder: start it with `uwaga mcp --folder DIR`"
 
 

@@ -10,7 +10,7 @@ from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.dialects.v1_schema import Closed, ContextBody, LanguageCode
 
 MAX_TERMS = 5000
-"""Terms of a call."""
+"""Maximum number of terms of a call."""
 Names = Annotated[list[str], Field(max_length=100)]
 Terms = Annotated[dict[str, str | list[str]], Field(max_length=MAX_TERMS)]
 ModelName = Annotated[
@@ -36,11 +36,11 @@ MemoryName = Annotated[
 ]
 Threshold = Annotated[
     float,
-    Field(ge=1, le=100, description="Least similarity of the memory's pairs that are used, in percent."),
+    Field(ge=1, le=100, description="Minimum similarity of the memory's pairs that are used, in percent."),
 ]
 Context = Annotated[
     ContextBody | None,
-    Field(description="Where the text stands; a pair from the same place has a similarity of 101."),
+    Field(description="The location of the text; a pair from the same location has a similarity of 101."),
 ]
 Overwrite = Annotated[bool, Field(description="Replace the file if it exists.")]
 
@@ -74,12 +74,14 @@ class TranslateArguments(BaseModel):
     threshold: Threshold = DEFAULT_THRESHOLD
     context: Annotated[
         ContextBody | list[ContextBody] | None,
-        Field(description="Where the text stands in its document, for `memory`; or a list for each text."),
+        Field(
+            description="The location of the text in its document, for `memory`; or a list for several texts."
+        ),
     ] = None
 
 
 class MemoryUse(BaseModel):
-    """A pair of the memory that a translation was made with."""
+    """A pair of the memory that was used for a translation."""
 
     source: str
     target: str
@@ -164,7 +166,7 @@ class FileResult(BaseModel):
 
 
 class LanguagesArguments(BaseModel):
-    """Which languages to list."""
+    """Filters of the list of languages."""
 
     model_config = Closed
 
@@ -214,7 +216,7 @@ class GlossaryArguments(BaseModel):
 
 
 class GlossaryTerms(BaseModel):
-    """A glossary and its terms, unless only its name was asked for."""
+    """A glossary, and its terms if the call named it."""
 
     name: str
     count: int | None = Field(None, description="Number of terms.")
@@ -241,7 +243,7 @@ class MemoryArguments(BaseModel):
     ] = None
     text: Annotated[str | None, Field(description="Text to look up in the memory `name`.")] = None
     threshold: Annotated[
-        float, Field(ge=1, le=100, description="Least similarity of the pairs, in percent.")
+        float, Field(ge=1, le=100, description="Minimum similarity of the pairs, in percent.")
     ] = 50.0
     limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of pairs.")] = 5
     context: Context = None

@@ -349,7 +349,7 @@ def _confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmRe
 
 
 def _open_or_create(call: Call, arguments: schema.ConfirmArguments) -> Memory:
-    """Return the memory of a call; a missing one is created if the call has its languages."""
+    """Return the memory of a call; a missing one is created if the call names its languages."""
     name, languages = arguments.memory, arguments.create
     try:
         return call.read_memory(name)

@@ -85,7 +85,7 @@ class DocumentSpec:
         linked: its own key, in the URL of its download, gives access without the owner's key.
         characters: the owner's limit of characters in total; 0 for none.
         memory_id: id of a stored translation memory; empty for none.
-        memory_threshold: least similarity of the memory's pairs that are used, in percent.
+        memory_threshold: minimum similarity of the memory's pairs that are used, in percent.
     """
 
     owner: str

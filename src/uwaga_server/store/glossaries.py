@@ -34,7 +34,7 @@ from uwaga_server.store.glossary import (
 
 NO_GLOSSARY = "no such glossary"
 MAX_READY_BYTES = 128 << 20
-"""Maximum bytes of memory of the glossaries that a process has ready for translation, and of each of them."""
+"""Maximum bytes of memory of all glossaries that a process has ready for translation, and of each one."""
 MAX_LOADING = 32
 """Maximum requests that wait for glossaries: half of the server's threads."""
 
@@ -271,7 +271,7 @@ class GlossaryCache:
             while self._memory() + memory > MAX_READY_BYTES and self._recent:
                 self._recent.popitem(last=False)
             if self._memory() + memory > MAX_READY_BYTES:
-                raise BusyError("the glossaries in use take all memory for glossaries; try again in a second")
+                raise BusyError("the glossaries in use need all memory for glossaries; try again in a second")
 
     def _memory(self) -> int:
         return sum(key.memory for key in list(self._ready.keys()))

@@ -127,7 +127,7 @@ def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text; a list of them may take eight times its memory."""
+    """Yield the lines of a text; a list of them might need eight times the memory."""
     start, end = 0, text.find("\n")
     while end >= 0:
         yield text[start:end]

@@ -28,17 +28,17 @@ SUFFIXES = (".uwm", ".memory", ".sqlite")
 CLIENTS, JOBS = "clients", "jobs"
 """Folders of the memories that clients have imported, and of jobs."""
 NAMESPACE = uuid.UUID("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c31")
-"""Namespace of the ids of memories whose file name is no UUID."""
+"""Namespace of the ids of memories whose file name is not a UUID."""
 NO_MEMORY = "no such translation memory"
 NO_JOB = "no such job"
 UPLOAD_SECONDS, DOWNLOAD_SECONDS = 3600.0, 86400.0
 """Seconds until the URL of an upload and of a download is no longer valid."""
 MAX_OPEN = 64
-"""Memories of the process that are kept open."""
+"""Maximum number of memories that a process keeps open."""
 MAX_JOBS = 1000
-"""Jobs that are stored at a time."""
+"""Maximum number of stored jobs."""
 HEAD_BYTES = 1 << 18
-"""Bytes of a TMX file in which its languages are looked for."""
+"""Number of bytes of a TMX file from which its languages are read."""
 SOURCE_LANGUAGE = re.compile(
     rb"<header\b[^<>]{0,4000}?\bsrclang\s*=\s*[\"']([\w*-]{1,40})[\"']", re.IGNORECASE
 )
@@ -55,7 +55,7 @@ class StoredMemory:
     Attributes:
         id: a UUID.
         path: its file.
-        shared: every client may use it, and none may change it.
+        shared: every client may use it but not change it.
     """
 
     id: str
@@ -79,8 +79,8 @@ class MemoryJob:
         name: for an import, the name of the new memory.
         content_type: for an import, the media type of the file.
         content_length: for an import, the size of the file in bytes.
-        pairs: for an export, the number of pairs, by which an earlier export is recognised.
-        skipped: number of units of an import that are no pairs.
+        pairs: for an export, the number of pairs, by which an earlier, equal export is recognised.
+        skipped: number of units of an import that are not pairs.
         error: why the job failed.
     """
 
@@ -108,8 +108,8 @@ class MemoryJob:
 class MemoryStore:
     """The memories in a folder.
 
-    Files directly in the folder are for all clients; on a server with keys, clients cannot change them. What
-    a client imports is for this client alone.
+    Files directly in the folder are available to all clients; on a server with keys, clients cannot change
+    them. Memories that a client imports are available to that client only.
 
     Args:
         folder: the folder; it is created.
@@ -304,7 +304,7 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
     """Return the languages of a TMX file: that of its sources, and the first other one.
 
     Raises:
-        DataError: it names no two languages.
+        DataError: it does not name two languages.
     """
     head = content[:HEAD_BYTES]
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -316,12 +316,12 @@ def tmx_languages(content: bytes) -> tuple[str, str]:
         source = next(iter(codes), "")
     target = next((code for code in codes if base_language(code) != base_language(source)), "")
     if not source or not target:
-        raise DataError("the file is no TMX file, or its first units are not in two languages")
+        raise DataError("the file is not a TMX file, or its first units are not in two languages")
     return source.lower(), target.lower()
 
 
 def _with_origin(pairs: Iterable[Pair], uploaded: str, name: str) -> Iterator[Pair]:
-    """Yield pairs; those whose origin is the uploaded file get its name."""
+    """Yield pairs, with the name of the uploaded file as the origin of those that come from it."""
     for pair in pairs:
         yield replace(pair, origin=name) if pair.origin in ("", uploaded) else pair
 
@@ -329,7 +329,7 @@ def _with_origin(pairs: Iterable[Pair], uploaded: str, name: str) -> Iterator[Pa
 def _check_own(stored: StoredMemory) -> None:
     if stored.shared:
         raise ApiError(
-            403, "shared", "the translation memory is for all clients: only the operator changes it"
+            403, "shared", "the translation memory is shared by all clients: only the operator can change it"
         )
 
 

@@ -241,7 +241,9 @@ def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Diction
 
 def _check_one_pair(glossary: GlossarySummary) -> GlossarySummary:
     if len(glossary.dictionaries) != 1:
-        raise ApiError(404, "not_found", "the glossary is not of one language pair: use /v3/glossaries")
+        raise ApiError(
+            404, "not_found", "the glossary does not have exactly one language pair: use /v3/glossaries"
+        )
     return glossary
 
 

@@ -154,7 +154,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
 
     @hidden.add("PUT", FILE_PATH, body=Body(raw=True))
     async def upload(request: Request, job_id: str) -> Response:
-        """Receive the file of an import; the token in the URL stands for the key."""
+        """Receive the file of an import; the token in the URL replaces the key."""
         fields, store = await _token(request), context.stores.memories
         stored = await in_thread(lambda: store.job(job_id, token=fields.token))
         if stored.operation != "import" or stored.status != "awaiting_input":
@@ -168,7 +168,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
 
     @hidden.add("GET", FILE_PATH)
     async def download(request: Request, job_id: str) -> Response:
-        """Return the file of an export; the token in the URL stands for the key."""
+        """Return the file of an export; the token in the URL replaces the key."""
         fields, store = await _token(request), context.stores.memories
         stored = await in_thread(lambda: store.job(job_id, token=fields.token))
         path = await in_thread(store.exported, stored)

@@ -82,7 +82,7 @@ class TranslateParameters(Parameters):
         },
     )
 
-    text: TextList = Field(min_length=1, description="Texts, each translated on its own.")
+    text: TextList = Field(min_length=1, description="Texts, which are translated independently.")
     target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
     source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
     context: str | None = Field(None, description="Helps to detect the language; not translated.")
@@ -96,16 +96,16 @@ class TranslateParameters(Parameters):
     style_id: str | None = Field(None, description="Refused.")
     translation_memory_id: str | None = Field(None, max_length=64)
     translation_memory_threshold: int | None = Field(
-        None, ge=0, le=100, description="Least similarity of the pairs that are used, in percent."
+        None, ge=0, le=100, description="Minimum similarity of the pairs that are used, in percent."
     )
     custom_instructions: list[str] | None = Field(None, description="Refused.")
     tag_handling: Literal["xml", "html"] | None = None
     tag_handling_version: Literal["v1", "v2"] | None = None
     outline_detection: Flag = True
     enable_beta_languages: Flag = Field(False, description="Has no effect, as with DeepL.")
-    non_splitting_tags: Names = Field([], description="Of XML; without effect otherwise.")
-    splitting_tags: Names = Field([], description="Of XML; without effect otherwise.")
-    ignore_tags: Names = Field([], description="Of XML and HTML; without effect otherwise.")
+    non_splitting_tags: Names = Field([], description="For XML; without effect otherwise.")
+    splitting_tags: Names = Field([], description="For XML; without effect otherwise.")
+    ignore_tags: Names = Field([], description="For XML and HTML; without effect otherwise.")
 
 
 def add_translate(routes: Routes, context: ServerContext) -> None:
@@ -139,7 +139,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
 async def with_memory(
     context: ServerContext, client: Client, fields: TranslateParameters, requests: list[TextRequest]
 ) -> list[TextRequest]:
-    """Return the requests with the translation memory that they name, each as the neighbour of the next."""
+    """Return the requests with the translation memory that they name and their neighbours as context."""
     memory_id, threshold = fields.translation_memory_id, fields.translation_memory_threshold
     if memory_id is None and threshold is None:
         return requests
