@@ -137,8 +137,8 @@ class Batches:
     ) -> None:
         """Plan the batches.
 
-        ``batch_tokens`` is the maximum of tokens on either side of a batch, including padding; ``guided``
-        adds the alignments of the stores.
+        ``batch_tokens`` is the maximum number of tokens on either side of a batch, including padding;
+        ``guided`` adds the alignments of the stores.
         """
         self._source, self._target = (tokeniser.symbols for tokeniser in tokenisers)
         self._seed = seed % (1 << 64)

@@ -31,7 +31,7 @@ def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
     Args:
         source: (pairs,) width of each source, at most ``budget``.
         target: (pairs,) width of each target, at most ``budget``.
-        budget: maximum of sentences times width of a batch.
+        budget: maximum number of sentences times width of a batch.
         strips: number of strips of equally many target tokens; 0 for one for each target length.
     """
     ascending = np.lexsort((source, target))  # (pairs,)

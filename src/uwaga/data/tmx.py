@@ -143,9 +143,9 @@ MAX_UNIT_LENGTH = 1 << 23  # characters
 def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> list[str]:
     """Return the texts whose language is nearest to a requested one, in order.
 
-    A variant in another script is none of that language. Variants of the requested region come before those
-    without a region, and these before those of other regions; only the best kind is returned. If no region is
-    requested, variants of all regions are equal, but those in the usual script are better.
+    A variant in another script does not count as that language. Variants of the requested region come before
+    those without a region, and these before those of other regions; only the best kind is returned. If no
+    region is requested, variants of all regions are equal, but those in the usual script are better.
     """
     ranked: list[tuple[int, str]] = []
     script, region = _script_and_region(requested)

@@ -86,20 +86,23 @@ class LinkModel(StrictModel):
         description="layer, head and step of each attention, the best first", min_length=1
     )
     first: tuple[float, ...] = Field(
-        description="weights of the features of a pair, from attentions and words, and the bias"
+        description="weights of the first regression: of the features of a pair, and the bias"
     )
     second: tuple[float, ...] = Field(
-        description="weights of the first one's outputs for the pair and its neighbours, and the bias"
+        description="weights of the second regression: of the probabilities of the pair and its neighbours, "
+        "and the bias"
     )
-    lexicon: WordLexicon | None = Field(None, description="gives the first one its features of the words")
+    lexicon: WordLexicon | None = Field(
+        None, description="translation probabilities of words, as features of the first regression"
+    )
 
 
 class AlignmentHead(StrictModel):
     """The cross-attention head, or mean of a layer's heads, with the best alignments."""
 
-    layer: PositiveInt = Field(description="of the decoder, from 1")
+    layer: PositiveInt = Field(description="layer of the decoder, from 1")
     head: PositiveInt | None = Field(
-        None, description="of the layer, from 1; the mean of its heads if not given"
+        None, description="head of the layer, from 1; the mean of its heads if not given"
     )
     step: Step = Field(
         "predicting",

@@ -40,7 +40,9 @@ class FilterSettings(StrictModel):
         gt=1.0,
         description="maximum ratio of the longer side to the shorter; data.max_ratio if not given",
     )
-    equal_sides: Literal["keep", "drop"] = Field("keep", description="pairs whose sides are identical")
+    equal_sides: Literal["keep", "drop"] = Field(
+        "keep", description="what to do with pairs whose sides are identical"
+    )
 
 
 class CorpusSettings(StrictModel):
@@ -53,7 +55,7 @@ class CorpusSettings(StrictModel):
         "",
         pattern=r"^[A-Za-z0-9_.-]*$",
         max_length=_MAX_NAME_LENGTH,
-        description="of the corpus, for its store and for messages",
+        description="name of the corpus in its store and in messages",
     )
     format: Format = Field("auto", description="auto: by the suffixes of the names")
     columns: tuple[PositiveInt | str, ...] = Field(
@@ -128,7 +130,7 @@ class DataSettings(StrictModel):
         description="a TSV file, two aligned files, a Moses prefix; or a list of corpora, each "
         "{files: [...], weight: 2, tag: '>>deu<<', ...}"
     )
-    dev: CorporaSettings = Field(description="the same, of pairs that are not in the training data")
+    dev: CorporaSettings = Field(description="like train, with pairs that are not in the training data")
     also: dict[str, CorporaSettings] = Field(
         default_factory=dict,
         description="further dev sets by name, for what a fine-tuned model must not forget",

@@ -221,9 +221,11 @@ class SourceSettings(StrictModel):
 class DecodingSettings(SourceSettings):
     """The search settings that a trained model uses by default."""
 
-    beam: PositiveInt = Field(5, le=MAX_BEAM, description="hypotheses kept, 1 for greedy")
+    beam: PositiveInt = Field(
+        5, le=MAX_BEAM, description="number of hypotheses kept at each step, 1 for greedy"
+    )
     length_penalty: float = Field(
-        1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, description="exponent alpha"
+        1.0, ge=-MAX_LENGTH_PENALTY, le=MAX_LENGTH_PENALTY, description="alpha, the exponent of the length"
     )
     length_formula: Literal["average", "gnmt", "none"] = Field(
         "average", description="divide by length**alpha, or by ((5 + length) / 6)**alpha, or not"
@@ -231,12 +233,12 @@ class DecodingSettings(SourceSettings):
     early_stopping: bool = Field(
         True, description="stop at `beam` finished hypotheses, or only when none can win"
     )
-    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="minimum of target tokens")
-    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="maximum of target tokens")
+    min_length: NonNegativeInt = Field(0, le=MAX_TOKENS, description="minimum number of target tokens")
+    max_length: PositiveInt = Field(256, le=MAX_TOKENS, description="maximum number of target tokens")
     max_ratio: float = Field(
-        3.0, gt=0.0, description="maximum of target tokens as a multiple of the source's"
+        3.0, gt=0.0, description="maximum number of target tokens as a multiple of the source's"
     )
-    max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="added to that multiple")
+    max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="tokens added to that multiple")
     no_repeat_ngram: NonNegativeInt = Field(
         0, le=MAX_TOKENS, description="never repeat an n-gram of this size, 0 for off"
     )

@@ -27,12 +27,14 @@ class RecurrentSettings(StrictModel):
 
     embedding: PositiveInt = Field(1000, description="width of the word vectors")
     hidden: PositiveInt = Field(1000, description="units of each recurrent layer")
-    dropout: Probability = Field(0.0, description="on embeddings, between layers and before the output")
+    dropout: Probability = Field(
+        0.0, description="dropout on embeddings, between layers and before the output"
+    )
     variational: bool = Field(False, description="one dropout mask for all positions (Gal 2016)")
     tie: Literal["none", "decoder", "all"] = Field(
         "none", description="share decoder embeddings with the output, or all three"
     )
-    max_length: PositiveInt = Field(512, description="maximum of tokens on either side")
+    max_length: PositiveInt = Field(512, description="maximum number of tokens on either side")
 
     @property
     def features(self) -> int:
@@ -73,7 +75,7 @@ class SutskeverSettings(RecurrentSettings):
     """Deep LSTMs; the decoder starts from the final states of the reversed source (Sutskever 2014)."""
 
     family: Literal["sutskever"] = "sutskever"
-    layers: PositiveInt = Field(4, description="of each side")
+    layers: PositiveInt = Field(4, description="layers of each side")
     reverse: bool = Field(True, description="read the source backwards")
 
     @property
@@ -118,8 +120,10 @@ class LuongSettings(RecurrentSettings):
     """Stacked LSTMs and attention from the current decoder state (Luong 2015)."""
 
     family: Literal["luong"] = "luong"
-    layers: PositiveInt = Field(4, description="of each side")
-    dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
+    layers: PositiveInt = Field(4, description="layers of each side")
+    dropout: Probability = Field(
+        0.2, description="dropout on embeddings, between layers and before the output"
+    )
     score: str = Field("general", description=_SCORE)
     attention: Literal["global", "local-m", "local-p"] = Field(
         "global", description="over the whole source, or a window that is monotonic or predicted"
@@ -155,9 +159,11 @@ class GnmtSettings(RecurrentSettings):
     family: Literal["gnmt"] = "gnmt"
     embedding: PositiveInt = Field(1024, description="width of the word vectors")
     hidden: PositiveInt = Field(1024, description="units of each recurrent layer")
-    encoder_layers: int = Field(8, ge=2, description="the first of two directions")
-    decoder_layers: int = Field(8, ge=2, description="the first of which queries the attention")
-    dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
+    encoder_layers: int = Field(8, ge=2, description="layers of the encoder; the first is bidirectional")
+    decoder_layers: int = Field(8, ge=2, description="layers of the decoder; the first queries the attention")
+    dropout: Probability = Field(
+        0.2, description="dropout on embeddings, between layers and before the output"
+    )
     score: str = Field("additive", description=_SCORE)
 
     @property

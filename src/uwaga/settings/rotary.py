@@ -30,12 +30,14 @@ class RotarySettings(StrictModel):
     θ_i = base^(-2i/d) (Su 2021 §3.2.2).
     """
 
-    base: float = Field(10_000.0, gt=1.0, description="of the frequencies base^(-2i/d)")
+    base: float = Field(10_000.0, gt=1.0, description="base of the frequencies base^(-2i/d)")
     scaling: Literal["none", "linear", "dynamic", "llama3", "yarn"] = Field(
         "none", description="how the frequencies are changed for texts longer than those of the training"
     )
-    factor: float | None = Field(None, ge=1.0, description="by which the context is longer than in training")
-    original_length: PositiveInt | None = Field(None, description="maximum of tokens in training")
+    factor: float | None = Field(
+        None, ge=1.0, description="factor by which the context is longer than in training"
+    )
+    original_length: PositiveInt | None = Field(None, description="maximum number of tokens in training")
     low_frequency_factor: float | None = Field(
         None,
         gt=0.0,

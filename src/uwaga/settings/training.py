@@ -19,9 +19,9 @@ Multiplier = Annotated[float, Field(gt=0.0)]
 class LoraSettings(StrictModel):
     """Low-rank adapters of frozen matrices (Hu 2021)."""
 
-    rank: int = Field(16, ge=1, le=1 << 16, description="of each update")
+    rank: int = Field(16, ge=1, le=1 << 16, description="rank of each update")
     alpha: float = Field(32.0, gt=0.0, description="an update is multiplied by alpha / rank")
-    dropout: Probability = Field(0.0, description="on the inputs of the adapters")
+    dropout: Probability = Field(0.0, description="dropout on the inputs of the adapters")
     targets: list[str] = Field(
         default_factory=lambda: ["*"],
         min_length=1,
@@ -96,9 +96,9 @@ class GuidedAlignmentSettings(StrictModel):
         0.05, gt=0.0, description="weight of the alignment's cross-entropy, added to the loss"
     )
     layer: PositiveInt | None = Field(
-        None, description="of a Transformer's decoder, from 1; the penultimate if not given"
+        None, description="layer of a Transformer's decoder, from 1; the penultimate if not given"
     )
-    head: PositiveInt | None = Field(None, description="of a Transformer's layer, from 1; 1 if not given")
+    head: PositiveInt | None = Field(None, description="head of the layer, from 1; 1 if not given")
     step: Literal["predicting", "reading"] = Field(
         "predicting",
         description="the decoder step whose attention aligns a target token: the one that predicts it, or "
@@ -114,19 +114,19 @@ class TrainingSettings(StrictModel):
     """The training loop."""
 
     seed: int = Field(1, description="random seed of initial weights, data order and dropout")
-    steps: PositiveInt = Field(100_000, description="maximum of updates")
+    steps: PositiveInt = Field(100_000, description="maximum number of updates")
     batch_tokens: PositiveInt = Field(4096, description="target tokens in a batch, including padding")
     accumulate: PositiveInt = Field(1, description="batches per update")
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
-    weight_decay: float = Field(0.0, ge=0.0, description="decoupled, as in AdamW")
+    weight_decay: float = Field(0.0, ge=0.0, description="decoupled weight decay, as in AdamW")
     betas: tuple[float, float] = Field((0.9, 0.98), description="decay of Adam's two moments")
     epsilon: float = Field(1e-9, gt=0.0, description="added to the root of Adam's second moment")
     clip: float = Field(0.0, ge=0.0, description="maximum gradient norm, 0 for no clipping")
     label_smoothing: Probability = Field(0.1, description="probability spread over the vocabulary")
     precision: Literal["float32", "bfloat16", "float64"] = Field(
         "float32",
-        description="of the matrix products in an update; bfloat16 is faster where hardware supports it, "
-        "float64 (also of weights and moments) is for comparing runs",
+        description="precision of the matrix products in an update; bfloat16 is faster where hardware "
+        "supports it, float64 (also of weights and moments) is for comparing runs",
     )
     quantisation: Literal["none", "int8"] = Field(
         "none", description="int8: simulate the int8 engine in training, so that converting loses nothing"
@@ -168,10 +168,11 @@ class TrainingSettings(StrictModel):
     save_dtype: Literal["float32", "float16", "bfloat16", "int8"] = Field(
         "float32", description="precision in which the final model's weights are stored"
     )
-    keep_last: PositiveInt = Field(5, description="latest checkpoints kept")
-    keep_best: NonNegativeInt = Field(1, description="best checkpoints kept")
+    keep_last: PositiveInt = Field(5, description="number of latest checkpoints to keep")
+    keep_best: NonNegativeInt = Field(1, description="number of best checkpoints to keep")
     average: NonNegativeInt = Field(
-        5, description="latest checkpoints averaged into the final model, if that improves it; 0: none"
+        5,
+        description="number of latest checkpoints averaged into the final model, if better; 0: none",
     )
 
 

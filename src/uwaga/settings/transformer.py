@@ -16,14 +16,14 @@ class BlockSettings(StrictModel):
 
     family: str
     width: PositiveInt = Field(512, description="d_model")
-    heads: PositiveInt = Field(8, description="of each attention")
+    heads: PositiveInt = Field(8, description="attention heads of each layer")
     feed_forward: PositiveInt = Field(2048, description="d_ff, units inside the feed-forward")
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
-        "relu", description="inside the feed-forward"
+        "relu", description="activation in the feed-forward"
     )
     gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
     norm: Literal["post", "pre", "both"] = Field("post", description="norm after or before each block")
-    max_length: PositiveInt = Field(512, description="maximum of tokens on either side")
+    max_length: PositiveInt = Field(512, description="maximum number of tokens on either side")
     position_offset: NonNegativeInt = Field(
         0, description="rows of the position table before that of the first token"
     )
@@ -35,9 +35,9 @@ class BlockSettings(StrictModel):
     feed_forward_bias: bool = Field(True, description="biases in the feed-forward")
     attention_scale: bool = Field(True, description="scores divided by the root of the head width")
     head_width: PositiveInt | None = Field(None, description="width of a head; width / heads if not given")
-    dropout: Probability = Field(0.1, description="on embeddings and on every residual branch")
-    attention_dropout: Probability = Field(0.0, description="on attention weights")
-    activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
+    dropout: Probability = Field(0.1, description="dropout on embeddings and residual branches")
+    attention_dropout: Probability = Field(0.0, description="dropout on attention weights")
+    activation_dropout: Probability = Field(0.0, description="dropout in the feed-forward")
 
     @model_validator(mode="after")
     def _check_heads(self) -> BlockSettings:
@@ -61,7 +61,9 @@ class TransformerSettings(BlockSettings):
         description="order of sines and cosines: alternating, sines first, or sines first with "
         "tensor2tensor's rates",
     )
-    relative_buckets: int = Field(32, ge=4, description="of relative positions (Raffel 2020)")
+    relative_buckets: int = Field(
+        32, ge=4, description="number of buckets of relative positions (Raffel 2020)"
+    )
     relative_distance: int = Field(
         128, ge=4, description="distance from which on relative positions share a bucket"
     )
@@ -75,16 +77,16 @@ class TransformerSettings(BlockSettings):
         None, description="units inside the average's feed-forward; the decoder's if not given"
     )
     aan_activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = Field(
-        "relu", description="inside the average's feed-forward"
+        "relu", description="activation in the average's feed-forward"
     )
     aan_gate: bool = Field(True, description="gates between the average and the token itself")
     decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder; heads if not given")
     decoder_feed_forward: PositiveInt | None = Field(
-        None, description="of the decoder; feed_forward if not given"
+        None, description="feed-forward units of the decoder; feed_forward if not given"
     )
     output_bias: bool = Field(False, description="a bias for each target token's logit")
     output_scale: bool = Field(
-        False, description="features divided by the root of the width before the output"
+        False, description="divide the features before the output by the root of the width"
     )
     tie: Literal["none", "embeddings", "decoder", "all"] = Field(
         "all", description="share both embeddings, or the decoder's with the output, or all three"
@@ -179,7 +181,8 @@ class DecoderOnlySettings(BlockSettings):
             raise ValueError(f"{name} is for positions: rotary, not {self.positions}: choose them or omit it")
         if self.heads % self.groups:
             raise ValueError(
-                f"key_value_heads {self.groups} does not divide heads {self.heads}: all must serve as many"
+                f"key_value_heads {self.groups} does not divide heads {self.heads}: each must serve the same "
+                f"number of heads"
             )
         if self.window is not None and self.global_every == 1:
             raise ValueError(
@@ -235,13 +238,15 @@ class ProphetNetSettings(BlockSettings):
     decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
     decoder_heads: PositiveInt | None = Field(None, description="heads of the decoder; heads if not given")
     decoder_feed_forward: PositiveInt | None = Field(
-        None, description="of the decoder; feed_forward if not given"
+        None, description="feed-forward units of the decoder; feed_forward if not given"
     )
     ngram: int = Field(2, ge=1, le=16, description="tokens predicted at each position, the next one included")
     ngram_decay: float = Field(
         1.0, gt=0.0, le=1.0, description="weight of a token's loss over that of the one before it"
     )
-    relative_buckets: int = Field(32, ge=4, description="of relative positions, one-way (Raffel 2020)")
+    relative_buckets: int = Field(
+        32, ge=4, description="number of buckets of relative positions, one-way (Raffel 2020)"
+    )
     relative_distance: int = Field(
         128, ge=4, description="distance from which on relative positions share a bucket"
     )

@@ -1,4 +1,4 @@
-"""A spool of blocks on disk until all pairs have a score, to keep the best share of them."""
+"""A spool that stores blocks on disk until all pairs have a score, to keep the best share of them."""
 
 from __future__ import annotations
 

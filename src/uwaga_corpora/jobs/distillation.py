@@ -3,7 +3,7 @@
 The student is trained on ``-log p(ŷ | x)`` with the teacher's best translation ``ŷ`` instead of the reference
 (their §3.2), or with the candidate of the teacher's n-best list ``T`` that is most similar to the reference
 ``y``, ``ỹ = argmax_{t ∈ T} sim(t, y)`` (sequence-level interpolation, §3.3). Without references, the
-candidate with the least Bayes risk can be used (:mod:`uwaga.search.mbr`).
+candidate with the minimum Bayes risk can be used (:mod:`uwaga.search.mbr`).
 """
 
 from __future__ import annotations

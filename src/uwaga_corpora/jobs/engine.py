@@ -166,13 +166,14 @@ class DamagedInputError(DataError):
         self.damaged = damaged
 
 
-def part_sizes(number: int, most: int) -> Iterator[int]:
+def part_sizes(number: int, maximum: int) -> Iterator[int]:
     """Yield the rows of parts, starting with part ``number``.
 
-    They double from :data:`FIRST_PART_ROWS` to ``most``, so that the first results are soon stored and shown.
+    They double from :data:`FIRST_PART_ROWS` to ``maximum``, so that the first results are soon stored and
+    shown.
     """
     while True:
-        yield min(most, FIRST_PART_ROWS << min(number, 30))
+        yield min(maximum, FIRST_PART_ROWS << min(number, 30))
         number += 1
 
 

@@ -53,7 +53,7 @@ class Columns:
     """The columns to translate, and the columns to add besides the translations.
 
     For translations in ``de`` these are ``de_score``, ``de_alignment``, ``de_memory`` and, always,
-    ``de_error``. ``key`` is the column with the keys by which a translation memory knows the texts.
+    ``de_error``. ``key`` is the column with the keys of the texts in a translation memory.
     """
 
     columns: tuple[TextColumn, ...]
@@ -521,9 +521,11 @@ def find_format(
         )
     format_list = " and ".join(inferred_names)
     if name is None and len(inferred_names) > 1:
-        raise DataError(f"{location}: holds files of {format_list}: choose with --format {inferred_names[0]}")
+        raise DataError(
+            f"{location}: contains files of {format_list}: choose with --format {inferred_names[0]}"
+        )
     if name is not None and name not in inferred_names:
-        raise DataError(f"{location}: holds no files of {name}, but of {format_list}")
+        raise DataError(f"{location}: contains no {name} files, only {format_list}")
     selected = name or inferred_names[0]
     return TABLE_FORMATS[selected](), [file for file in data_files if formats[file.name] == selected]
 

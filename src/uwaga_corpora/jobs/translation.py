@@ -37,8 +37,8 @@ class Task(NamedTuple):
     """The texts of a block.
 
     ``rows`` (texts,) are their numbers in messages, which call each a ``unit``; ``references`` (texts,) are
-    the reference translations of each, for distillation; ``keys`` (texts,) are those by which a translation
-    memory knows the texts.
+    the reference translations of each, for distillation; ``keys`` (texts,) are the keys of the texts in a
+    translation memory.
     """
 
     number: int
@@ -58,9 +58,9 @@ class Task(NamedTuple):
 class TranslatedText(NamedTuple):
     """The translation of a text, or None with the error.
 
-    ``score`` and ``alignment`` (Moses format) are None if there was nothing to translate;
-    ``truncated`` is true if the translation reached a length limit; ``memory`` is the similarity in percent
-    of the pair of a translation memory that it was made with, the lowest of several.
+    ``score`` and ``alignment`` (Moses format) are None if there was nothing to translate; ``truncated`` is
+    true if the translation reached a length limit; ``memory`` is the similarity in percent of the translation
+    memory's pair that was used, the lowest of several.
     """
 
     text: str | None

@@ -16,7 +16,7 @@ from uwaga_corpora.cleaning.rule import Rule
 
 
 class IdenticalSettings(StrictModel):
-    """When two sides are identical."""
+    """Criteria for identical sides."""
 
     normalise: bool = Field(True, description="ignore case, punctuation and compatibility forms")
     free_words: NonNegativeInt = Field(0, description="texts of at most this many words may be identical")
@@ -37,7 +37,7 @@ class Identical(Rule[IdenticalSettings]):
 
 
 class PunctuationSettings(StrictModel):
-    """How much sentence-final punctuation may differ."""
+    """Limits on differences in sentence-final punctuation."""
 
     min_score: float = Field(
         -2.0, le=0.0, description="0 for one on each side, lower for more or unequal numbers"
@@ -63,7 +63,7 @@ class Punctuation(Rule[PunctuationSettings]):
 
 
 class NumberSettings(StrictModel):
-    """How similar the digits must be."""
+    """The required similarity of the digits."""
 
     min_similarity: float = Field(0.5, ge=0.0, le=1.0, description="1 if both sides have the same digits")
 
@@ -95,7 +95,7 @@ TRAILING_PUNCTUATION = ".,;:!?…/"
 
 
 class AddressSettings(StrictModel):
-    """Which addresses are allowed."""
+    """Settings for the allowed addresses."""
 
     allow: bool = Field(True, description="addresses are allowed if both sides have the same ones")
 
@@ -156,9 +156,9 @@ MOJIBAKE = re.compile(
 
 
 class MojibakeSettings(StrictModel):
-    """How many garbled characters are too many."""
+    """Limits on garbled characters."""
 
-    least: PositiveInt = Field(1, description="a pair is rejected if it has that many")
+    least: PositiveInt = Field(1, description="a pair is rejected if it has at least this many")
 
 
 class Mojibake(Rule[MojibakeSettings]):
@@ -196,9 +196,9 @@ MARKUP = re.compile(r"</?[A-Za-z][^<>\n]*>|<!--|&(?:[a-z]{2,8}|#[0-9]{1,7}|#x[0-
 
 
 class MarkupSettings(StrictModel):
-    """Which markup is allowed."""
+    """Settings for the allowed markup."""
 
-    allow_equal: bool = Field(False, description="tags are allowed if both sides have equally many")
+    allow_equal: bool = Field(False, description="tags are allowed if both sides have the same number")
 
 
 class Markup(Rule[MarkupSettings]):

@@ -102,13 +102,13 @@ class KeySet:
 
 
 class DuplicateSettings(StrictModel):
-    """When pairs are equal; the first of them is kept."""
+    """Criteria for equal pairs, of which the first is kept."""
 
     by: Literal["pair", "source", "target"] = Field("pair", description="compare both sides, or one")
     normalise: bool = Field(False, description="ignore case, punctuation and compatibility forms")
     memory: PositiveInt = Field(
         11_000_000,
-        description="distinct pairs whose keys are held in memory, 12 to 24 bytes each; more go to disk",
+        description="maximum pairs whose keys are in memory, 12 to 24 bytes each; others go to disk",
     )
 
 

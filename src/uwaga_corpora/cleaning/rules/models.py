@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class LanguageSettings(StrictModel):
-    """When a text is in another language."""
+    """Criteria for texts in another language."""
 
     min_confidence: float = Field(
         0.5, ge=0.0, le=1.0, description="a side is rejected if another language has this probability"
     )
-    min_letters: NonNegativeInt = Field(20, description="minimum of letters in a text that is checked")
+    min_letters: NonNegativeInt = Field(20, description="minimum number of letters in a text that is checked")
 
 
 class Language(Rule[LanguageSettings]):
@@ -52,12 +52,12 @@ class Language(Rule[LanguageSettings]):
 
 
 class ScoreSettings(StrictModel):
-    """The models, and how many pairs are kept. As by far the slowest, it must be the last rule."""
+    """The models, and how many pairs are kept. As by far the slowest rule, it must be the last."""
 
     forward: str = Field("", description="model from source to target: a folder, `bundled`, or owner/model")
     backward: str = Field("", description="model from target to source")
     max: float | None = Field(None, ge=0.0, description="maximum score of a pair, in nats per token")
-    share: float | None = Field(None, gt=0.0, le=1.0, description="or the share of best pairs that is kept")
+    share: float | None = Field(None, gt=0.0, le=1.0, description="or the share of the best pairs to keep")
     batch_tokens: PositiveInt = Field(4096, description="tokens scored together")
     threads: NonNegativeInt = Field(0, description="CPU threads of the models, 0 for all cores")
 
@@ -90,7 +90,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
             )
         if settings.max is None and settings.share is None:
             raise SettingsError(
-                "the rule `score` needs score.max or score.share, which say how many pairs are kept"
+                "the rule `score` needs score.max or score.share, which determine how many pairs are kept"
             )
         self.share, self.max = settings.share, settings.max
         source, target = (language or None for language in self.languages)

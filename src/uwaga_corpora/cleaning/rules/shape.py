@@ -14,11 +14,11 @@ from uwaga_corpora.cleaning.rule import Rule
 class LengthSettings(StrictModel):
     """The length of a side; white space separates words."""
 
-    min_words: NonNegativeInt = Field(1, description="minimum of words in a side")
-    max_words: NonNegativeInt = Field(150, description="maximum of words in a side, 0 for any number")
-    min_characters: NonNegativeInt = Field(1, description="minimum of characters in a side")
+    min_words: NonNegativeInt = Field(1, description="minimum number of words in a side")
+    max_words: NonNegativeInt = Field(150, description="maximum number of words in a side, 0 for any number")
+    min_characters: NonNegativeInt = Field(1, description="minimum number of characters in a side")
     max_characters: NonNegativeInt = Field(
-        1000, description="maximum of characters in a side, 0 for any number"
+        1000, description="maximum number of characters in a side, 0 for any number"
     )
 
     @model_validator(mode="after")
@@ -49,7 +49,7 @@ class Length(Rule[LengthSettings]):
 
 
 class RatioSettings(StrictModel):
-    """How much longer one side may be than the other; pairs at the limit are rejected."""
+    """Limits on the ratio of the lengths of the sides; pairs at the limit are rejected."""
 
     max_words: float = Field(
         3.0, ge=0.0, description="ratio of the longer side to the shorter in words must be below it; 0: any"
@@ -85,10 +85,10 @@ SPACELESS = ("zh", "ja", "th", "yue", "km", "lo", "my", "bo", "dz")
 
 
 class LongWordSettings(StrictModel):
-    """How long a word may be."""
+    """Limits on the length of words."""
 
     max_characters: PositiveInt = Field(
-        40, description="a pair is rejected if its longest word has that many"
+        40, description="a pair is rejected if its longest word has at least this many"
     )
 
 
@@ -107,9 +107,9 @@ class LongWords(Rule[LongWordSettings]):
 
 
 class CharacterSettings(StrictModel):
-    """How many bad characters are allowed."""
+    """Limits on bad characters."""
 
-    max_bad: NonNegativeInt = Field(0, description="maximum of such characters in a side")
+    max_bad: NonNegativeInt = Field(0, description="maximum number of such characters in a side")
 
 
 class Characters(Rule[CharacterSettings]):

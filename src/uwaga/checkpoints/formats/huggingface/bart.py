@@ -133,7 +133,7 @@ def _blocks(
 
 
 MAX_TARGET_TOKENS = 256
-"""Default maximum of target tokens; the 20 of ``transformers`` would truncate most texts."""
+"""Default maximum number of target tokens; the 20 of ``transformers`` would truncate most texts."""
 
 BARE_PREFIXES = ("shared.", "encoder.", "decoder.")
 """Prefixes of the names in a model without output layer, such as ``BartModel``."""

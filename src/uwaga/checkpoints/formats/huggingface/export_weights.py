@@ -138,7 +138,7 @@ def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVoca
     symbols = model.symbols
     if symbols.start == symbols.end:
         raise ModelError(
-            "pegasus: decoding must start from the padding token, but this model starts from its end"
+            "pegasus: decoding must start from the padding token, but this model starts from its end token"
         )
     names = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
     renamed = [_with_names(side, len(side.pieces), names) for side in sides]

@@ -209,7 +209,7 @@ class HuggingFaceFolder:
         path: the folder.
         config: its ``config.json``.
         with_weights: False for a description: weights are not compared with each other or with the settings,
-            torch's files are not opened, and faults of the weight files are added to :attr:`problems`.
+            torch's files are not opened, and problems with the weight files are added to :attr:`problems`.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], with_weights: bool = True) -> None:

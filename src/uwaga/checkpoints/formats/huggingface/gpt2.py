@@ -13,7 +13,7 @@ UNSUPPORTED = {
     "scale_attn_by_inverse_layer_idx": (False,),
 }
 MAX_NEW_TOKENS = 64
-"""Default maximum of new tokens."""
+"""Default maximum number of new tokens."""
 
 PREFIX = "transformer."
 HEAD, EMBEDDING = "lm_head.weight", "wte.weight"

@@ -27,7 +27,7 @@ from uwaga.tokenizers.decoder_families import read_decoder_tokeniser
 from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair
 
 MAX_NEW_TOKENS = 256
-"""Default maximum of new tokens."""
+"""Default maximum number of new tokens."""
 PREFIX, HEAD, EMBEDDING = "model.", "lm_head.weight", "embed_tokens.weight"
 UNUSED_FREQUENCIES = "rotary_emb.inv_freq"
 """Buffer of older checkpoints: the frequencies of rotary positions, which follow from the settings."""

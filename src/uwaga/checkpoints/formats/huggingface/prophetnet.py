@@ -11,7 +11,7 @@ from uwaga.tokenizers.pretrained import TokenIds, read_prophetnet_tokeniser
 
 UNSUPPORTED = {"add_cross_attention": (True,), "tie_word_embeddings": (True,), "is_decoder": (False,)}
 MAX_TARGET_TOKENS = 256
-"""Default maximum of target tokens; the 20 of ``transformers`` would truncate most texts."""
+"""Default maximum number of target tokens; the 20 of ``transformers`` would truncate most texts."""
 
 MODEL = "prophetnet."
 EMBEDDING = "word_embeddings.weight"

@@ -17,7 +17,7 @@ from uwaga.tokenizers.pretrained import TokenIds, read_t5_tokeniser
 
 UNSUPPORTED = {"is_decoder": (False,)}
 MAX_TARGET_TOKENS = 256
-"""Default maximum of target tokens; the 20 of ``transformers`` would truncate most translations."""
+"""Default maximum number of target tokens; the 20 of ``transformers`` would truncate most translations."""
 
 SHARED = "shared.weight"
 COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
