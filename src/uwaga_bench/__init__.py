@@ -1,1 +1,1 @@
-"""The speed of a machine, of the engine's kernels and of a model on it, as a report."""
+"""Report the speed of a machine, of the engine's kernels and of a model."""

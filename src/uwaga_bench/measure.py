@@ -106,7 +106,7 @@ def measure(
         model=ModelRates(
             name=printable(_short_name(name)),
             family=checkpoint.family,
-            weights=models[0].work.once + models[0].work.step,
+            weights=models[0].work.per_batch + models[0].work.step,
             target=TARGET_TOKENS,
             searches=search_rates,
         ),

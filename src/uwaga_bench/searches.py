@@ -31,22 +31,22 @@ EMBEDDING_TABLES = ("source_embedding", "target_embedding")
 class Work(NamedTuple):
     """Numbers and bytes of a model's weights: those read once for a batch, and those read in each step."""
 
-    once: int
-    once_bytes: int
+    per_batch: int
+    per_batch_bytes: int
     step: int
     step_bytes: int
 
     @classmethod
     def of(cls, packed: PackedWeights) -> Work:
         """Count the weights of a model."""
-        once = once_bytes = step = step_bytes = 0
+        per_batch = per_batch_bytes = step = step_bytes = 0
         for name, matrix in packed.matrices.items():
             weights, size = matrix.outputs * matrix.inputs, sum(part.nbytes for part in matrix.arrays)
             if name.startswith(ENCODER_MATRICES) or name.endswith("cross_attention.key_value"):
-                once, once_bytes = once + weights, once_bytes + size
+                per_batch, per_batch_bytes = per_batch + weights, per_batch_bytes + size
             elif name not in EMBEDDING_TABLES:
                 step, step_bytes = step + weights, step_bytes + size
-        return cls(once, once_bytes, step, step_bytes)
+        return cls(per_batch, per_batch_bytes, step, step_bytes)
 
 
 class LoadedModel(NamedTuple):
@@ -122,7 +122,7 @@ def min_search_seconds(
     encoder is read once and multiplies all tokens of the sources. Attention and all else are ignored.
     """
     work, numbers = loaded.work, loaded.numbers
-    encoder_seconds, _ = limits.shortest(work.once_bytes, 2 * work.once * source_tokens, numbers)
+    encoder_seconds, _ = limits.shortest(work.per_batch_bytes, 2 * work.per_batch * source_tokens, numbers)
     step_seconds, bound = limits.shortest(work.step_bytes, 2 * work.step * rows, numbers)
     return encoder_seconds + steps * step_seconds, bound
 

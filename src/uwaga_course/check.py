@@ -27,17 +27,18 @@ from uwaga_course.program import MARK
 
 TIME_LIMIT_SECONDS = 60
 """Time limit for the tests of a program."""
-LONGEST_OUTPUT = 4000
-"""Characters of a program's output that are shown, the last ones."""
-BETWEEN = ",;()"
-"""Marks that people write between numbers and around rows; a comma may also be part of a number."""
+MAX_OUTPUT = 4000
+"""Maximum characters of a program's output to show; the last are shown."""
+SEPARATORS = ",;()"
+"""Separators that people write between numbers and around rows; a comma may also be part of a number."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on an answer.
 
-    ``remark`` is on a wrong answer, or says why a right one is right. ``output`` is what a program printed.
+    ``remark`` comments on a wrong answer, or explains why a right answer is right. ``output`` is what a
+    program printed.
     """
 
     right: bool
@@ -59,9 +60,9 @@ def check(exercise: Exercise, answer: Sequence[str], language: str = "en") -> Ve
         return _check_numbers(exercise, [_number(" ".join(answer), language)], language)
     if isinstance(exercise, TableExercise):
         count = len(exercise.rows) * len(exercise.columns)
-        words = [word.strip(BETWEEN) for word in answer]
+        words = [word.strip(SEPARATORS) for word in answer]
         if len(words) != count:
-            words = re.findall(rf"[^\s{BETWEEN}](?:,?[^\s{BETWEEN}])*", " ".join(answer))
+            words = re.findall(rf"[^\s{SEPARATORS}](?:,?[^\s{SEPARATORS}])*", " ".join(answer))
         if len(words) != count:
             raise SettingsError(say("numbers", language, count=count, given=len(words)))
         return _check_numbers(exercise, [_number(word, language) for word in words], language)
@@ -101,8 +102,8 @@ def check_program(exercise: CodeExercise, program: str, language: str = "en") ->
         return Verdict(False, say("long", language, seconds=TIME_LIMIT_SECONDS))
     printed, marked, verdict = process.stdout.decode(errors="replace").rpartition(f"\n{MARK}")
     if not marked:
-        return Verdict(False, say("ended", language, status=process.returncode), verdict[-LONGEST_OUTPUT:])
-    return describe(exercise, json.loads(verdict), printed[-LONGEST_OUTPUT:], language)
+        return Verdict(False, say("ended", language, status=process.returncode), verdict[-MAX_OUTPUT:])
+    return describe(exercise, json.loads(verdict), printed[-MAX_OUTPUT:], language)
 
 
 def describe(exercise: CodeExercise, judged: dict[str, str | int], output: str, language: str) -> Verdict:
@@ -183,7 +184,7 @@ def _number(word: str, language: str) -> float:
 
 def _item_indexes(answer: Sequence[str], count: int, limit: int, language: str) -> list[int]:
     error = SettingsError(say("option" if count == 1 else "order", language, limit=limit))
-    words = re.findall(rf"[^\s.{BETWEEN}]+", " ".join(answer))
+    words = re.findall(rf"[^\s.{SEPARATORS}]+", " ".join(answer))
     if len(words) != count or not all(word.isdecimal() and 1 <= int(word) <= limit for word in words):
         raise error
     indexes = [int(word) - 1 for word in words]

@@ -26,8 +26,8 @@ Remark = Annotated[str, Field(min_length=1)]
 class _Base(StrictModel):
     """The fields of every exercise.
 
-    ``number`` is the number of the chapter and of the exercise in it, such as ``3.1``. ``because`` says in a
-    sentence why the right answer is right.
+    ``number`` is the number of the chapter and of the exercise in it, such as ``3.1``. ``because`` is a
+    sentence that explains why the right answer is right.
     """
 
     number: Annotated[str, Field(pattern=r"^\d+\.\d+$")]
@@ -104,7 +104,7 @@ class OrderExercise(_Base):
 
 
 class WrongCode(StrictModel):
-    """Code that fails the tests with the remark."""
+    """A wrong program that fails the tests, and its remark."""
 
     answer: str
     remark: Remark

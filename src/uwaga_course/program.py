@@ -1,4 +1,4 @@
-"""Run a program and the tests of its exercise: in a process of its own, and in the page.
+"""Run a program and the tests of its exercise, in a separate process or in the page.
 
 The file needs the standard library only. ``uwaga learn`` runs it as a script, which reads a program and tests
 from its input; page/src/lab/python_worker.ts loads it into a Python in WebAssembly.
@@ -19,7 +19,7 @@ MARK = "uwaga-verdict "
 
 
 def judge(program: str, tests: str) -> dict[str, Any]:
-    """Return how the tests of a program end.
+    """Return the outcome of the tests of a program.
 
     ``kind`` is ``right``; ``remark``, an assertion of the tests failed, and ``text`` is its message;
     ``ended``, the program called ``sys.exit``, and ``text`` is the status; ``error``, ``text`` is an

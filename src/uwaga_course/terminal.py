@@ -19,7 +19,7 @@ SYMBOLS = {
     "ldots": "…", "dots": "…", "cdots": "…", "top": "ᵀ", "pm": "±", "mid": "|", "quad": " ", "qquad": " ",
     "langle": "⟨", "rangle": "⟩",
 }  # fmt: skip
-"""Commands of LaTeX that are one character. Others, such as ``\\exp``, keep their name."""
+"""LaTeX commands that represent one character. Others, such as ``\\exp``, are shown by name."""
 START, END = "\ue000", "\ue001"
 """Marks of emphasis, each as wide as a character, which :func:`styled` replaces."""
 RAISED = dict(zip("0123456789+-−()nTᵀ", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿᵀᵀ", strict=True))
@@ -32,7 +32,7 @@ def plain_equation(source: str) -> str:
 
 
 class _Equation:
-    """The tokens of an equation that are left to read."""
+    """The remaining tokens of an equation."""
 
     def __init__(self, source: str) -> None:
         self.tokens = TOKEN.findall(source)[::-1]
@@ -139,7 +139,7 @@ def _paragraph(source: str, width: int) -> str:
 
 
 def _is_wide(character: str) -> bool:
-    """Return whether a character is one of Chinese, which has no spaces between words."""
+    """Return whether a character is Chinese; Chinese has no spaces between words."""
     return bool(character) and unicodedata.east_asian_width(character) in "WF"
 
 
@@ -156,5 +156,5 @@ def shortened(text: str, width: int) -> str:
 
 
 def styled(text: str) -> str:
-    """Return a text with its emphasis as italics, which are left out where the output is not a terminal."""
+    """Return a text with its emphasis as italics, which are left out if the output is not a terminal."""
     return text.replace(START, "\x1b[3m").replace(END, "\x1b[23m")

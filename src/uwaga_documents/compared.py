@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 STRING = re.compile(r"\"((?>(?:[^\"]++|\"\")*))\"")
 COMPARED = "named by a formula, list or filter"
-"""The reason why such a text is copied."""
+"""The reason why texts that are compared are copied."""
 MAX_PATTERNS = 1000
 """Maximum strings with wildcards; cells are compared with each."""
 
@@ -51,7 +51,7 @@ class ComparedTexts:
         """Return whether there is any string."""
         return bool(self._texts)
 
-    def holds(self, text: str) -> bool:
+    def contains(self, text: str) -> bool:
         """Return whether a text is one of the strings."""
         words = text.strip().casefold()
         return words in self._texts or any(_matches(words, parts) for parts in self._patterns)

@@ -82,8 +82,8 @@ class DocumentReport(NamedTuple):
         resumed: the number of texts translated by an earlier run.
         doubtful: the other texts whose translation may be wrong.
         untranslated: the number of texts that were copied, by reason.
-        memory: the pairs of a translation memory that texts were translated with, once for equal texts that
-            were translated together.
+        memory: the pairs of a translation memory that were used, once for equal texts that were translated
+            together.
     """
 
     format: str
@@ -239,7 +239,7 @@ def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
 
 
 def job_translations(job: DocumentJob) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a document has a translation of, with it, both with their tags."""
+    """Yield the translated texts of a document with their translations, both with their tags."""
     for text in untranslated_texts(_pieces(job)):
         for source, translation in text.translations():
             yield written_text(source).strip(), written_text(translation).strip()

@@ -1,4 +1,4 @@
-"""Where a text is in a document, as its readers name it: the line, paragraph, slide or cell."""
+"""The location of a text in a document, as it is named to users: line, paragraph, slide or cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRINGS = "xl/sharedStrings.xml"
 
 
 class Location:
-    """The location after what has been written of a document: its line.
+    """The location reached while a document is written: its line.
 
     Args:
         name: the member of an archive, as readers know it; None for the document itself.
@@ -50,7 +50,7 @@ class Paragraph(Location):
 
 
 class Cell(Location):
-    """A cell of a sheet, in which its text stands."""
+    """A cell of a sheet that contains its text."""
 
     _cell = ""
 
@@ -81,7 +81,8 @@ class SharedString(Location):
 
 
 class ArchiveLocations:
-    """The locations of the members of an archive; what names the cells of a workbook is read once, if needed.
+    """The locations of the members of an archive; the names of a workbook's sheets and cells are read once,
+    if needed.
 
     Args:
         archive: the archive.

@@ -52,7 +52,7 @@ class MessageSyntax:
     """The syntax of messages.
 
     Attributes:
-        names: those of the placeholders in :data:`uwaga.markup.placeholders.SYNTAXES`; others are read too.
+        names: the syntaxes in :data:`uwaga.markup.placeholders.SYNTAXES`, besides the common placeholders.
         numbers: whether arguments of ``printf`` may be numbered, if they change places in a translation.
         accelerators: whether a message may mark an access key.
     """
@@ -69,21 +69,21 @@ class MessageSyntax:
 
 COMMON_SYNTAX = MessageSyntax()
 APPLICATION_SYNTAX = MessageSyntax(("laravel", "vue", "i18next"))
-"""Files of messages that many frameworks have."""
+"""The syntax of message files that many frameworks use."""
 TEMPLATE = re.compile(
     r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
     r"(?<!\d)%(?:\d++\$)?[-+#0\d.]*+<(?!(?:a|b|br|em|i|p|small|span|strong|u)>)\w{1,100}>"
     r"(?>[-+#0\d.]*)(?:[A-Za-z](?:[A-Za-z]{1,3}(?![A-Za-z]))?)?"
 )
-"""What is not a tag: code of ERB and PHP, which may be inside one, and ``%<name>s``."""
+"""Text that is not a tag: ERB and PHP code, which may be inside a tag, and ``%<name>s``."""
 CONDITION = r"(?:\[[\d*,-]{1,20}\]|\{\d{1,9}\})\s*+"
 """The numbers for which Laravel shows a branch."""
 BRANCHES = re.compile(
     rf"(?P<separator>(?<!\|)\|(?!\|)\s*+(?:{CONDITION})?|\A\s*+{CONDITION}(?=[^|]+\|))|\{{[^{{}}]*+\}}|<[^<>]*+>"
 )
-"""What separates the branches of a plural of vue-i18n and Laravel, or quotes a bar."""
+"""Separators of the branches of a plural in vue-i18n and Laravel, and parts in which a bar is none."""
 STAND_INS = range(0xF0000, 0xFFFFE)
-"""Private characters, which stand for parts of a message that are not read with it."""
+"""Private characters that replace parts of a message while it is read."""
 
 
 def message_unit(
@@ -102,7 +102,7 @@ def message_unit(
         text: the message.
         write: writes a message in the document's format.
         syntax: the syntax of its placeholders.
-        tags: the tags that characters of the message stand for.
+        tags: the tags that are represented by characters of the message.
     """
     if syntax.accelerators:
         unmarked_syntax = replace(syntax, accelerators=False)
@@ -150,7 +150,7 @@ def _find_accelerator(text: str) -> re.Match[str] | None:
 
 
 def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
-    """Yield the branches of a message, and what separates them."""
+    """Yield the branches of a message, and their separators."""
     position = 0
     for match in BRANCHES.finditer(text) if "vue" in syntax.names and "|" in text else ():
         if match["separator"]:
@@ -225,7 +225,7 @@ def _message_piece(
 
 
 def _split_at(text: str, characters: str) -> list[str]:
-    """Split a text at some characters; each of them is a part."""
+    """Split a text at some characters, each of which becomes a part."""
     return re.split(f"([{characters}])", text) if characters else [text]
 
 
@@ -246,7 +246,7 @@ def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_
 
 
 def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], in_plural: bool) -> Piece:
-    """Return the unit of a text that contains no ICU message; characters in it stand for tags."""
+    """Return the unit of a text that contains no ICU message; characters in it represent tags."""
     placeholders = syntax.placeholders
     if in_plural:
         placeholders = Placeholders(syntaxes=("icu number", *syntax.names))
@@ -328,7 +328,7 @@ def _with_accelerator(text: str, mark: re.Match[str]) -> str:
 
 
 MAX_NAME_LENGTH = 1024
-"""Characters of the name of a path."""
+"""Maximum characters of the name of a path."""
 OTHER_KEYS = "of other keys"
 """The reason why values of keys that are not selected are copied."""
 
@@ -394,7 +394,7 @@ class PluralMember:
     """A form of a plural.
 
     Attributes:
-        category: such as ``one``.
+        category: the plural category, such as ``one``.
         key: start of its key in the document.
         value: start of its value.
         end: end of its value.

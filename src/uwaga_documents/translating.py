@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import join_parts
 from uwaga.results.translation import MemoryUse, Translation
-from uwaga.translator.checks import UNLIKE
+from uwaga.translator.checks import UNFAMILIAR_TEXT
 from uwaga.translator.text import InlineText
 from uwaga_documents.document import DocumentOptions
 from uwaga_documents.job import (
@@ -52,7 +52,8 @@ def translate_file(
         source: the document.
         target: the translated document; an existing file is replaced.
         options: how to read it; languages that are None become those of the translator.
-        request: how its texts are translated: ``split``, ``placeholders``, ``glossary`` and ``search``.
+        request: options of the translation of its texts: ``split``, ``placeholders``, ``glossary`` and
+            ``search``.
         batch: the number of texts that are translated together.
         progress: called with the number of completed texts and the total.
 
@@ -87,7 +88,7 @@ def inline_translator(
         translator: a translator for the languages of the documents.
         request: the options of the translation; its text is ignored.
         doubts: filled with the texts whose translation may be wrong.
-        uses: filled with the pairs of a translation memory that texts are translated with.
+        uses: filled with the pairs of a translation memory that are used.
     """
 
     def translate(texts: Sequence[DocumentText]) -> list[Inline]:
@@ -109,7 +110,7 @@ def inline_translator(
 def find_doubts(translation: Translation) -> tuple[str, ...]:
     """Return why a translation may be wrong: warnings, low confidence, truncation."""
     reasons, confidence = list(translation.warnings), translation.confidence
-    has_unlike_warning = any(reason.startswith(UNLIKE) for reason in reasons)
+    has_unlike_warning = any(reason.startswith(UNFAMILIAR_TEXT) for reason in reasons)
     has_term = any(term.applied for term in translation.terms)  # which may be improbable, but is demanded
     is_low = confidence is not None and confidence.probability < LOW_CONFIDENCE
     if confidence is not None and is_low and not has_unlike_warning and not has_term:

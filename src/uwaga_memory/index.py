@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga_memory.similarity import Readings
+from uwaga_memory.similarity import ComparableText
 
 SCHEMA = """
 CREATE TABLE blocks (block INTEGER PRIMARY KEY, words BLOB NOT NULL);
@@ -152,7 +152,7 @@ class Index:
                 if slots.size:
                     self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encoded(slots)))
 
-    def similar(self, text: Readings, threshold: float) -> list[Candidate]:
+    def similar(self, text: ComparableText, threshold: float) -> list[Candidate]:
         """Return the texts whose score may reach a threshold, without penalties, the highest bounds first.
 
         Args:
@@ -352,7 +352,7 @@ def min_common(count: int, threshold: float) -> int:
     return math.ceil(count * threshold / 100 - TOLERANCE)
 
 
-def length_range(text: Readings, threshold: float) -> tuple[int, int]:
+def length_range(text: ComparableText, threshold: float) -> tuple[int, int]:
     """Return the minimum and maximum number of words of the texts whose similarity reaches a threshold.
 
     If stems are compared, such a text has at least t % of the words, and at most their number / t %. If all

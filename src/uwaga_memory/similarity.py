@@ -77,7 +77,7 @@ class Penalties:
 
 
 @dataclass(frozen=True)
-class Readings:
+class ComparableText:
     """A text in the form in which it is compared.
 
     Attributes:
@@ -89,7 +89,7 @@ class Readings:
     terms: Sequence[int]
 
     @cached_property
-    def everything(self) -> list[str]:
+    def tokens(self) -> list[str]:
         """All tokens; equal ones have equal terms."""
         return tokens_of(self.text)
 
@@ -101,12 +101,12 @@ class Readings:
     @cached_property
     def numbers(self) -> list[str]:
         """The values of the numbers, sorted."""
-        return sorted([number_value(token) for token in self.everything if token[0].isdecimal()])
+        return sorted([number_value(token) for token in self.tokens if token[0].isdecimal()])
 
     @cached_property
     def tags(self) -> list[str]:
         """The tags and placeholders, sorted."""
-        return sorted([token for token in self.everything if len(token) > 1 and token[0] in "<{%"])
+        return sorted([token for token in self.tokens if len(token) > 1 and token[0] in "<{%"])
 
 
 class Stemmer:
@@ -176,9 +176,9 @@ def is_word(term: int) -> bool:
     return bool(term & 1)
 
 
-def readings(text: str, stemmer: Stemmer) -> Readings:
+def comparable_text(text: str, stemmer: Stemmer) -> ComparableText:
     """Return the form in which a text is compared."""
-    return Readings(text, stemmer.terms(tokens_of(text)))
+    return ComparableText(text, stemmer.terms(tokens_of(text)))
 
 
 def number_value(text: str) -> str:
@@ -187,7 +187,7 @@ def number_value(text: str) -> str:
 
 
 def similarity(
-    text: Readings, other: Readings, penalties: Penalties | None = None, score_cutoff: float = 0.0
+    text: ComparableText, other: ComparableText, penalties: Penalties | None = None, score_cutoff: float = 0.0
 ) -> float:
     """Return the similarity of two texts, from 0 to 100; 100 if they differ in spaces only.
 
@@ -198,9 +198,7 @@ def similarity(
         score_cutoff: lower scores are returned as 0.
     """
     penalties = penalties or Penalties()
-    score = max(
-        ratio(text.stems, other.stems, score_cutoff), ratio(text.everything, other.everything, score_cutoff)
-    )
+    score = max(ratio(text.stems, other.stems, score_cutoff), ratio(text.tokens, other.tokens, score_cutoff))
     if not score:
         return 0.0
     if score == 100.0 and text.text.split() == other.text.split():
@@ -210,7 +208,7 @@ def similarity(
     return score if score >= score_cutoff else 0.0
 
 
-def bounds(text: Readings, others: Sequence[Readings]) -> NDArray[np.float64]:
+def bounds(text: ComparableText, others: Sequence[ComparableText]) -> NDArray[np.float64]:
     """Return an upper bound of the similarity of each text.
 
     Equal tokens have equal terms, so the distance of the terms is not greater.

@@ -31,7 +31,7 @@ from uwaga.translator.memories import Added as Added
 from uwaga.translator.memories import Pair as Pair
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
 from uwaga_memory.index import TOLERANCE, Candidate, Entry, Index, merged_postings
-from uwaga_memory.similarity import Penalties, Readings, bounds, readings, similarity, stemmer_of
+from uwaga_memory.similarity import ComparableText, Penalties, bounds, comparable_text, similarity, stemmer_of
 from uwaga_memory.states import StateFile
 
 FORMAT = 3
@@ -350,7 +350,7 @@ class Memory:
                 added.known += 1
             else:
                 known.add(identity)
-                new.append(NewPair(pair, identity, readings(pair.source, self._stemmer).terms))
+                new.append(NewPair(pair, identity, comparable_text(pair.source, self._stemmer).terms))
         entries = index.add([pair.terms for pair in new])
         database.executemany(
             "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -421,7 +421,7 @@ class Memory:
             exact = self._exact(text, context, penalties)
             best = _best([match for match in exact if match.score >= threshold], limit)
             if len(best) < limit and threshold <= EXACT - penalties.text:  # which others do not exceed
-                query, ids = readings(text, self._stemmer), {match.id for match in exact}
+                query, ids = comparable_text(text, self._stemmer), {match.id for match in exact}
                 candidates = Index(self._database).similar(query, threshold)
                 for start in range(0, len(candidates), BATCH):
                     batch = candidates[start : start + BATCH]
@@ -454,7 +454,7 @@ class Memory:
 
     def _compared(
         self,
-        text: Readings,
+        text: ComparableText,
         context: Context,
         candidates: Sequence[Candidate],
         threshold: float,
@@ -467,7 +467,7 @@ class Memory:
             (json.dumps([candidate.position for candidate in candidates]),),
         ).fetchall()
         matches = []
-        sources = [Readings(source, array(TERM_TYPE, terms).tolist()) for _, source, *_, terms in rows]
+        sources = [ComparableText(source, array(TERM_TYPE, terms).tolist()) for _, source, *_, terms in rows]
         for row, source, bound in zip(rows, sources, bounds(text, sources).tolist(), strict=True):
             if bound < threshold - TOLERANCE:
                 continue

@@ -125,11 +125,11 @@ def test_each_matrix_is_counted_once(settings, numbers):
     packed = pack(settings, (23, 23), lambda name: np.ones(stored[name], np.float32), numbers)
     work = Work.of(packed)
     matrices = [matrix for matrix in products(settings, 23, 23) if matrix.name not in EMBEDDING_TABLES]
-    assert work.once + work.step == sum(sum(matrix.outputs) * matrix.inputs for matrix in matrices)
+    assert work.per_batch + work.step == sum(sum(matrix.outputs) * matrix.inputs for matrix in matrices)
     output = next(matrix for matrix in matrices if matrix.name == "output")
-    assert work.once > 0 and work.step > sum(output.outputs) * output.inputs
+    assert work.per_batch > 0 and work.step > sum(output.outputs) * output.inputs
     width = 1 if numbers == "int8" else 4
-    assert work.once_bytes >= width * work.once and work.step_bytes >= width * work.step
+    assert work.per_batch_bytes >= width * work.per_batch and work.step_bytes >= width * work.step
 
 
 def test_search_fixed_generates_the_requested_number_of_tokens():

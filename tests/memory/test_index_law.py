@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from uwaga_memory import Memory, Pair, Penalties
 from uwaga_memory.index import SCHEMA, Index, bucket_of, merged_postings, min_words
-from uwaga_memory.similarity import Readings, Stemmer, readings, similarity
+from uwaga_memory.similarity import ComparableText, Stemmer, comparable_text, similarity
 
 WORDS = [
     *("the", "dog", "dogs", "runs", "running", "ran", "house", "Houses", "a", "of", "12", "1,200", "1.200"),
@@ -37,8 +37,8 @@ def test_all_sources_above_the_threshold_are_matched(sources: list[str], text: s
             assert memory.matches(text, threshold=threshold, limit=2) == matches[:2]
         memory.close()
     stemmer = Stemmer("en")
-    query = readings(text, stemmer)
-    scores = {source: similarity(query, readings(source, stemmer)) for source in sources}
+    query = comparable_text(text, stemmer)
+    scores = {source: similarity(query, comparable_text(source, stemmer)) for source in sources}
     assert {match.source: match.score for match in matches} == {
         source: score for source, score in scores.items() if score >= threshold
     }
@@ -49,7 +49,7 @@ def test_all_sources_above_the_threshold_are_matched(sources: list[str], text: s
 @given(TEXTS, TEXTS)
 def test_similarity_is_symmetric_and_100_for_equal_texts_only(text: str, other: str) -> None:
     stemmer = Stemmer("en")
-    first, second = readings(text, stemmer), readings(other, stemmer)
+    first, second = comparable_text(text, stemmer), comparable_text(other, stemmer)
     assert similarity(first, second) == similarity(second, first)
     assert (similarity(first, second, Penalties()) == 100) == (text.split() == other.split())
 
@@ -71,14 +71,14 @@ def test_texts_of_all_blocks_are_looked_up_and_removed() -> None:
     [(numbers,), (bitmap,)] = database.execute("SELECT slots FROM postings WHERE key >> 31 = 2").fetchall()
     assert (len(numbers) % 2, len(bitmap) % 2) == (1, 1)
     for number in (0, 4_095, 65_535, 65_536, 69_999):
-        text = Readings("", texts[number])
+        text = ComparableText("", texts[number])
         assert [candidate.position for candidate in index.similar(text, 100)] == [positions[number]]
         index.remove(positions[number], texts[number])
         assert index.similar(text, 100) == []
     new = index.add([texts[0], texts[0]])
     index.flush()
     assert not {entry.position for entry in new} & set(positions)
-    assert len(index.similar(Readings("", texts[0]), 100)) == 2
+    assert len(index.similar(ComparableText("", texts[0]), 100)) == 2
 
 
 def test_a_bucket_has_lengths_that_differ_by_less_than_a_half() -> None:

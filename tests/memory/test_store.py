@@ -20,7 +20,7 @@ from uwaga.translator.memories import similarity_class
 from uwaga_memory import Context, Memory, Pair, Penalties
 from uwaga_memory.analysis import analyse, count_words
 from uwaga_memory.files.reading import with_neighbours
-from uwaga_memory.similarity import Stemmer, number_value, readings, similarity
+from uwaga_memory.similarity import Stemmer, comparable_text, number_value, similarity
 from uwaga_memory.states import StateFile
 
 
@@ -31,7 +31,7 @@ def memory(tmp_path: Path) -> Memory:
 
 def score(text: str, other: str, penalties: Penalties | None = None) -> float:
     stemmer = Stemmer("en")
-    return similarity(readings(text, stemmer), readings(other, stemmer), penalties)
+    return similarity(comparable_text(text, stemmer), comparable_text(other, stemmer), penalties)
 
 
 def test_scores_calculated_by_hand() -> None:

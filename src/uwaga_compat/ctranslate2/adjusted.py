@@ -67,7 +67,7 @@ class Draws:
     """Random draws as CTranslate2 makes them: those of ``std::mt19937`` and ``std::discrete_distribution``.
 
     Args:
-        seed: 32 bits.
+        seed: the seed, of 32 bits.
     """
 
     def __init__(self, seed: int) -> None:
@@ -91,11 +91,11 @@ class Draws:
 
 @dataclass(frozen=True)
 class AdjustedState:
-    """The state of the decoder, and what the adjustments need.
+    """The state of the decoder, and the inputs of the adjustments.
 
     Attributes:
         inner: the state of the model.
-        fed: (rows, steps) the tokens that were fed to it, the start token first.
+        fed: (rows, steps) the tokens fed so far, the start token first.
         draws: the random draws of each sentence, in which its rows take turns.
         beams: rows of each sentence.
     """
@@ -117,7 +117,7 @@ class AdjustedState:
 
 
 class AdjustedDecoder(StepwiseDecoder):
-    """A decoder with the adjustments of its distributions, which the search sees as the model's own.
+    """A decoder with adjusted distributions, which the search treats as the model's own.
 
     Args:
         decoder: the model.
@@ -171,7 +171,7 @@ class AdjustedDecoder(StepwiseDecoder):
 class SinglePrecision(AdjustedDecoder):
     """A decoder of forced tokens that normalises its logits in float32, as CTranslate2 does for scores.
 
-    uwaga itself normalises in float64. Beside a logit of 10, float32 has steps of 0.000001.
+    uwaga itself normalises in float64. At a logit of 10, float32 has steps of 0.000001.
     """
 
     def __init__(self, decoder: Decoder) -> None:

@@ -36,7 +36,7 @@ UNSUPPORTED_OPTIONS = {
 
 
 class _Seeds:
-    """The seeds of calls: the first is the one that was set, the others follow from it."""
+    """The seeds of calls: the first is the seed that was set, the others are derived from it."""
 
     def __init__(self) -> None:
         self._random = random.Random()
@@ -246,7 +246,7 @@ def search_options(
         max_length: maximum length.
 
     Raises:
-        ArgumentError: the minimum length is greater than the maximum, a suppressed sequence is no list of
+        ArgumentError: the minimum length is greater than the maximum, a suppressed sequence is not a list of
             tokens, or the end token is not the model's.
     """
     defaults = model.decoding
@@ -329,13 +329,13 @@ def adjusted_decoder(
     seed: int | None = None,
     prefix: Sequence[int] = (),
 ) -> Decoder:
-    """Return a decoder with the adjustments that the options ask for; the same decoder for none.
+    """Return a decoder with the adjustments that the options request; the same decoder if there are none.
 
     Args:
         decoder: the model's decoder.
         options: the options of the call.
         model: the model.
-        seed: of the samples; None if each hypothesis is decoded by itself, with draws of its own.
+        seed: the seed of the samples; None if each hypothesis is decoded separately, with independent draws.
         prefix: the prefix to favour by ``prefix_bias_beta``.
     """
     adjustments: list[Adjustment] = []

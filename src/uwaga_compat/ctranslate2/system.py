@@ -1,4 +1,4 @@
-"""Devices, the log level and views of arrays, which scripts ask CTranslate2 for first."""
+"""Devices, the log level and views of arrays, which scripts use before loading a model."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class StorageView:
         """Return a view of an array of numpy or torch, which shares its data.
 
         Raises:
-            ArgumentError: ``array`` is no array in the CPU's memory, of another number format, not contiguous
-                or read-only.
+            ArgumentError: ``array`` is not an array in the CPU's memory, of another number format, not
+                contiguous or read-only.
         """
         if not hasattr(array, "__array_interface__") and not hasattr(array, "__array__"):
             raise ArgumentError("array: the object does not implement the array interface")

@@ -55,14 +55,14 @@ class WorkerOptions:
     def __post_init__(self) -> None:
         for name in ("flash_attention", "tensor_parallel"):
             if value := getattr(self, name):
-                raise ArgumentError(f"{name}={quoted(value)}: uwaga does not have it: leave the option out")
+                raise ArgumentError(f"{name}={quoted(value)}: not supported by uwaga: leave the option out")
         with as_argument_errors():
             check_integer("inter_threads", self.inter_threads, 1)
             check_integer("intra_threads", self.intra_threads, 0)
             check_integer("max_queued_batches", self.max_queued_batches, -1)
 
     @property
-    def most_queued(self) -> int:
+    def max_queued(self) -> int:
         """The maximum number of queued batches, negative for no limit."""
         return self.max_queued_batches or QUEUED_PER_WORKER * self.inter_threads
 
@@ -88,7 +88,7 @@ class ModelWorkers:
         self._spec = ModelSpec.from_arguments(
             model_path, device, worker.device_index, worker.compute_type, worker.intra_threads, worker.files
         )
-        self._workers, queued = worker.inter_threads, worker.most_queued
+        self._workers, queued = worker.inter_threads, worker.max_queued
         self._slots = threading.BoundedSemaphore(queued + self._workers) if queued > 0 else None
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="uwaga")
         self._lock = threading.Lock()

@@ -111,12 +111,12 @@ def _plurals(text: str, plurals: Element, target: str) -> Piece:
 
 
 def _inline(text: str, element: Element) -> Inline:
-    def treat(token: Token, raw: str) -> Treatment:
+    def treatment_of(token: Token, raw: str) -> Treatment:
         if token.name == "xliff:g":
             return "kept"
         return "pair" if token.kind == "open" else "void"
 
-    return xml_inline(text, element.inner, element.inner_end, treat)
+    return xml_inline(text, element.inner, element.inner_end, treatment_of)
 
 
 def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:

@@ -116,7 +116,7 @@ def _with_locale(text: str, target: str) -> str:
 
 
 class _Entries(NamedTuple):
-    """The keys of texts of an object, and those that all of its members have."""
+    """The keys of texts in an object, and the keys that all of its members share."""
 
     own: frozenset[str]
     of_members: frozenset[str]
@@ -204,7 +204,7 @@ def _pieces(
     Args:
         text: the document.
         source: its file.
-        choose: returns a value, selected or not, or None to copy it as what is no text.
+        choose: returns a value, selected or not, or None to copy it without counting it as a text.
         target: the target language.
         syntax: the syntax of its messages.
     """

@@ -98,17 +98,17 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
 
 
 def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> Piece:
-    if compared and compared.holds(unescape(MARKUP.sub("", element.content(text)))):
+    if compared and compared.contains(unescape(MARKUP.sub("", element.content(text)))):
         return untranslated(element.content(text), COMPARED)
 
-    def treat(token: Token, raw: str) -> Treatment:
+    def treatment_of(token: Token, raw: str) -> Treatment:
         return "pair" if token.name in PAIRED and token.kind == "open" else "void"
 
     inline: Inline = join_parts(
         WHITE_SPACE.sub(" ", part)
         if isinstance(part, str)
         else Tag(part.kind, part.raw, "\n" if BREAK.match(part.raw) else "")
-        for part in xml_inline(text, element.inner, element.inner_end, treat)
+        for part in xml_inline(text, element.inner, element.inner_end, treatment_of)
     )
     nested = {
         part.raw: list(_pieces(part.raw, compared, depth + 1))

@@ -163,7 +163,7 @@ def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[
             yield paragraph(text, element, names)
         elif name == value:
             words = unescape(raw)
-            if compared is not None and compared.holds(words):
+            if compared is not None and compared.contains(words):
                 yield untranslated(raw, COMPARED)
             else:
                 yield text_unit(raw, (words,), write_xml)
@@ -443,7 +443,7 @@ def _cell_text(compared: ComparedTexts, text: str, element: Element, prefix: str
         words = "".join(unescape(run.content(text)) for run in texts)
     if words in compared.names:
         yield untranslated(raw, "names of columns", words)
-    elif compared.holds(words):
+    elif compared.contains(words):
         yield untranslated(raw, COMPARED, words)
     elif is_plain:
         yield text[element.inner : first.inner]

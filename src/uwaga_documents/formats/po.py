@@ -128,7 +128,7 @@ class PoEntry:
 
 @dataclass(frozen=True)
 class _PluralForms:
-    """For each form of the target language whether it is the singular, and whether 21 has that form too."""
+    """For each form of the target language, whether it is the singular, and whether 21 has that form too."""
 
     are_singular: Sequence[bool]
     is_repeated: bool
@@ -136,7 +136,8 @@ class _PluralForms:
     def of(self, entry: PoEntry) -> list[int]:
         """Return for each form of an entry the number of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
-        A singular without the number is not written where 21 has its form, or Python does not accept it.
+        A singular without the number is not written if the form is also used for 21, or Python does not
+        accept it.
         """
         missing = entry.arguments("msgid_plural") - entry.arguments("msgid")
         is_positional = "python-format" in entry.flags and not all("(" in argument for argument in missing)
@@ -150,7 +151,7 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
     Args:
         text: the catalogue.
         source: its file.
-        charset: the encoding that a header without one gets.
+        charset: the encoding to write into a header without one.
     """
     target, retranslate = source.options.target, source.options.retranslate
     parts = list(po_entries(text, source.name))

@@ -32,7 +32,7 @@ VTT_TIMES = re.compile(
 )
 TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
 VOICE = re.compile(r"<v(?:[.\s]([^<>\r\n]*))?>|</v>")
-"""The tag of who speaks, which usually has no closing tag."""
+"""The tag of a speaker, which usually has no closing tag."""
 REOPENED = re.compile(r"</([A-Za-z]+)>[ \t]*(\r\n|\n|\r)[ \t]*+<\1>")
 """A tag that is closed at the end of a line and opened again in the next."""
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
@@ -49,7 +49,7 @@ AFTER_CLAUSE = re.compile(r"[,;:.!?…][\"'”’»)]*+(?= )")
 
 
 class Cue(NamedTuple):
-    """A cue, or a part of one: the span of its text, its times in milliseconds, and who speaks in WebVTT."""
+    """A cue, or a part of one: the span of its text, its times in milliseconds, and the speaker in WebVTT."""
 
     start: int
     end: int
@@ -110,7 +110,7 @@ def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]
 
 
 def _voices(text: str, cues: Iterable[Cue]) -> Iterator[Cue]:
-    """Yield the parts of cues between the tags that name who speaks."""
+    """Yield the parts of cues between the tags that name speakers."""
     for cue in cues:
         start, voice = cue.start, ""
         for tag in VOICE.finditer(text, cue.start, cue.end):
@@ -141,7 +141,7 @@ def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
     Args:
         text: the file.
         cues: the cues with text, in order.
-        escaped: whether ``&amp;`` stands for ``&``, as in WebVTT.
+        escaped: whether ``&`` is written ``&amp;``, as in WebVTT.
     """
     position = 0
     for group in _sentences(text, cues):
@@ -333,7 +333,7 @@ def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reope
         inline: the text.
         count: the number of lines.
         line_end: the end of a line.
-        escaped: whether ``&amp;`` stands for ``&``.
+        escaped: whether ``&`` is written ``&amp;``.
         reopens: whether tags are closed at the end of each line.
     """
     text = "".join(part for part in inline if isinstance(part, str))

@@ -312,7 +312,7 @@ def _translated_state(tag: str) -> str:
 
 
 def _inline(text: str, source: Element, prefix: str) -> Inline:
-    def treat(token: Token, raw: str) -> Treatment:
+    def treatment_of(token: Token, raw: str) -> Treatment:
         name = token.name.removeprefix(prefix)
         tag_attributes = attributes(raw)
         if name == "mrk" and (
@@ -323,7 +323,7 @@ def _inline(text: str, source: Element, prefix: str) -> Inline:
             return "kept"
         return "pair" if name in PAIRED else "void"
 
-    return xml_inline(text, source.inner, source.inner_end, treat)
+    return xml_inline(text, source.inner, source.inner_end, treatment_of)
 
 
 FORMAT = DocumentFormat("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), read)
