@@ -264,8 +264,8 @@ MAX_WEIGHT = 0.99
 """The largest λ, with which other tokens stay possible."""
 
 
-class Entry(NamedTuple):
-    """A sentence that enters a search: its source, and its values of :class:`Entries`."""
+class NewSentence(NamedTuple):
+    """A sentence that enters a search: its source, and its values of :class:`NewSentences`."""
 
     source: Sequence[int]
     limit: int
@@ -276,7 +276,7 @@ class Entry(NamedTuple):
     datastore: Datastore | None
 
 
-class Entries(NamedTuple):
+class NewSentences(NamedTuple):
     """Sentences that enter a search.
 
     Attributes:
@@ -295,7 +295,7 @@ class Entries(NamedTuple):
     drafts: Sequence[Draft | None] = ()
     datastores: Sequence[Datastore | None] = ()
 
-    def split(self, sources: Sources) -> Iterator[Entry]:
+    def split(self, sources: Sources) -> Iterator[NewSentence]:
         """Yield each sentence, given the sources of all."""
         missing = [None] * len(sources)
         rows = zip(
@@ -308,7 +308,7 @@ class Entries(NamedTuple):
             self.datastores or missing,
             strict=True,
         )
-        return starmap(Entry, rows)
+        return starmap(NewSentence, rows)
 
 
 class FinishedTarget(NamedTuple):
@@ -341,7 +341,7 @@ class BeamSearch(Protocol):
         """Unfinished sentences (sentences,), numbered in the order in which they entered."""
         ...
 
-    def enter(self, memory: Memory, entries: Entries) -> None:
+    def enter(self, memory: Memory, entries: NewSentences) -> None:
         """Add sentences, whose encoded sources are ``memory``, to the batch."""
         ...
 
@@ -358,7 +358,7 @@ class BeamSearch(Protocol):
 class BatchTicket(Protocol):
     """The sentences of a search in a running batch, numbered in the order of submission."""
 
-    def submit(self, sources: Sources, entries: Entries) -> None:
+    def submit(self, sources: Sources, entries: NewSentences) -> None:
         """Add sentences, to be decoded as soon as possible; see :meth:`BeamSearch.enter`."""
         ...
 
@@ -410,7 +410,7 @@ WithDatastores = Callable[[Memory, Sequence[Datastore | None]], Memory]
 
 
 def with_datastores(decoder: Decoder) -> WithDatastores | None:
-    """Return what gives the sentences of a memory their datastores; None if the decoder cannot.
+    """Return the function that attaches datastores to the sentences of a memory; None if there is none.
 
     It is the decoder's attribute ``with_datastores``. The tokens of a datastore belong to the shortlist of
     the sentence.

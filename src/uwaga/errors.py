@@ -68,7 +68,7 @@ class ModelError(UwagaError):
 
 
 class UnknownModelError(ModelError):
-    """A name is not that of a model."""
+    """No model has this name."""
 
 
 class NotInstalledError(ModelError):

@@ -1,4 +1,4 @@
-"""One function that loads whatever a model folder holds."""
+"""A function that loads a model of any kind."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def load(
     via: str | Sequence[str] | None = None,
     **options: Unpack[LoadFields],
 ) -> Translator | TextGenerator | MaskFiller:
-    """Load a model, whatever it does.
+    """Load a model of any kind.
 
-    A type checker cannot know what a folder holds. It takes a named model for a ``Translator``, as most are,
-    so that it checks the options of ``load(name).translate``; ``TextGenerator.load`` and ``MaskFiller.load``
-    return the others.
+    A type checker cannot know the kind of a model. It assumes a ``Translator``, the most common kind, so that
+    it checks the options of ``load(name).translate``; ``TextGenerator.load`` and ``MaskFiller.load`` return
+    the others.
 
     Args:
-        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), None for
-            the bundled model, or a pair of languages (``en-pt``) for the best installed model. None with
-            ``source`` and ``target`` is that too.
-        via: without a name, the language to translate through, or several in their order.
+        name: a model folder, a Hugging Face name, several of them (an ensemble of translators), None for the
+            bundled model, or a pair of languages (``en-pt``) for the best installed model. None with
+            ``source`` and ``target`` is equivalent to a pair.
+        via: without a name, the intermediate language to translate through, or several in order.
         **options: fields of :class:`uwaga.settings.LoadOptions` by name: ``device``, ``dtype``,
             ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``,
             ``draft``.
@@ -63,8 +63,8 @@ def load(
         others, and for a decoder-only model if a language is given.
 
     Raises:
-        ModelError: there is no such model, or none for the languages; it or the shortlist is damaged.
-        SettingsError: an impossible option, models of different tokenisers, or a language that is missing.
+        ModelError: there is no such model, or none for the languages, or it or the shortlist is damaged.
+        SettingsError: an invalid option, models with different tokenisers, or a missing language.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
     load_options = LoadOptions.from_mapping(options)

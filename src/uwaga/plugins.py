@@ -27,9 +27,10 @@ Value = TypeVar("Value")
 
 
 class Registry(Mapping[str, T]):
-    """The implementations of one kind by name, imported on first use.
+    """The implementations of a kind by name, imported on first use.
 
-    What plugins add comes first, then uwaga's own, then the entry points of installed packages.
+    Implementations added by plugins come first, then uwaga's own, then the entry points of installed
+    packages.
 
     Args:
         kind: the noun for messages.

@@ -98,11 +98,11 @@ def entry(start=0, end=4, shape=(1,), dtype="F32"):
         (header(w=entry(dtype="F4")), "'w' is stored as 'F4', which is not supported"),
         (header(8, a=entry(), b=entry()), "'b' does not begin where the tensor before it ends"),
         (header(8, a=entry(4, 8)), "'a' does not begin where the tensor before it ends"),
-        (header(5, w=entry()), "its tensors take 4 bytes and it has 5"),
-        (header(3, w=entry()), "its tensors take 4 bytes and it has 3"),
+        (header(5, w=entry()), "its tensors take 4 bytes, but it has 5"),
+        (header(3, w=entry()), "its tensors take 4 bytes, but it has 3"),
         (header(0, __metadata__={"a": 1}), "__metadata__ has values that are not strings"),
         (header(0, __metadata__=[]), "damaged"),
-        ((15).to_bytes(8, "little") + b'{"a":1,"a":[1]}', "a name is in its header twice"),
+        ((15).to_bytes(8, "little") + b'{"a":1,"a":[1]}', "a name occurs twice in its header"),
     ],
 )
 def test_damaged_file_is_rejected(tmp_path, content, problem):

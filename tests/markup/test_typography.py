@@ -1,4 +1,4 @@
-"""Typographic marks and their plain twins; words, numbers and emoji that unknown characters belong to."""
+"""Typographic marks and their plain equivalents; words, numbers and emoji with unknown characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.markup.typography import (
     inverse,
     kept_characters,
     moved,
-    plain_twins,
+    plain_equivalents,
     typographic,
     visible_text,
 )
@@ -37,7 +37,7 @@ WITHOUT_TYPOGRAPHY = unknown(PLAIN)
 @given(PARTS)
 def test_plain_replacements_are_undone_by_their_inverse(parts):
     source = tuple(parts)
-    edits = plain_twins(visible_text(source), WITHOUT_TYPOGRAPHY)
+    edits = plain_equivalents(visible_text(source), WITHOUT_TYPOGRAPHY)
     plain = apply_edits(source, edits)
     restored = apply_edits(plain, inverse(edits, visible_text(source)))
     assert visible_text(restored) == visible_text(source)
@@ -48,7 +48,7 @@ def test_plain_replacements_are_undone_by_their_inverse(parts):
 
 @given(TEXTS)
 def test_spans_move_with_their_words(text):
-    edits = plain_twins(text, WITHOUT_TYPOGRAPHY)
+    edits = plain_equivalents(text, WITHOUT_TYPOGRAPHY)
     plain = plain_text(apply_edits((text,), edits))
     spans = [(i, i + 1) for i, character in enumerate(text) if character.isalnum()]
     assert [plain[start:end] for start, end in moved(spans, edits)] == [
@@ -70,12 +70,12 @@ def test_spans_move_with_their_words(text):
     ],
 )
 def test_unknown_typography_is_replaced_by_plain_characters(text, plain):
-    assert plain_text(apply_edits((text,), plain_twins(text, WITHOUT_TYPOGRAPHY))) == plain
+    assert plain_text(apply_edits((text,), plain_equivalents(text, WITHOUT_TYPOGRAPHY))) == plain
 
 
 def test_known_typography_is_not_replaced():
-    assert plain_twins("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
-    edits = plain_twins("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
+    assert plain_equivalents("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
+    edits = plain_equivalents("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
     assert plain_text(apply_edits(("“Hi” it’s",), edits)) == '"Hi" it’s'
 
 

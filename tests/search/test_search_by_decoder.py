@@ -19,7 +19,7 @@ from prompted_models import decoder_only_settings, native_decoder, prompts, rand
 from random_searches import options, phrases_for, prefixes_for, random_shortlist, search_or_error
 from search_inputs import inputs
 
-from uwaga.decoder import BeamRules, Entries
+from uwaga.decoder import BeamRules, NewSentences
 from uwaga.errors import DataError, ModelError
 from uwaga.search import SearchOptions, search
 from uwaga.search.decoder_batch import DecoderBatch
@@ -218,11 +218,11 @@ def test_core_rejects_arguments_that_do_not_fit_the_memory():
     ]
     for arguments in invalid:
         with pytest.raises(DataError):
-            engine.beam_search(RULES).enter(memory, Entries(*arguments))
+            engine.beam_search(RULES).enter(memory, NewSentences(*arguments))
     with pytest.raises(DataError):
-        native_model(random_model(SHAPE)).beam_search(RULES).enter(memory, Entries(*valid))
+        native_model(random_model(SHAPE)).beam_search(RULES).enter(memory, NewSentences(*valid))
     beam_search = engine.beam_search(RULES)
-    beam_search.enter(memory, Entries(*valid))
+    beam_search.enter(memory, NewSentences(*valid))
     assert beam_search.running.tolist() == [0, 1]
     assert beam_search.finished() == [[], []]
     beam_search.run(0)
@@ -252,7 +252,7 @@ def test_core_rejects_invalid_phrases(changes):
     beam_search = engine.beam_search(RULES)
     arguments = (np.array(value) for value in ([9], [0], [[-1]]))
     with pytest.raises(DataError):
-        beam_search.enter(engine.encode(sentences(1)), Entries(*arguments, [tuple(tables)]))
+        beam_search.enter(engine.encode(sentences(1)), NewSentences(*arguments, [tuple(tables)]))
     with pytest.raises(DataError):
         engine.beam_search(replace(RULES, continues_word=np.zeros(4, bool)))
 
@@ -262,7 +262,7 @@ def test_failed_search_cannot_continue():
     model.output_weight.data[7] = float(np.finfo(np.float32).max)
     engine = native_model(model)
     beam_search = engine.beam_search(RULES)
-    entries = Entries(*(np.array(value) for value in ([9], [0], [[-1]])))
+    entries = NewSentences(*(np.array(value) for value in ([9], [0], [[-1]])))
     beam_search.enter(engine.encode(sentences(1)), entries)
     with pytest.raises(ModelError):
         beam_search.run(0)

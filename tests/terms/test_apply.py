@@ -14,7 +14,7 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary, Term
 from uwaga.terms.apply import TermFinder, word_continuations
-from uwaga.tokenizers.marian import SpacedPieces
+from uwaga.tokenizers.marian import SegmentedTextTokeniser
 from uwaga.translator.plan import make_plan
 
 BUNDLED = Translator.load()
@@ -154,9 +154,11 @@ def test_M27_terms_are_applied_in_batches_and_nbest_lists():
 def test_term_that_the_tokeniser_cannot_spell_is_rejected(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("house\tHaus\ncar\tWagen\n")
-    pieces = SpacedPieces({"</s>": 0, "<unk>": 1, "<pad>": 2, "Haus": 3, "a": 4}, BUNDLED.target.symbols, "x")
+    pieces = SegmentedTextTokeniser(
+        {"</s>": 0, "<unk>": 1, "<pad>": 2, "Haus": 3, "a": 4}, BUNDLED.target.symbols, "x"
+    )
     symbols = type(BUNDLED.target.symbols)(start=2, end=0, pad=2, unknown=1)
-    pieces = SpacedPieces({"</s>": 0, "<unk>": 1, "<pad>": 2, "Haus": 3, "a": 4}, symbols, "x")
+    pieces = SegmentedTextTokeniser({"</s>": 0, "<unk>": 1, "<pad>": 2, "Haus": 3, "a": 4}, symbols, "x")
     with pytest.raises(DataError, match=r"terms.tsv, line 2: the model's tokeniser cannot spell 'Wagen'"):
         TermFinder(Glossary.read(path), pieces, 5)
     assert TermFinder(Glossary((Term("house", ("Haus",), "here"),)), pieces, 5).find_terms("house")

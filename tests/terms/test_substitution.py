@@ -135,7 +135,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize(
-    ("case", "text", "faults"),
+    ("case", "text", "errors"),
     [
         (0, "Adicione os sapatos ao seu carrinho de compras.", (0, 0)),
         (0, "Adicione o carrinho de compras ao seu carrinho.", (0, 2)),
@@ -152,20 +152,23 @@ FAULTS = (
         (2, "Excluir cadastro (-a)", (0, 1)),
     ],
 )
-def test_M27_missing_terms_and_other_changes_are_faults(case, text, faults):
+def test_M27_missing_terms_and_other_changes_are_errors(case, text, errors):
     source, usual, word, target = FAULTS[case]
     replaced = "carrinho" if case == 0 else "conta"
     judge = term_sentence(source, usual, {word: target}, [replaced])
-    assert judge.faults(hypothesis(text), text) == faults
-    missing, others = faults
-    assert judge.faults(hypothesis(text, truncated=True), text) in ((missing, others), (missing, others + 1))
+    assert judge.count_errors(hypothesis(text), text) == errors
+    missing, others = errors
+    assert judge.count_errors(hypothesis(text, truncated=True), text) in (
+        (missing, others),
+        (missing, others + 1),
+    )
 
 
 def test_M27_unknown_usual_word_is_not_dropped():
     """Without an alignment any one word may be that which the term replaces."""
     judge = term_sentence("Delete your account.", "Excluir sua conta.", {"account": "cadastro"}, [None])
-    for text, faults in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):
-        assert judge.faults(hypothesis(text), text) == faults
+    for text, errors in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):
+        assert judge.count_errors(hypothesis(text), text) == errors
 
 
 @pytest.mark.parametrize(

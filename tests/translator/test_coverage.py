@@ -13,7 +13,7 @@ from uwaga.languages.function_words import function_words
 from uwaga.results.coverage import combine_coverage, differing_numbers
 from uwaga.results.translation import Coverage, Hypothesis, WordAlignment
 from uwaga.translator.additions import added_brackets, added_words
-from uwaga.translator.checks import UNLIKE
+from uwaga.translator.checks import UNFAMILIAR_TEXT
 from uwaga.translator.layers import coverage
 from uwaga.translator.layers.coverage import improbably_translated, is_omitted
 from uwaga.translator.text import Passage, Sentence
@@ -222,5 +222,5 @@ def test_forced_term_causes_no_warning(bundled):
     translation = bundled.translate("The car is fast.", glossary=glossary, coverage=True)
     assert translation.terms[0].applied and "Karosse" in translation.text and not translation.warnings
     forced = bundled.translate(MEETING, glossary=glossary, coverage=True)
-    assert not any(warning.startswith(UNLIKE) for warning in forced.warnings)
+    assert not any(warning.startswith(UNFAMILIAR_TEXT) for warning in forced.warnings)
     assert "Monday" not in forced.coverage.omitted

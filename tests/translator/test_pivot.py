@@ -13,7 +13,7 @@ from pivot_models import chained_model
 from uwaga import Request
 from uwaga.errors import SettingsError, TextTooLongError
 from uwaga.tokenizers.sentences import split_sentences
-from uwaga.translator.checks import UNLIKE
+from uwaga.translator.checks import UNFAMILIAR_TEXT
 from uwaga.translator.plan import search_options
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
@@ -178,7 +178,7 @@ def test_failing_text_does_not_affect_others(on_error):
 def test_warnings_name_their_step():
     pivot = chained_model("ru", "el", 1).then(chained_model("el", "de", 2))
     translation = pivot.translate(TEXTS[0])
-    script_warnings = [warning for warning in translation.warnings if warning.startswith(UNLIKE)]
+    script_warnings = [warning for warning in translation.warnings if warning.startswith(UNFAMILIAR_TEXT)]
     assert [warning.partition(" (in")[2] for warning in script_warnings] == [
         " the step ru → el)",
         " the step el → de)",

@@ -15,7 +15,7 @@ from uwaga import Translator
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary
 from uwaga.translator import Model, Request
-from uwaga.translator.split import share_out
+from uwaga.translator.split import divide_text
 
 FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
 THIRD = chained_model("de", "pt", 3)
@@ -139,7 +139,7 @@ def test_streams_apply_terms():
 
 @given(st.text("ab ", max_size=30), st.lists(st.integers(1, 9), max_size=5))
 def test_shares_join_to_the_text_without_cutting_terms(text, sizes):
-    shares = share_out(text, sizes, lambda line: [match.span() for match in re.finditer("a b", line)])
+    shares = divide_text(text, sizes, lambda line: [match.span() for match in re.finditer("a b", line)])
     assert len(shares) == len(sizes)
     if sizes:
         assert "".join(shares) == text

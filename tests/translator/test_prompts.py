@@ -394,7 +394,7 @@ def test_hostile_template_is_rejected(monkeypatch, kind):
     if "not end" in message:
         monkeypatch.setattr("uwaga.tokenizers.chat_template.MAX_PROCESSOR_SECONDS", 1)
     with pytest.raises(ModelError, match=message):
-        ChatTemplate(text, where="m/tokenizer_config.json").render(translation_messages("A"))
+        ChatTemplate(text, location="m/tokenizer_config.json").render(translation_messages("A"))
 
 
 def test_templates_need_jinja(monkeypatch, tmp_path):

@@ -224,9 +224,9 @@ def test_looping_translation_has_a_warning():
     ],
 )
 def test_letters_of_another_script_have_a_warning(text, language, script):
-    warning = checks.unlike_language(text, language)
+    warning = checks.script_warning(text, language)
     assert (warning is None) == (script is None)
-    assert warning is None or (script in warning and warning.startswith(checks.UNLIKE))
+    assert warning is None or (script in warning and warning.startswith(checks.UNFAMILIAR_TEXT))
 
 
 def test_low_score_has_a_warning():
@@ -235,10 +235,10 @@ def test_low_score_has_a_warning():
     mean = translation.log_prob / len(translation.token_scores)
     low_model = make_translator(score_stats=ScoreStats(mean=0.0, low=mean / 2, sentences=100))
     low = low_model.translate(text)
-    assert low.warnings[0].startswith(checks.UNLIKE)
+    assert low.warnings[0].startswith(checks.UNFAMILIAR_TEXT)
     assert low.to_dict()["warnings"] == list(low.warnings)
     forced = low_model.translate(text, prefix="Das")
-    assert not any(warning.startswith(checks.UNLIKE) for warning in forced.warnings)
+    assert not any(warning.startswith(checks.UNFAMILIAR_TEXT) for warning in forced.warnings)
     assert (
         make_translator(score_stats=ScoreStats(mean=0.0, low=2 * mean, sentences=100))
         .translate(text)

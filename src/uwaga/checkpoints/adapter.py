@@ -67,7 +67,7 @@ class Adapter:
     factors: Mapping[str, tuple[Floats, Floats]]
 
     def to_dict(self) -> dict[str, object]:
-        """Return what describes the adapter, for JSON."""
+        """Return a description of the adapter as JSON values."""
         return {
             "place": str(self.path),
             "format": FORMAT,

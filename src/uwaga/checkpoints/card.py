@@ -12,7 +12,7 @@ from uwaga.files.regular import open_regular
 
 CARD, README = "card.md", "README.md"
 MAX_BYTES = 1 << 22
-"""Bytes of a card that are read."""
+"""Maximum bytes of a card to read."""
 FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LICENCE_ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
 UNSTATED = ("", "not stated", "unknown")

@@ -95,7 +95,7 @@ class Checkpoint:
         alignment_head: the attention head that aligns words, if one has been chosen.
         chat: the chat template of a decoder-only model, if it has one.
         summary: sizes of the weights, for a checkpoint read without them.
-        problems: faults of the weight files, for a checkpoint read without weights.
+        problems: problems with the weight files, for a checkpoint read without weights.
         details: further facts for a description, by name.
         trained_to_translate: whether a decoder-only model is a translator: it continues a source and its end
             symbol with the target.

@@ -30,7 +30,7 @@ class Description:
         languages: codes of the source languages and of the target languages; empty where none are stated.
         licence: as the model card states it, None if it does not.
         decoding: default search options.
-        problems: faults that keep the model from loading.
+        problems: problems that prevent the model from loading.
         alignment_head: the attention head that aligns words, as ``1.2 reading``, if one has been chosen.
     """
 

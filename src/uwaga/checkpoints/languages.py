@@ -149,10 +149,10 @@ class Languages:
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
         """Return the tokenisers and forced tokens for a translation direction.
 
-        Multilingual models encode the source language in the source's frame and the target language in the
-        first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
-        of each source (OPUS-MT, MADLAD-400) or a text there (T5, stated in ``config.json`` for each
-        pair), or both languages in the prompt of a language model. A language of None defaults to the
+        Multilingual models encode the source language in the special tokens around a source, and the target
+        language in the first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at
+        the beginning of each source (OPUS-MT, MADLAD-400) or a text there (T5, stated in ``config.json`` for
+        each pair), or both languages in the prompt of a language model. A language of None defaults to the
         language chosen when the model was loaded, else to the folder's.
         """
         _check_codes(source, target)

@@ -61,8 +61,8 @@ class Format:
         detect: function that returns True if a folder or file has this format, damaged or not. Must be fast.
         read: function that returns the model of a folder or file, or the dotted name of one. It checks
             everything before allocating memory and raises ModelError. With the memory ``none`` it should read
-            no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and add faults
-            of the weight files only to ``problems``.
+            no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and add problems
+            with the weight files only to ``problems``.
         files: files to fetch from the hub.
         shares: True if the weights can be memory-mapped.
     """
@@ -144,7 +144,8 @@ def _with_head(path: Path, checkpoint: Checkpoint) -> Checkpoint:
 def describe(path: Path) -> Description:
     """Describe a model of any format without reading its weights.
 
-    Faults of the weight files, and a damaged alignment head, are among the description's problems.
+    Problems with the weight files, and a damaged alignment head, are listed in the description's
+    ``problems``.
 
     Raises:
         ModelError: the format is unknown, or the model cannot be loaded for another reason.
@@ -161,7 +162,7 @@ def describe(path: Path) -> Description:
 
 
 def has_shortlist(path: Path) -> bool:
-    """Return True if a vocabulary shortlist lies beside a model, as beside Firefox's."""
+    """Return True if a vocabulary shortlist is stored next to a model, as with Firefox's models."""
     return _format(path).load(path, "none").shortlist is not None
 
 

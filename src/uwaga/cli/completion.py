@@ -1,4 +1,4 @@
-"""Values that shells complete: names of models, codes of languages, presets."""
+"""Values that shells complete: names of models, language codes, presets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def complete_models(incomplete: str) -> list[str]:
 
 
 def complete_languages(incomplete: str) -> list[str]:
-    """Return the codes of the installed models' languages that begin with a word."""
+    """Return the language codes of the installed models that begin with a word."""
     from uwaga.library.installed import installed_models
 
     codes = {code for model in installed_models() for side in model.languages for code in side}

@@ -96,7 +96,7 @@ def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None =
 
 
 def is_complete(texts: list[str] | None, path: Path | None) -> bool:
-    """Return True if the input is all there: texts or a regular file, not a pipe or a terminal."""
+    """Return True if the complete input is available: texts or a regular file, not a pipe or a terminal."""
     if texts:
         return True
     try:

@@ -1,4 +1,4 @@
-"""How many texts were similar to the pairs of a translation memory, as translation tools count them."""
+"""Counts of texts by their similarity to the pairs of a translation memory, as in translation tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MemoryCounts:
     used: Counter[str] = field(default_factory=Counter)
 
     def add(self, uses: Iterable[MemoryUse]) -> None:
-        """Count the pairs that a translation was made with."""
+        """Count the pairs that were used for a translation."""
         for use in uses:
             self.classes[similarity_class(use.score)] += 1
             self.used[use.used] += 1
@@ -39,6 +39,6 @@ class MemoryCounts:
 
 
 def print_memory_note(memory: MemoryArgument) -> None:
-    """Print what was read into a temporary memory from a file of translations."""
+    """Print the note of a temporary memory about the file of translations that was read into it."""
     if note := getattr(memory, "note", ""):
         typer.echo(f"memory: {note}", err=True)

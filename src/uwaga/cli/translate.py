@@ -141,7 +141,7 @@ class Notes:
 
     def warn(self, number: int, warnings: tuple[str, ...]) -> None:
         """Report the warnings of line ``number``."""
-        from uwaga.translator.checks import UNLIKE
+        from uwaga.translator.checks import UNFAMILIAR_TEXT
 
         if not warnings:
             return
@@ -152,7 +152,7 @@ class Notes:
         if (
             self.bundled
             and not self._demonstration_noted
-            and any(warning.startswith(UNLIKE) for warning in warnings)
+            and any(warning.startswith(UNFAMILIAR_TEXT) for warning in warnings)
         ):
             self._demonstration_noted = True
             typer.echo(DEMONSTRATION, err=True)
@@ -500,10 +500,10 @@ class _Job:
         """Return True if a line is already in the target language."""
         if not self.detects:
             return False
-        from uwaga.translator.plan import is_done
+        from uwaga.translator.plan import needs_no_translation
 
         source, target = self.translator.languages
-        return is_done(line, (source,), target)
+        return needs_no_translation(line, (source,), target)
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> list[Result]:
         """Write each translation word by word."""

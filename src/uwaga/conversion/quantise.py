@@ -208,7 +208,9 @@ def default_sources(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tu
 
 
 def in_one_direction(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a model of several languages for translation between two of them, with sentences if possible."""
+    """Return a multilingual model for translation between two of its languages, with sentences
+    if possible.
+    """
     languages = checkpoint.languages
     if not languages.requires_language():
         return checkpoint
@@ -299,8 +301,7 @@ def quantise(
     Raises:
         ModelError: the model cannot be read, is of another family or already quantised, or ``out`` cannot be
             written.
-        SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a model of several
-            languages.
+        SettingsError: a pattern in ``keep`` matches no matrix, or there is a sample for a multilingual model.
     """
     checkpoint = read(folder)
     directed = in_one_direction(checkpoint)
@@ -316,7 +317,8 @@ def quantise(
         sources, description = default_sources(directed, exact)
     elif directed is not checkpoint:
         raise SettingsError(
-            "a model of several languages is compared on uwaga's sentences: leave out the sample (--sample)"
+            "a multilingual model is always compared on the built-in sentences: leave out the sample "
+            "(--sample)"
         )
     else:
         sources, description = comparison_sources(sample, checkpoint.source, exact), "sentences"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Datastore, DecidedToken, Entries, FinishedTarget, Ids, Memory
+from uwaga.decoder import BeamRules, Datastore, DecidedToken, FinishedTarget, Ids, Memory, NewSentences
 from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.translation import DraftUse
@@ -31,7 +31,7 @@ class NativeBeamSearch:
     def running(self) -> Ids:
         return self._core.running
 
-    def enter(self, memory: Memory, entries: Entries) -> None:
+    def enter(self, memory: Memory, entries: NewSentences) -> None:
         assert isinstance(memory, _core.Memory)
         with translated_errors():
             self._core.enter(
@@ -176,7 +176,7 @@ class NativeTicket:
     ) -> None:
         self._batch, self._ticket, self._check = batch, ticket, check
 
-    def submit(self, sources: Sequence[Sequence[int]], entries: Entries) -> None:
+    def submit(self, sources: Sequence[Sequence[int]], entries: NewSentences) -> None:
         if self._check is not None:
             self._check()
         with translated_errors(), closed_as_cancelled():

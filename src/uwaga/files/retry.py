@@ -31,4 +31,4 @@ def retry(
         except Exception as error:
             if attempt == attempts or not is_transient(error) or wait(pause * 2 ** (attempt - 1)):
                 raise
-    raise AssertionError("at least one attempt is made")
+    raise AssertionError("attempts must be at least 1")

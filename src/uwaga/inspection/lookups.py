@@ -98,7 +98,7 @@ def look_up(
 
     Raises:
         SettingsError: the translator is a chain of several models, or an argument is impossible.
-        DataError: the file is no memory, or the text is not valid Unicode.
+        DataError: the file is not a memory, or the text is not valid Unicode.
         TextTooLongError: the text is longer than the model accepts.
     """
     request = Request(text, placeholders=False, search={"sample": False}, memory=memory, threshold=threshold)

@@ -31,7 +31,7 @@ from uwaga.settings import TransformerSettings
 from uwaga.settings.options import check_integer
 from uwaga.translator import Translator
 from uwaga.translator.checks import sentence_text
-from uwaga.translator.split import within
+from uwaga.translator.split import check_length
 
 MAX_CANDIDATES = 64
 """Maximum number of candidates of a step."""
@@ -167,7 +167,7 @@ class _Tracer:
         self._translator, self._options = translator, options
         self._model = native_transformer(translator)
         self._forced: Sequence[int] | None = None
-        self._source = within(
+        self._source = check_length(
             translator.model.segmenter().ids(text), self._model.max_source, "the text", "source"
         )
         if not self._source:
@@ -175,7 +175,7 @@ class _Tracer:
         if target is not None:
             side = translator.target
             forced = tuple(side.add_special_tokens(side.encode(target.strip())))
-            forced = within(forced, self._model.max_target, "the forced translation", "target")
+            forced = check_length(forced, self._model.max_target, "the forced translation", "target")
             self._forced = starts_with_first(forced, options)
             self._options = options.changed({"beam": 1, "nbest": 1, "sample": False})
         self._start = start_token(self._options, self._model.symbols)

@@ -71,7 +71,7 @@ def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
             size += len(block)
             if size > file.max_bytes:
                 raise CatalogueError(
-                    f"{file.name}: unpacks to more than the {file.max_bytes} bytes that it may have; stopped"
+                    f"{file.name}: unpacks to more than the {file.max_bytes} bytes allowed; stopped"
                 )
             digest.update(block)
             out.write(block)
@@ -295,8 +295,8 @@ def _receive(
             if received > file.max_packed_bytes:
                 part.drop()
                 raise CatalogueError(
-                    f"{public_url(response.url)}: sends more than the {file.max_packed_bytes} bytes "
-                    "that it may have; stopped"
+                    f"{public_url(response.url)}: sends more than the {file.max_packed_bytes} bytes allowed; "
+                    f"stopped"
                 )
             target.write(chunk)
             progress(received)

@@ -104,7 +104,7 @@ class InstalledModel:
         path: its folder or file.
         bytes: total size of its files.
         description: None if the model was not described or cannot be.
-        problems: faults of the model.
+        problems: problems that make the model unusable.
         origin: the record of a model from a catalogue or a package, otherwise None.
     """
 
@@ -143,7 +143,7 @@ class InstalledModel:
 
     @property
     def damaged(self) -> bool:
-        """True if a fault prevents a description of the model."""
+        """True if a problem prevents a description of the model."""
         return bool(self.problems) and self.description is None
 
     @cached_property
@@ -366,7 +366,7 @@ def downloaded_models(
 
 
 def _file_faults(folder: Path, origin: Origin) -> Iterator[str]:
-    """Yield the faults of a model's files that can be detected without reading them."""
+    """Yield the problems with a model's files that can be detected without reading them."""
     advice = f"`uwaga models download {folder.name}` fetches it again"
     for name, file in origin.files.items():
         path = folder / name
@@ -540,7 +540,7 @@ def _find_models(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _describe(name: str, kind: str, path: Path) -> InstalledModel:
-    """Return a model with its description, or with the fault that prevents one."""
+    """Return a model with its description, or with the problem that prevents one."""
     model = _measure(name, kind, path)
     try:
         description = formats.describe(path)

@@ -33,7 +33,7 @@ def read_fragment(
 
     Args:
         text: the string.
-        format: its format; ``text`` has no markup, ``message`` is text of a program with tags of HTML, in
+        format: its format; ``text`` has no markup, ``message`` is a text of a program with HTML tags, in
             which white space is significant.
         ignored: for html and xml, names of elements that are never translated, in lower case.
         outline: for xml, which elements separate texts; None if the string is a single text.

@@ -32,7 +32,7 @@ def insert_tags(
         stripped: the source and its tags.
         translation: the translation of the source.
         alignment: any alignment of source and translation, or None.
-        pairs: words of the source and what stands for them in the translation, aligned only with each other.
+        pairs: words of the source and their counterparts in the translation, aligned only with each other.
     """
     if not stripped.marks:
         return (translation,) if translation else ()

@@ -325,7 +325,7 @@ def _copied_block(token: Token, start: int, end: int, in_quote: bool) -> TextBlo
 def _parts(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts of a paragraph, with the numbers of their first lines.
 
-    The first line of an alert of GitHub, ``[!NOTE]``, is none; in Obsidian a title may follow it.
+    The first line of a GitHub alert, ``[!NOTE]``, is not a text; in Obsidian a title may follow it.
     """
     alert = ALERT.match(lines[0])
     if alert is None:

@@ -1,4 +1,4 @@
-"""Strip the tags from a text, and build a tree of them."""
+"""Strip the tags from a text, and build a tree of the tags."""
 
 from __future__ import annotations
 

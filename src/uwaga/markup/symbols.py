@@ -1,4 +1,4 @@
-"""Symbols for untranslated pieces in the input of a model: names and numbers, which models copy."""
+"""Symbols that replace untranslated pieces in the input of a model: names and numbers, which models copy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AROUND_SYMBOLS = WORD_STARTS + ".,:;!?\"'()"
 MAX_SYMBOL_PIECES = 8
 """Maximum pieces of a symbol."""
 MAX_ATTEMPTS = 4
-"""Choices of symbols: by the kind of the piece, of the other kind, and further ones of both kinds."""
+"""Maximum attempts to choose symbols: of the kind of the piece, of the other kind, and more of both."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _in_word(character: str) -> bool:
 def is_sign(text: str) -> bool:
     """Return True for an untranslated piece without letters or digits, such as an emoji.
 
-    It needs no symbol: it stands where the words around it suggest.
+    It needs no symbol: the words around it determine its position.
     """
     return not any(character.isalnum() or character in "{}%$" for character in text)
 

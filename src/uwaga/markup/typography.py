@@ -1,8 +1,8 @@
 """Characters that a model does not know: typographic marks are replaced by plain ones, others kept.
 
-Quotation marks, dashes and the ellipsis have plain twins that mean the same. The twins are written in the
-input of the model, and the marks again in its translation, in the style of the target language. Other
-characters become untranslated pieces, together with the word or number that they belong to.
+Quotation marks, dashes and the ellipsis have plain equivalents. These replace them in the input of the model,
+and the marks are restored in its translation, in the style of the target language. Other characters become
+untranslated pieces, together with the word or number that they belong to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»″", "‘’‚‛‹›′", "–—―‒‑‐"
 NO_BREAK_SPACES = "\u00a0\u202f"
-TWINS = {
+PLAIN_EQUIVALENTS = {
     **dict.fromkeys(NO_BREAK_SPACES, " "),
     **dict.fromkeys(DOUBLE_QUOTES, '"'),
     **dict.fromkeys(SINGLE_QUOTES, "'"),
@@ -178,7 +178,7 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
     return edits
 
 
-def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
+def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
     """Return the replacements of unknown typographic marks by plain marks that are known.
 
     If a quotation mark is unknown, all of its kind are replaced. A dash between two words without spaces gets
@@ -190,7 +190,7 @@ def plain_twins(text: str, unknown: Callable[[str], Collection[str]]) -> list[Ed
             missing |= set(kind)
     edits = []
     for index, character in enumerate(text):
-        twin = TWINS.get(character) if character in missing else None
+        twin = PLAIN_EQUIVALENTS.get(character) if character in missing else None
         if twin is None or unknown(twin) or (character in "‹›" and _is_apart(text, index)):
             continue
         if character in "–—―" and _is_word(text, index - 1) and _is_word(text, index + 1):

@@ -154,7 +154,7 @@ class _Occupied:
         self.opening.insert(index, node.opening)
         self.nodes.add(node.opening)
 
-    def holds(self, word: int) -> bool:
+    def contains(self, word: int) -> bool:
         index = bisect_right(self.lows, word) - 1
         return index >= 0 and word < self.highs[index]
 
@@ -167,7 +167,7 @@ class _Occupied:
         """Return the index of the gap between pairs that contains a free word."""
         return bisect_right(self.lows, word)
 
-    def beside(self, position: int, number: int) -> int:
+    def outside_pairs(self, position: int, number: int) -> int:
         """Move a position out of any pair, to the side that the tag was on in the source."""
         index = bisect_right(self.lows, position) - 1
         if index < 0 or position >= self.highs[index]:
@@ -193,7 +193,7 @@ def _choose_pairs(
         if gains:
             candidates.append((_best_run(gains, words, occupied)[0], child, gains))
     for _, child, gains in sorted(candidates, key=lambda candidate: (-candidate[0], candidate[1].opening)):
-        free = {word: gain for word, gain in gains.items() if not occupied.holds(word)}
+        free = {word: gain for word, gain in gains.items() if not occupied.contains(word)}
         if not free:
             continue
         _, child.low, child.high = _best_run(free, words, occupied)
@@ -239,11 +239,11 @@ def _extend_to_ends(
     low, high = parent.low, parent.high
     if pair_words[0] == outer[0] and words.linked[child.low] == words.linked[low]:
         child.low = (
-            low if occupied.gap(low) == occupied.gap(child.low) and not occupied.holds(low) else child.low
+            low if occupied.gap(low) == occupied.gap(child.low) and not occupied.contains(low) else child.low
         )
     if pair_words[-1] == outer[-1] and words.linked[child.high] == words.linked[high]:
         extends = high > child.high and occupied.gap(high - 1) == occupied.gap(child.high - 1)
-        child.high = high if extends and not occupied.holds(high - 1) else child.high
+        child.high = high if extends and not occupied.contains(high - 1) else child.high
 
 
 def _place_without_words(
@@ -257,10 +257,10 @@ def _place_without_words(
     """Return the position of a tag without words; a pair whose words are occupied goes next to their pair."""
     for word in child_words.get(node.opening, ()):
         for target in words.links[word]:
-            if occupied.holds(target):
-                return occupied.beside(target, node.opening)
+            if occupied.contains(target):
+                return occupied.outside_pairs(target, node.opening)
     position = _position_between_words(marks[node.opening].position, words, parent)
-    return position if occupied.begins(position) else occupied.beside(position, node.opening)
+    return position if occupied.begins(position) else occupied.outside_pairs(position, node.opening)
 
 
 def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> int:

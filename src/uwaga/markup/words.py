@@ -55,7 +55,7 @@ def word_links(
         alignment: the alignment of the two, if known.
         sources: the words of the source.
         targets: the words of the target.
-        pairs: words of the source and what stands for them in the target, such as the terms of a glossary:
+        pairs: words of the source and their counterparts in the target, such as the terms of a glossary:
             linked only with each other, if they occur equally often.
     """
     links: list[dict[int, float]] = [{} for _ in sources]
@@ -133,7 +133,7 @@ class _Runs:
             self._positions.setdefault(word, []).append(number)
 
     def find(self, text: str) -> list[range]:
-        """Return where the words of a text follow one another, without overlaps."""
+        """Return the occurrences of the words of a text as a sequence, without overlaps."""
         words, runs = split_words(text.casefold()), list[range]()
         for start in self._positions.get(words[0], ()) if words else ():
             end = start + len(words)

@@ -205,15 +205,15 @@ def children(text: str, parent: Element) -> Iterator[Element]:
                 yield Element(first.name, first.start, first.end, token.start, token.end)
 
 
-def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Treatment]) -> Inline:
+def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, str], Treatment]) -> Inline:
     """Read a part of a document as an inline.
 
     Args:
         text: the document.
         start: start of the part.
         end: end of the part.
-        treat: returns for a tag and its raw text how to read its element: as a pair of tags around words, a
-            void tag with its content, or as a kept tag with its content.
+        treatment_of: returns for a tag and its raw text how to read its element: as a pair of tags around
+            words, a void tag with its content, or as a kept tag with its content.
     """
     check_tag_count(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []
@@ -234,7 +234,7 @@ def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Tr
         elif token.kind == "close":
             parts.append(Tag("close", raw))
         elif token.kind in ("open", "empty"):
-            treatment = treat(token, raw)
+            treatment = treatment_of(token, raw)
             if token.kind == "empty":
                 parts.append(_element_tag(raw, treatment))
             elif treatment == "pair":

@@ -17,7 +17,8 @@ NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*
 DIGITS = re.compile(r"\d+")
 SEPARATOR = re.compile(r"\D")
 THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")
-"""A whole number with separators; in India they stand before the last three digits and after each two."""
+"""A whole number with separators; in India they precede the last three digits and each two digits before
+these."""
 MAGNITUDES: Mapping[tuple[int, ...], str] = {
     (3,): r"thousand|tausend|tsd|mil(?:le|a)?|duizend|tus(?:ind|en)|tys(?:i[ąę]c\w*)?|тыс(?:яч\w*)?|[千천]",
     (4,): "[万萬만]",
@@ -37,9 +38,9 @@ WORDS = "|".join(f"({words})" for words in MAGNITUDES.values())
 MAGNITUDE = re.compile(rf"[ \u00a0\u202f-]?(?:{WORDS})(?:(?<=[百万萬만千천億亿억兆])|\b)", re.IGNORECASE)
 POWERS = tuple(MAGNITUDES)
 LAST_ALPHABET = "\u2fff"
-"""Words of scripts after this stand without spaces."""
+"""Scripts after this character are written without spaces between words."""
 SYMBOLS = 2
-"""Number of the last entries of :data:`POWERS` whose words stand only after digits."""
+"""Number of the last entries of :data:`POWERS`, whose words occur only after digits."""
 MAX_MAGNITUDES = 2
 """Number of words that multiply a number, as in ``mil milhões``."""
 ROMAN = re.compile(r"\b[IVXL]{2,8}\b")

@@ -88,16 +88,17 @@ class TermUse(JsonRecord):
 
 @dataclass(frozen=True)
 class MemoryUse(JsonRecord):
-    """A pair of a translation memory that a translation was made with.
+    """A pair of a translation memory that was used for a translation.
 
     Attributes:
         source: the pair's source.
         target: the pair's translation.
-        score: how similar the source is to the text, in percent; 101 for the same text in the same context.
+        score: the similarity of the source to the text, in percent; 101 for the same text in the same
+            context.
         used: ``verbatim``: the translation is ``target``; ``fitted``: it is ``target`` with the names,
             numbers and placeholders of the text; ``retrieved``: at each word, the model looked up its states
             in those of the pair.
-        origin: where the pair comes from, such as a file.
+        origin: the origin of the pair, such as a file.
         created: when it was added, in ISO 8601.
     """
 
@@ -312,7 +313,8 @@ class Translation(JsonRecord):
         coverage: words and numbers that the translation lacks; None if not requested. For a chain, the
             omissions of each model, in its source language.
         draft: how the sentences with a draft used it, in total; None without drafts.
-        memory: the pairs of a translation memory that it was made with, one for each paragraph that has one.
+        memory: the pairs of a translation memory that were used for it, one for each paragraph with such a
+            pair.
     """
 
     text: str

@@ -20,11 +20,11 @@ from uwaga.decoder import (
     Datastore,
     DecidedToken,
     Decoder,
-    Entries,
-    Entry,
     FinishedTarget,
     Ids,
     Memory,
+    NewSentence,
+    NewSentences,
     State,
     Step,
     Verify,
@@ -165,7 +165,7 @@ class BatchingBeamSearch:
         self._lease = SearchLease(
             context.client, lambda count: None if (search := weak_self()) is None else search.admit(count)
         )
-        self._queued: deque[Entry] = deque()
+        self._queued: deque[NewSentence] = deque()
         self._sizes: list[int] = []  # source tokens of each sentence
         self._results: list[list[FinishedTarget] | None] = []
         self._running = self._unfinished_tokens = (
@@ -185,7 +185,7 @@ class BatchingBeamSearch:
             [index for index, result in enumerate(self._results) if result is None], dtype=np.int64
         )
 
-    def enter(self, memory: Memory, entries: Entries) -> None:
+    def enter(self, memory: Memory, entries: NewSentences) -> None:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
@@ -263,7 +263,7 @@ class BatchingBeamSearch:
         try:
             self._ticket.submit(
                 [sentence.source for sentence in sentences],
-                Entries(
+                NewSentences(
                     np.array([sentence.limit for sentence in sentences], dtype=np.int64),
                     np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
                     forced,

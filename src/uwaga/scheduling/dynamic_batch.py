@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uwaga.decoder import BeamRules, DecidedToken, Decoder, Entries, Entry, FinishedTarget
+from uwaga.decoder import BeamRules, DecidedToken, Decoder, FinishedTarget, NewSentence, NewSentences
 from uwaga.errors import CancelledRequestError, SettingsError
 from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import BeamBatch
@@ -23,7 +23,7 @@ class PendingSentence:
 
     ticket: DynamicTicket
     number: int
-    entry: Entry
+    entry: NewSentence
 
 
 class DynamicBatch:
@@ -154,7 +154,7 @@ class DynamicTicket:
         self._finished: set[int] = set()
         self._error: Exception | None = None
 
-    def submit(self, sources: Sequence[Sequence[int]], entries: Entries) -> None:
+    def submit(self, sources: Sequence[Sequence[int]], entries: NewSentences) -> None:
         sentences = [
             PendingSentence(self, number, entry)
             for number, entry in enumerate(entries.split(sources), start=self._submitted)

@@ -41,14 +41,14 @@ class Batch(ABC):
 
     def admit(self, count: int) -> None:
         """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
-        entering = self._sentences[self._entered : self._entered + count]
-        memory = self._decoder.encode([sentence.ids for sentence in entering])
-        datastores = [sentence.datastore for sentence in entering]
+        sentences = self._sentences[self._entered : self._entered + count]
+        memory = self._decoder.encode([sentence.ids for sentence in sentences])
+        datastores = [sentence.datastore for sentence in sentences]
         if any(datastores):
             attach = with_datastores(self._decoder)
             assert attach is not None
             memory = attach(memory, datastores)
-        self._enter(entering, memory)
+        self._enter(sentences, memory)
         self._entered += count
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Batch(ABC):
         """Indices of the sentences being decoded, (sentences,)."""
 
     @abstractmethod
-    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+    def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
         """Add encoded sentences, the next ones in order."""
 
 
@@ -105,7 +105,7 @@ class StepBatch(Batch):
     def step(self) -> StepOutcome:
         """Decode at least one more token of each sentence."""
 
-    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
+    def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
         state = self._decoder.start(memory, self._options.rows)
         if len(self._indices):
             assert self._decoder.join is not None
@@ -113,5 +113,5 @@ class StepBatch(Batch):
             state = self._decoder.join(self._state, state)
         self._state = state
         self._indices = np.concatenate(
-            [self._indices, np.arange(self._entered, self._entered + len(entering))]
+            [self._indices, np.arange(self._entered, self._entered + len(sentences))]
         )

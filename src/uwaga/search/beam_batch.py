@@ -204,9 +204,9 @@ class BeamBatch(StepBatch):
                 pool_size, np.maximum(options.nbest, self._banks.last_bank_size + 1)
             )
 
-    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
-        super()._enter(entering, memory)
-        count, beams = len(entering), self._options.rows
+    def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
+        super()._enter(sentences, memory)
+        count, beams = len(sentences), self._options.rows
         indices = self._indices[-count:]
         self._starts[indices] = self._clock
         ranks = np.zeros((count, beams))
@@ -219,10 +219,10 @@ class BeamBatch(StepBatch):
         self._nodes = np.concatenate([self._nodes, np.zeros_like(start_tokens)])
         self._tokens = np.concatenate([self._tokens, start_tokens])
         if self._history is not None:
-            width = max(self._history.shape[2], *(len(sentence.history) for sentence in entering))
+            width = max(self._history.shape[2], *(len(sentence.history) for sentence in sentences))
             missing = np.full((len(self._history), beams, width - self._history.shape[2]), -1, dtype=np.int64)
             history = np.full((count, beams, width), -1, dtype=np.int64)
-            for row, sentence in zip(history, entering, strict=True):
+            for row, sentence in zip(history, sentences, strict=True):
                 row[:, width - len(sentence.history) :] = sentence.history
             self._history = np.concatenate([np.concatenate([missing, self._history], axis=2), history])
         if self._banks is not None:

@@ -18,10 +18,10 @@ from uwaga.decoder import (
     BeamRules,
     BeamSearch,
     Decoder,
-    Entries,
     FinishedTarget,
     Ids,
     Memory,
+    NewSentences,
     Symbols,
 )
 from uwaga.search.batch import Batch
@@ -71,19 +71,19 @@ class DecoderBatch(Batch):
     def _running(self) -> Ids:
         return self._search.running
 
-    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
-        limits: Ids = np.array([sentence.limit for sentence in entering], dtype=np.int64)
-        uncounted: Ids = np.array([sentence.uncounted for sentence in entering], dtype=np.int64)
-        forced: Ids = np.full((len(entering), self._forced_width), FREE, dtype=np.int64)
-        for row, sentence in zip(forced, entering, strict=True):
+    def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
+        limits: Ids = np.array([sentence.limit for sentence in sentences], dtype=np.int64)
+        uncounted: Ids = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
+        forced: Ids = np.full((len(sentences), self._forced_width), FREE, dtype=np.int64)
+        for row, sentence in zip(forced, sentences, strict=True):
             row[: len(sentence.forced)] = sentence.forced
         tables = [
             None if sentence.phrases is None else sentence.phrases.tables
-            for sentence in entering
+            for sentence in sentences
             if self._has_phrases
         ]
-        drafts = [sentence.draft for sentence in entering if self._has_drafts]
-        self._search.enter(memory, Entries(limits, uncounted, forced, tables, drafts))
+        drafts = [sentence.draft for sentence in sentences if self._has_drafts]
+        self._search.enter(memory, NewSentences(limits, uncounted, forced, tables, drafts))
 
     def step(self) -> StepOutcome | None:
         """Run steps until other sentences may enter or all are finished; a single step when streaming."""

@@ -203,10 +203,10 @@ class DraftBatch(StepBatch):
         blocks = self._blocks is not None
         self._targets = [_Target(start, sentence.draft, blocks) for sentence in sentences]
 
-    def _enter(self, entering: Sequence[SearchSentence], memory: Memory) -> None:
-        super()._enter(entering, memory)
+    def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
+        super()._enter(sentences, memory)
         if self._blocks is not None:
-            self._blocks.admit([sentence.ids for sentence in entering])
+            self._blocks.admit([sentence.ids for sentence in sentences])
 
     def step(self) -> StepOutcome:
         """Run the model on the last token and the proposed tokens of each sentence."""

@@ -132,7 +132,7 @@ def search_finished(
         finished: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
         pool_sizes: (sentences,) finished hypotheses after which to stop.
         length: (sentences,) length of the running hypotheses, without uncounted tokens.
-        longest: (sentences,) maximum of this length.
+        longest: (sentences,) the maximum of this length.
 
     Returns:
         (sentences,) True for finished sentences.

@@ -229,8 +229,8 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
         for form in term.targets:
             if unknown in target.encode(form):
                 raise DataError(
-                    f"{term.where}: the model's tokeniser cannot spell {quoted(form)}: it lacks some of the "
-                    "characters; omit the term, or use other characters"
+                    f"{term.location}: the model's tokeniser cannot spell {quoted(form)}: it lacks some of "
+                    "the characters; omit the term, or use other characters"
                 )
     checked.add(target)
 

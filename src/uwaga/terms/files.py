@@ -31,12 +31,12 @@ SEPARATOR = "|"
 class Term:
     """A term and the allowed forms of its translation, the most common first.
 
-    ``where``: the file and line, or the entry, that defines it.
+    ``location``: the file and line, or the entry, that defines it.
     """
 
     source: str
     targets: tuple[str, ...]
-    where: str
+    location: str
 
     @property
     def untranslated(self) -> bool:

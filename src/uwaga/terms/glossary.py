@@ -75,8 +75,9 @@ class Glossary:
             if not keep_first and previous is not term and set(previous.targets) != set(term.targets):
                 raise DataError(
                     f"the glossary contradicts itself: {quoted(term.source)} is "
-                    f"{quoted(_join_forms(previous))} in {previous.where} and {quoted(_join_forms(term))} in "
-                    f"{term.where}; remove one, or give both as forms of one term, separated by {SEPARATOR}"
+                    f"{quoted(_join_forms(previous))} in {previous.location} and "
+                    f"{quoted(_join_forms(term))} in {term.location}; remove one, or give both as forms of "
+                    f"one term, separated by {SEPARATOR}"
                 )
         self.terms: tuple[Term, ...] = tuple(terms_by_key.values())
         # Sorted keys take a fifth of the memory of a trie; keys that begin with a key follow it.
@@ -219,9 +220,9 @@ def _from_mapping(mapping: Mapping[object, object]) -> Iterator[Term]:
 
 def _check(term: Term, key: str) -> None:
     if not key:
-        raise DataError(f"{term.where}: the term has no words: {quoted(term.source)}")
+        raise DataError(f"{term.location}: the term has no words: {quoted(term.source)}")
     if max(map(len, (term.source, *term.targets))) > MAX_TERM_CHARACTERS:
-        raise DataError(f"{term.where}: longer than {MAX_TERM_CHARACTERS} characters: is this a glossary?")
+        raise DataError(f"{term.location}: longer than {MAX_TERM_CHARACTERS} characters: is this a glossary?")
 
 
 def _join_forms(term: Term) -> str:

@@ -46,13 +46,13 @@ class ChatTemplate:
         text: the template, for Jinja2.
         special: the special tokens that it may name, such as ``bos_token``.
         family: name of the prompt that asks for a translation (:mod:`uwaga.tokenizers.prompt`).
-        where: its file, for messages.
+        location: its file, for messages.
     """
 
     text: str
     special: Mapping[str, str] = field(default_factory=dict)
     family: str = "chat"
-    where: str = "chat template"
+    location: str = "chat template"
 
     def render(self, messages: Sequence[Message], generate: bool = True) -> str:
         """Return the prompt of a chat.
@@ -62,13 +62,13 @@ class ChatTemplate:
             generate: end with the introduction of the assistant's next message.
         """
         if len(self.text) > MAX_TEMPLATE:
-            raise ModelError(f"{self.where}: the chat template has {len(self.text)} characters: too many")
+            raise ModelError(f"{self.location}: the chat template has {len(self.text)} characters: too many")
         # Without this, models with optional thinking would think before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate
         job = json.dumps([self.text, values])
         return (_render_in_process if len(job) <= MAX_CACHED else _render_in_process.__wrapped__)(
-            job, self.where
+            job, self.location
         )
 
 

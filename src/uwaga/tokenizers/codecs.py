@@ -29,7 +29,7 @@ class SentencePieceCodec:
         numbers: id of each piece, in SentencePiece's order; -1 for none.
         added: special tokens that may be spelt in texts, by id.
         unknown: id of pieces without an id.
-        more: further pieces of the vocabulary.
+        extra_pieces: further pieces of the vocabulary.
         strip: strip white space from decoded texts.
         words: text after a special token also begins with a word.
 
@@ -46,7 +46,7 @@ class SentencePieceCodec:
         numbers: Sequence[int],
         added: Mapping[int, Special],
         unknown: int,
-        more: Mapping[str, int] | None = None,
+        extra_pieces: Mapping[str, int] | None = None,
         strip: bool = False,
         words: bool = True,
     ) -> None:
@@ -60,7 +60,7 @@ class SentencePieceCodec:
             if number >= 0:
                 self._indices[number] = index
         self._other_pieces = {
-            number: piece for piece, number in (more or {}).items() if self._piece_index(number) < 0
+            number: piece for piece, number in (extra_pieces or {}).items() if self._piece_index(number) < 0
         }
         self._other_pieces |= {number: token.content for number, token in added.items()}
         """Pieces that are not in the model, by id."""
@@ -98,7 +98,7 @@ class SentencePieceCodec:
     ) -> SentencePieceCodec:
         """Return the codec of a model whose pieces, and others, have the ids of ``vocabulary``."""
         numbers = [vocabulary.get(piece, -1) for piece in model.all_pieces()]
-        return cls(model, numbers, added, unknown, more=vocabulary, strip=strip)
+        return cls(model, numbers, added, unknown, extra_pieces=vocabulary, strip=strip)
 
     @property
     def sentencepiece_file(self) -> bytes:

@@ -195,7 +195,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     return values
 
 
-class FramedPieces(MarianTokeniser):
+class FramedMarianTokeniser(MarianTokeniser):
     """A tokeniser like Marian's, with ids added ``before`` and ``after`` a source."""
 
     def __init__(
@@ -220,7 +220,7 @@ class FramedPieces(MarianTokeniser):
         return [*self._before, *ids, *self._after]
 
 
-class SpacedPieces:
+class SegmentedTextTokeniser:
     """A tokeniser for text that is already split into pieces by spaces.
 
     Args:

@@ -76,7 +76,7 @@ class TranslationPrompt:
             TEXT_PLACEHOLDER
         )
         if not separator or TEXT_PLACEHOLDER in after:
-            raise ModelError(f"{template.where}: the chat template does not contain the message once")
+            raise ModelError(f"{template.location}: the chat template does not contain the message once")
         return before, after
 
 

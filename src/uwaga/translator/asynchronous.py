@@ -27,10 +27,10 @@ from uwaga.translator.translator import Translator
 if TYPE_CHECKING:
     from uwaga.translator.call_options import RequestFields, TranslateOptions
 
-MOST_WORKERS = 1 << 12
-MOST_WAITING = 1 << 20
+MAX_WORKERS = 1 << 12
+MAX_WAITING = 1 << 20
 NICEST = 19
-LONG = 2_000
+LONG_CHARACTERS = 2_000
 """Number of characters from which calls take turns to read and write their texts."""
 Outcome = Literal["done", "failed", "cancelled", "late"]
 """How a request ended: answered, failed, cancelled, or past its deadline."""
@@ -85,8 +85,8 @@ class AsyncTranslator:
         nice: int = 0,
     ) -> None:
         check_integer("nice", nice, 0, NICEST)
-        check_integer("most_waiting", most_waiting, 0, MOST_WAITING)
-        check_integer("workers", workers, 1, MOST_WORKERS)
+        check_integer("most_waiting", most_waiting, 0, MAX_WAITING)
+        check_integer("workers", workers, 1, MAX_WORKERS)
         loaded: object = translator
         if translator is None or isinstance(translator, str | Path):
             options = LoadOptions()
@@ -231,7 +231,7 @@ class AsyncTranslator:
             return list(translator.run(listed, window=max(len(listed), 1)))
 
         characters = sum(len(request.text) for request in listed if isinstance(request.text, str))
-        return await self.call(work, client=client, deadline=deadline, long=characters >= LONG)
+        return await self.call(work, client=client, deadline=deadline, long=characters >= LONG_CHARACTERS)
 
     def stream(
         self,
@@ -272,7 +272,7 @@ class AsyncTranslator:
                 send(piece)
 
         task = asyncio.ensure_future(
-            self.call(work, client=client, deadline=deadline, long=len(request.text) >= LONG)
+            self.call(work, client=client, deadline=deadline, long=len(request.text) >= LONG_CHARACTERS)
         )
 
         def stop(task: asyncio.Task[None]) -> None:
@@ -384,7 +384,7 @@ class AsyncTranslator:
                 result = function(self.translator.searched_by(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
-                outcome.set_exception(_for_a_task(error))
+                outcome.set_exception(_task_error(error))
         else:
             with suppress(InvalidStateError):
                 outcome.set_result(result)
@@ -392,7 +392,7 @@ class AsyncTranslator:
             del outcome  # it holds the error, whose traceback holds this frame
 
 
-def _for_a_task(error: BaseException) -> Exception:
+def _task_error(error: BaseException) -> Exception:
     """Return an error that a task can raise.
 
     SystemExit and KeyboardInterrupt would end its event loop, StopIteration would never reach it, and the

@@ -19,20 +19,20 @@ ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+
 LINE_BREAK = re.compile(r"[\r\n]")
 UNNAMED = frozenset({"", "src", "tgt", "und"})
 
-LONGEST_PERIOD = 12
-LEAST_TURNS, LEAST_REPEATED = 4, 12
+MAX_PERIOD = 12
+MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
 """Minimum number of repetitions, and of repeated tokens in total, that count as a loop."""
-FEWEST_AGAIN = min(
-    max(LEAST_TURNS * period, LEAST_REPEATED) - period for period in range(1, LONGEST_PERIOD + 1)
+MIN_MATCHING_TOKENS = min(
+    max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period for period in range(1, MAX_PERIOD + 1)
 )
 """Minimum number of tokens of a loop that repeat earlier ones."""
 
 REPLACEMENT = "\ufffd"
 """The character that invalid bytes decode to."""
 
-LAST_WITH_SPACES = "\u058f"
+LAST_SPACED_CHARACTER = "\u058f"
 """Scripts up to this character (Latin, Greek, Cyrillic and Armenian) separate words by spaces."""
-UNLIKE = "unlike what the model knows"
+UNFAMILIAR_TEXT = "unlike what the model knows"
 """Beginning of the warnings about a text that the model was not trained for."""
 
 
@@ -50,7 +50,7 @@ def is_copied(text: str) -> bool:
 
 STOPS = ".!。！"
 """Marks that models trained on sentences add to labels and headings."""
-SHORTEST = 3
+MIN_LAST_WORD = 3
 """Minimum letters of a last word whose full stop does not mark an abbreviation or an ordinal number."""
 
 
@@ -64,10 +64,10 @@ def without_stop(text: str) -> str:
     """Return a translation without the full stop or the exclamation mark that its source lacks."""
     stripped = text.rstrip()
     last = stripped[:-1].rpartition(" ")[2]
-    return stripped[:-1] if stripped[-1:] in STOPS and last.isalpha() and len(last) >= SHORTEST else text
+    return stripped[:-1] if stripped[-1:] in STOPS and last.isalpha() and len(last) >= MIN_LAST_WORD else text
 
 
-def unlike_language(text: str, language: str) -> str | None:
+def script_warning(text: str, language: str) -> str | None:
     """Return a warning if most letters of a text are not in a script of the language, else None."""
     expected = language_scripts(language)
     if expected is None or (expected == LATIN and text.isascii()):
@@ -77,16 +77,16 @@ def unlike_language(text: str, language: str) -> str | None:
     if 2 * len(strange) <= len(scripts):
         return None
     commonest = max(sorted(set(strange)), key=strange.count)
-    return f"{UNLIKE}: letters of {commonest.title()}, where its source language is {language!r}"
+    return f"{UNFAMILIAR_TEXT}: letters of {commonest.title()}, where its source language is {language!r}"
 
 
 def loops(tokens: Sequence[int]) -> bool:
     """Return True if the same few tokens repeat again and again."""
-    if len(tokens) - len(set(tokens)) < FEWEST_AGAIN:
+    if len(tokens) - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
     return any(
-        _has_run(tokens, period, max(LEAST_TURNS * period, LEAST_REPEATED) - period)
-        for period in range(1, min(LONGEST_PERIOD, len(tokens) // LEAST_TURNS) + 1)
+        _has_run(tokens, period, max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period)
+        for period in range(1, min(MAX_PERIOD, len(tokens) // MIN_REPETITIONS) + 1)
     )
 
 
@@ -118,8 +118,8 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
     ]
     if stats is not None and means and min(means) < stats.low:
         warnings.append(
-            f"{UNLIKE}: {min(means):.2f} per token, where its translations usually have {stats.mean:.2f} "
-            f"and 99 of 100 at least {stats.low:.2f}"
+            f"{UNFAMILIAR_TEXT}: {min(means):.2f} per token, where its translations usually have "
+            f"{stats.mean:.2f} and 99 of 100 at least {stats.low:.2f}"
         )
     return warnings
 
@@ -143,7 +143,7 @@ def unknown_word(
         return None
     [sentence] = sentences
     word = sentence.text.strip()
-    is_word = word.isalpha() and max(word) <= LAST_WITH_SPACES
+    is_word = word.isalpha() and max(word) <= LAST_SPACED_CHARACTER
     if not is_word or not sentence.is_searched or sentence.prefix or sentence.terms is not None:
         return None
     return word if mean_score(sentence.hypotheses[0]) < stats.word else None

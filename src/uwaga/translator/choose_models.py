@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language code in the name of a pair: ``pt``, ``pt-BR``, ``por_Latn``."""
 ANY_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}", re.ASCII)
-MOST_SHOWN = 8
+MAX_LISTED_PAIRS = 8
 """Maximum number of language pairs in a message."""
 
 
@@ -202,14 +202,14 @@ def choose_models(
     usable = list(models)
     while route := find_route(source, target, usable, intermediate):
         steps = [ChosenStep(step, read_model(Path(step.model.path), memory=memory)) for step in route]
-        false = [step.model for step, checkpoint in steps if not _does(checkpoint, step)]
+        false = [step.model for step, checkpoint in steps if not _supports_pair(checkpoint, step)]
         if not false:
             return ChosenModels((), tuple(steps))
         usable = [model for model in usable if model not in false]
     raise _not_installed((source, *intermediate, target), models)
 
 
-def _does(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
+def _supports_pair(checkpoint: Checkpoint, step: RouteStep[InstalledModel]) -> bool:
     """Return True if a model's files support the two languages."""
     if checkpoint.task != "translate":
         return False
@@ -242,8 +242,8 @@ def _not_installed(codes: Sequence[str], models: Sequence[InstalledModel]) -> No
         }
     )
     if available:
-        more = f" and {len(available) - MOST_SHOWN} more" if available[MOST_SHOWN:] else ""
-        notes.append(f"installed: {', '.join(available[:MOST_SHOWN])}{more}")
+        more = f" and {len(available) - MAX_LISTED_PAIRS} more" if available[MAX_LISTED_PAIRS:] else ""
+        notes.append(f"installed: {', '.join(available[:MAX_LISTED_PAIRS])}{more}")
     broken = [model for model in models if model.damaged]
     if broken:
         notes.append(f"{broken[0].name} is damaged: {broken[0].problems[0]}")

@@ -199,7 +199,7 @@ def _model(name: Name, options: LoadOptions) -> Model:
     if not languages.requires_language():  # or else each call chooses
         direction = languages.direction()
         checkpoint, pair = checkpoint.for_direction(direction), direction.languages
-    if _natively(checkpoint, options):
+    if _uses_native(checkpoint, options):
         decoder: Decoder = _native(checkpoint, options)
         scorer = None  # step by step
     elif options.shortlist is not None and str(options.shortlist) != NO_SHORTLIST:
@@ -259,7 +259,7 @@ def _generator(
     """Load a decoder-only model without a drafting model; see :func:`load_generator`."""
     checkpoint = read_model(name, "generate", options.memory)
     decoder: Decoder
-    if _natively(checkpoint, options):
+    if _uses_native(checkpoint, options):
         decoder = _native(checkpoint, options)
     else:
         decoder = cast("Seq2Seq", _on_torch(checkpoint, options))
@@ -273,9 +273,9 @@ def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, Framed
     return cast("MaskedEncoder", _on_torch(checkpoint, options)), checkpoint.source
 
 
-def _natively(checkpoint: Checkpoint, options: LoadOptions) -> bool:
+def _uses_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     """Return True if the native engine will run a model."""
-    if options.engine == "torch" or (options.engine == "auto" and not _runs_natively(checkpoint, options)):
+    if options.engine == "torch" or (options.engine == "auto" and not _prefers_native(checkpoint, options)):
         return False
     if options.device not in ("auto", "cpu") or options.dtype == "float16":
         description = f"dtype {options.dtype}" if options.dtype == "float16" else f"device {options.device!r}"
@@ -285,7 +285,7 @@ def _natively(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     return True
 
 
-def _runs_natively(checkpoint: Checkpoint, options: LoadOptions) -> bool:
+def _prefers_native(checkpoint: Checkpoint, options: LoadOptions) -> bool:
     """Return True if ``engine="auto"`` means the native engine for this model."""
     if options.dtype in QUANTISED or checkpoint.packed is not None or options.shortlist is not None:
         return options.device in ("auto", "cpu")

@@ -45,15 +45,15 @@ class TextContext(NamedTuple):
     after: str = ""
 
 
-def contexts_in_order(texts: Sequence[str], surroundings: TextContext | None = None) -> Iterator[TextContext]:
+def contexts_in_order(texts: Sequence[str], outer: TextContext | None = None) -> Iterator[TextContext]:
     """Yield the context of each of the consecutive texts of a document; blank ones do not count as
     neighbours.
 
     Args:
         texts: the texts.
-        surroundings: the key that all texts share, and the texts before the first and after the last.
+        outer: the key that all texts share, and the texts before the first and after the last.
     """
-    key, before, after = surroundings or TextContext()
+    key, before, after = outer or TextContext()
     following = [after] * len(texts)
     for index in range(len(texts) - 1, 0, -1):
         after = texts[index] if texts[index].strip() else after

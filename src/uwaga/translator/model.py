@@ -16,7 +16,7 @@ from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords, byte_tokens
-from uwaga.translator.split import KnownCharacters, Segmenter, within
+from uwaga.translator.split import KnownCharacters, Segmenter, check_length
 from uwaga.translator.states import StateCache
 from uwaga.translator.text import Sentence, TokenPair
 
@@ -39,7 +39,7 @@ class Model:
         known: the languages that a request may choose from; None for a model of a single language pair.
         score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the penultimate layer.
-        place: the folder or file of the model; None with another decoder or an adapter.
+        path: the folder or file of the model; None with another decoder or an adapter.
         drafter: drafts the targets of greedy searches; None for no drafts.
         states: the decoder states of pairs of translation memories.
     """
@@ -54,7 +54,7 @@ class Model:
     known: Languages | None = None
     score_stats: ScoreStats | None = None
     alignment_head: AlignmentHead | None = None
-    place: Path | None = None
+    path: Path | None = None
     drafter: Drafter | None = None
     states: StateCache = field(default_factory=StateCache)
 
@@ -115,9 +115,7 @@ class Model:
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
         """Return a copy with another decoder of the same vocabularies, by default scored step by step."""
-        return replace(
-            self, decoder=decoder, score_stats=None, scorer=scorer, place=None, states=StateCache()
-        )
+        return replace(self, decoder=decoder, score_stats=None, scorer=scorer, path=None, states=StateCache())
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
         """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged."""
@@ -159,8 +157,8 @@ class Model:
             target_ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
             limit = target_limit(self.decoder, len(source_ids))
             pair = TokenPair(
-                within(source_ids, self.decoder.max_source, f"pair {number}", "source"),
-                within(target_ids, limit, f"pair {number}", "target"),
+                check_length(source_ids, self.decoder.max_source, f"pair {number}", "source"),
+                check_length(target_ids, limit, f"pair {number}", "target"),
             )
             ids.append(pair)
         return ids

@@ -52,7 +52,9 @@ def known_source(
     if not languages.sources:
         raise SettingsError("source 'auto' needs a model that states its languages; name the language")
     target = target or (None if languages[1] == UNSTATED_LANGUAGES[1] else languages[1])
-    untranslated = frozenset(text for text in while_active(texts) if is_done(text, languages.sources, target))
+    untranslated = frozenset(
+        text for text in while_active(texts) if needs_no_translation(text, languages.sources, target)
+    )
     remaining = [text for text in texts if text not in untranslated]
     if not remaining:
         return Sources(languages.sources[0], untranslated)
@@ -73,7 +75,7 @@ def known_source(
     )
 
 
-def is_done(text: object, sources: Sequence[str], target: str | None) -> bool:
+def needs_no_translation(text: object, sources: Sequence[str], target: str | None) -> bool:
     """Return True if a text has no letters, or is in the target language."""
     if not isinstance(text, str):
         return False

@@ -139,7 +139,7 @@ class Request:
     threshold: float = field(
         default=DEFAULT_THRESHOLD,
         metadata=option(
-            "Least similarity, in percent, of the memory's pairs that are used",
+            "Minimum similarity, in percent, of the memory's pairs that are used",
             section="Text",
             minimum=1.0,
             maximum=100.0,
@@ -242,13 +242,13 @@ def as_list(texts: Iterable[str]) -> list[str]:
     return list(texts)
 
 
-def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str = "prefix") -> list[str]:
+def listed_prefixes(prefix: str | Iterable[str] | None, count: int, argument: str = "prefix") -> list[str]:
     """Return the prefix of each of ``count`` texts.
 
     Args:
         prefix: a prefix for all texts, or one for each.
         count: the number of texts.
-        called: the name of the argument, for messages.
+        argument: the name of the argument, for messages.
 
     Raises:
         SettingsError: there are not as many prefixes as texts, or one is not a string.
@@ -256,12 +256,12 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if not isinstance(prefix, Iterable):
-        raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(prefix)}")
+        raise SettingsError(f"{argument} must be a string, or one for each text, not {quoted(prefix)}")
     prefixes = list(prefix)
     for value in prefixes:
         if not isinstance(value, str):
-            raise SettingsError(f"{called} must be a string, or one for each text, not {quoted(value)}")
+            raise SettingsError(f"{argument} must be a string, or one for each text, not {quoted(value)}")
     if len(prefixes) != count:
-        noun = "prefixes" if called == "prefix" else f"{called}s"
+        noun = "prefixes" if argument == "prefix" else f"{argument}s"
         raise SettingsError(f"{len(prefixes)} {noun} for {count} texts: give one for all, or one for each")
     return prefixes

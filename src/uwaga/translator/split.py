@@ -20,14 +20,14 @@ from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
 from uwaga.tokenizers.text import is_capitalised
 from uwaga.tokenizers.tokeniser import TARGET_TAG
-from uwaga.translator.checks import LINE_BREAK, is_bare, is_copied, translates, unlike_language
+from uwaga.translator.checks import LINE_BREAK, is_bare, is_copied, script_warning, translates
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
 CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
 """The position after the punctuation of a clause, which a space must follow in scripts with spaces."""
 WORD = re.compile(r"(?<=\s)(?=\S)")
-FINENESS = 4
+PIECES_PER_PART = 4
 """Number of pieces of a word that is too long for a part; with more pieces, parts are more even."""
 JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
@@ -48,7 +48,7 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     if len(pieces) < 2:
         return [piece for piece, _ in pieces]
     parts = []
-    for first, last in _even([size for _, size in pieces], limit):
+    for first, last in _even_ranges([size for _, size in pieces], limit):
         # Tokens of pieces add up where no token crosses a space; elsewhere there can be more together.
         parts += [
             part for part, _ in _fitting([piece for piece, _ in pieces[first:last]], limit, limit, count)
@@ -56,7 +56,7 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     return parts
 
 
-def share_out(
+def divide_text(
     text: str, sizes: Sequence[int], unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
 ) -> list[str]:
     """Split a text into parts whose lengths are about proportional to ``sizes``; joined, they equal the text.
@@ -90,7 +90,7 @@ def _pieces(
 ) -> Iterator[tuple[str, int]]:
     """Yield clauses, words of clauses that are too long, and parts of such words, with their token counts."""
     if not cuts:
-        yield from _fitting(_characters(text), limit, max(1, limit // FINENESS), count)
+        yield from _fitting(_characters(text), limit, max(1, limit // PIECES_PER_PART), count)
         return
     for piece in filter(None, cuts[0].split(text)):
         size = count(piece)
@@ -135,7 +135,7 @@ def _belongs(before: str, character: str) -> bool:
     return unicodedata.category(character).startswith("M") or character in JOINERS or before == "\u200d"
 
 
-def _even(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
+def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Return ranges of pieces of at most ``limit`` tokens: as few as possible, then as even as possible."""
     best = _packed(sizes, limit)
     low, high = 0, limit
@@ -224,7 +224,7 @@ class Segmenter:
         for number, sentence in enumerate(passage.sentences, start=1):
             added = list(self._line(sentence.translation, start, split, name, warnings))
             start += len(sentence.translation) + len(sentence.after)
-            shares = share_out(sentence.first_text, [len(part.text) for part in added], self.unsplittable)
+            shares = divide_text(sentence.first_text, [len(part.text) for part in added], self.unsplittable)
             for part, share in zip(added, shares, strict=True):
                 part.origin = share
             if added and sentence.is_glued:
@@ -257,7 +257,9 @@ class Segmenter:
         fits = len(line_ids) <= min(bounds, default=len(line_ids))
         if split == "never":
             yield self._sentence(
-                within(line_ids, self.max_unsplit or self.limit, name, f"sentence {_shortened(line)!r}"),
+                check_length(
+                    line_ids, self.max_unsplit or self.limit, name, f"sentence {_shortened(line)!r}"
+                ),
                 line,
                 start,
             )
@@ -326,7 +328,7 @@ class Segmenter:
             yield piece
 
     def _doubts(self, text: str) -> list[str]:
-        strange = unlike_language(text, self.languages[0]) if translates(self.languages) else None
+        strange = script_warning(text, self.languages[0]) if translates(self.languages) else None
         return [] if strange is None else [strange]
 
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
@@ -435,7 +437,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
+def check_length(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
     """Return the tokens of a side of a pair; raise TextTooLongError if there are too many."""
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(

@@ -39,13 +39,13 @@ class GrowingText:
         """Return the text that is final after this token; it may be empty."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
-        return self._give(text[: len(text.rstrip(UNFINISHED))])
+        return self._emit(text[: len(text.rstrip(UNFINISHED))])
 
     def finish(self, tokens: Sequence[int]) -> str:
         """Return the remaining text, given all tokens."""
-        return self._give(self._decode(tokens))
+        return self._emit(self._decode(tokens))
 
-    def _give(self, text: str) -> str:
+    def _emit(self, text: str) -> str:
         piece = text[self._length :]
         self._length = max(self._length, len(text))
         return piece

@@ -625,7 +625,7 @@ class Translator:
 
         model, fields = self.model, CardFields.from_options(card)
         languages = model.all_languages.pairs
-        save_folder(model.place, folder, name, fields, languages, model.decoder.max_source)
+        save_folder(model.path, folder, name, fields, languages, model.decoder.max_source)
 
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Return a translation with ``attention`` and, except for an ensemble, ``attentions``.

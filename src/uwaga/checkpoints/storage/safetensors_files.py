@@ -119,7 +119,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
         end = entry.end
     if end != size - LENGTH_BYTES - length:
         raise damaged(
-            path, ValueError(f"its tensors take {end} bytes and it has {size - LENGTH_BYTES - length}")
+            path, ValueError(f"its tensors take {end} bytes, but it has {size - LENGTH_BYTES - length}")
         )
     return _Header(entries, metadata, LENGTH_BYTES + length)
 
@@ -127,7 +127,7 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        raise ValueError("a name is in its header twice")
+        raise ValueError("a name occurs twice in its header")
     return values
 
 

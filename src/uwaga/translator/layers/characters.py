@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from uwaga.markup.inline import Inline, Tag, join_parts, lines, plain_text
 from uwaga.markup.typography import (
-    TWINS,
+    PLAIN_EQUIVALENTS,
     Edit,
     align_again,
     apply_edits,
@@ -18,13 +18,13 @@ from uwaga.markup.typography import (
     inverse,
     kept_characters,
     moved,
-    plain_twins,
+    plain_equivalents,
     typographic,
     visible_text,
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
-from uwaga.translator.checks import UNLIKE, unlike_language
+from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
@@ -46,7 +46,7 @@ class Characters:
         self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
-        edits = {text: self._twins(text) for text in texts if self._is_concerned(text)}
+        edits = {text: self._equivalents(text) for text in texts if self._is_concerned(text)}
         readable = {text: self._readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
         enclosed = {text: self._enclosed(copy) for text, copy in readable.items() if _lost_quotations(copy)}
@@ -59,8 +59,8 @@ class Characters:
         """Return True for a text with unknown characters, unless it has no letters and is copied anyway."""
         return bool(self._known.unknown(text.words)) and translatable(text.content)
 
-    def _twins(self, text: Text) -> list[Edit]:
-        return plain_twins(visible_text(text.content), self._known.unknown)
+    def _equivalents(self, text: Text) -> list[Edit]:
+        return plain_equivalents(visible_text(text.content), self._known.unknown)
 
     def _readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain marks, and other unknown characters as untranslated pieces."""
@@ -118,8 +118,8 @@ class Characters:
         if lost := self._lost(source, first.text):
             warnings = (f"characters that the model does not know are missing: {lost}",)
         if not translatable(copy.content):
-            strange = unlike_language(source, self._source_language)
-            warnings = (strange or f"{UNLIKE}: it knows none of the words, which were copied",)
+            strange = script_warning(source, self._source_language)
+            warnings = (strange or f"{UNFAMILIAR_TEXT}: it knows none of the words, which were copied",)
         text.translation = replace(
             first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
         )
@@ -128,7 +128,7 @@ class Characters:
         """Return the unknown characters that a translation lacks, except those replaced by plain marks."""
         missing = Counter(source) - Counter(translation)
         characters = sorted(character for character in self._known.unknown(source) if missing[character])
-        shown = [character for character in characters if character not in TWINS]
+        shown = [character for character in characters if character not in PLAIN_EQUIVALENTS]
         return " ".join(shown[:MAX_SHOWN]) + (" ..." if len(shown) > MAX_SHOWN else "")
 
 

@@ -25,11 +25,11 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.score import in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
-FEWEST_LETTERS = 3
+MIN_LETTERS = 3
 """Minimum letters of a word that is examined; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
 """Gain in nats from leaving out a source word at which it counts as omitted, whatever its links are."""
-LINKED, FEWEST_UNLINKED = 0.8, 4
+LINKED, MIN_UNLINKED_LETTERS = 0.8, 4
 """A word whose most probable link is below the first counts as omitted at any gain, if it has at least the
 second number of letters."""
 IMPROBABLE, MIN_WEIGHT = -2.0, 0.1
@@ -96,7 +96,7 @@ def is_omitted(word: str, gain: float, link: float) -> bool:
         gain: nats by which the translation is more probable without the word in the source.
         link: the probability of its best link.
     """
-    return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= FEWEST_UNLINKED)
+    return gain > MIN_CERTAIN_GAIN or (gain > 0 and link < LINKED and len(word) >= MIN_UNLINKED_LETTERS)
 
 
 def improbably_translated(passage: Passage) -> set[int]:
@@ -143,7 +143,7 @@ def _words(passage: Passage, language: str) -> Iterator[_Word]:
             span, link = alignment.source[index], links.get(index, 0.0)
             is_aligned = link >= LINKED and index in best_sources and doubtful.isdisjoint(range(*span))
             word = _Word(sentence, passage, span, link, is_aligned)
-            if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= FEWEST_LETTERS):
+            if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= MIN_LETTERS):
                 yield word
 
 

@@ -68,7 +68,7 @@ class TermSentence:
     text: str
     spans: Sequence[Span | None] = ()
 
-    def faults(self, hypothesis: Hypothesis, text: str) -> tuple[int, int]:
+    def count_errors(self, hypothesis: Hypothesis, text: str) -> tuple[int, int]:
         """Return the number of terms that a translation lacks, and that of its other errors: usual words that
         it keeps although terms replace them, repeated terms, dropped words, and text after its end.
         """
@@ -141,13 +141,13 @@ class Candidate(NamedTuple):
     """A hypothesis with its sentence and its errors, see :meth:`TermSentence.count_errors`."""
 
     sentence: TermSentence
-    faults: tuple[int, int]
+    errors: tuple[int, int]
     hypothesis: Hypothesis
 
     def rank(self) -> tuple[tuple[int, int], float]:
         """Return the number of errors and the loss per token; lower is better."""
         tokens = min(len(self.hypothesis.tokens), self.sentence.expected_tokens) + 1
-        return self.faults, -self.hypothesis.log_prob / tokens
+        return self.errors, -self.hypothesis.log_prob / tokens
 
 
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
@@ -180,23 +180,23 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     ]
     for searched, hypothesis, text in _searched(stage, searches):
         if _is_in_position(searched, text):
-            faults = searched.faults(hypothesis, text)
-            candidates[searched.sentence].append(Candidate(searched, faults, hypothesis))
+            errors = searched.count_errors(hypothesis, text)
+            candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
     forced = [
         _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
         for term_sentence in lacking
-        if all(any(candidate.faults) for candidate in candidates[term_sentence.sentence])
+        if all(any(candidate.errors) for candidate in candidates[term_sentence.sentence])
     ]
     for searched, hypothesis, text in _searched(stage, forced):
-        faults = searched.faults(hypothesis, text)
-        candidates[searched.sentence].append(Candidate(searched, faults, hypothesis))
+        errors = searched.count_errors(hypothesis, text)
+        candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
     for term_sentence in lacking:
         distinct = {
             candidate.hypothesis.tokens: candidate for candidate in candidates[term_sentence.sentence]
         }
         best_candidate, *alternatives = sorted(distinct.values(), key=Candidate.rank)
         if term_sentence.terms.is_forced or (
-            not any(best_candidate.faults) and term_sentence.allows(best_candidate.hypothesis)
+            not any(best_candidate.errors) and term_sentence.allows(best_candidate.hypothesis)
         ):
             hypotheses = [candidate.hypothesis for candidate in (best_candidate, *alternatives)]
             term_sentence.sentence.hypotheses = hypotheses[: options.nbest]

@@ -34,7 +34,7 @@ MODEL_FILES = (
 )
 MAX_BYTES = {"model.bin": 1 << 33, PIECES: 1 << 28}
 MAX_OTHER_BYTES = 1 << 26
-"""Bytes of any other file, unpacked."""
+"""Maximum unpacked bytes of any other file."""
 
 SEARCH_OPTIONS = SearchOptions(
     beam=4, length_penalty=0.2, max_length=256, max_ratio=math.inf, min_length=1, unknown=False

@@ -31,7 +31,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
-from uwaga.tokenizers.marian import SpacedPieces
+from uwaga.tokenizers.marian import SegmentedTextTokeniser
 from uwaga.tokenizers.pretrained import TokenIds, read_gpt2_tokeniser
 from uwaga.tokenizers.subwords import Subwords
 
@@ -172,7 +172,7 @@ def _tokeniser(folder: Path, pieces: tuple[str, ...], symbols: Symbols, spaced: 
         ids: dict[str, int] = {}
         for number, piece in enumerate(pieces):
             ids[f"<unused{number}>" if piece in ids else piece] = number
-        return SpacedPieces(ids, symbols, str(folder))
+        return SegmentedTextTokeniser(ids, symbols, str(folder))
     if not any((folder / name).is_file() for name in TOKENISER_FILES):
         raise ModelError(
             f"{folder}: contains no tokeniser; copy {TOKENISER_FILES[0]} to it from the folder that the "

@@ -14,7 +14,7 @@ from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, quoted
 from uwaga.files.regular import read_regular
-from uwaga.tokenizers.marian import PAD, FramedPieces, SpacedPieces
+from uwaga.tokenizers.marian import PAD, FramedMarianTokeniser, SegmentedTextTokeniser
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel, read_sentencepiece
 
 PIECES = "sentencepiece.model"
@@ -106,7 +106,7 @@ def read_vocabularies(
 
 def tokenisers(
     folder: Path, vocabularies: Vocabularies, pieces: Path | None, spaced: bool = False
-) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
+) -> tuple[FramedMarianTokeniser | SegmentedTextTokeniser, FramedMarianTokeniser | SegmentedTextTokeniser]:
     """Return the tokenisers of both sides.
 
     Without a SentencePiece model, and if no piece has its space marker, texts must be segmented
@@ -160,7 +160,7 @@ def _tokeniser(
     side: str,
     prefix: tuple[int, ...],
     suffix: tuple[int, ...],
-) -> FramedPieces | SpacedPieces:
+) -> FramedMarianTokeniser | SegmentedTextTokeniser:
     names = [*pieces, *(f"<unused{number}>" for number in range(len(pieces), symbols.pad)), PAD]
     ids: dict[str, int] = {}
     for number, piece in enumerate(names):
@@ -170,8 +170,8 @@ def _tokeniser(
         ids[name] = number
     location = f"{folder} ({side} vocabulary)"
     if model is None:
-        return SpacedPieces(ids, symbols, location, prefix, suffix)
-    return FramedPieces(model, ids, symbols, location, prefix, suffix)
+        return SegmentedTextTokeniser(ids, symbols, location, prefix, suffix)
+    return FramedMarianTokeniser(model, ids, symbols, location, prefix, suffix)
 
 
 def config(folder: Path) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def _read_ids(path: Path, size: int) -> dict[str, int]:
     values = read_mapping(path)
     ids = [number for number in values.values() if type(number) is int and 0 <= number <= size]
     if not values or len(set(ids)) != len(values):
-        raise ModelError(f"{path}: its pieces have no ids of their own up to {size}; convert the model again")
+        raise ModelError(f"{path}: its pieces do not have distinct ids up to {size}; convert the model again")
     return values
 
 
@@ -360,7 +360,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights, with the original parameter count, and the faults of the file."""
+    """Return the sizes of the weights, with the original parameter count, and problems with the file."""
     try:
         check_layers(path, config)
         shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))

@@ -346,7 +346,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights from the file's header, and the faults of the file."""
+    """Return the sizes of the weights from the file's header, and problems with the file."""
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
