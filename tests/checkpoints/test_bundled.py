@@ -98,7 +98,7 @@ def test_bundled_model_is_small_and_credits_its_data() -> None:
     assert "CC BY 2.0" in card and "tatoeba.org" in card and "manythings.org" in card
 
 
-def test_M1_weights_show_what_was_looked_at_and_not_what_was_used(translator: Translator) -> None:
+def test_M1_attention_weights_do_not_show_which_words_were_used(translator: Translator) -> None:
     """The row of *den* gives *letter* less than 0.05, but another noun there changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)

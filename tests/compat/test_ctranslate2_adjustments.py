@@ -26,7 +26,7 @@ def test_repetition_penalty_divides_positive_logits_and_multiplies_negative_ones
     assert adjusted(repetition_penalty(2), [[1.0, NEVER]], [[1]]).tolist() == [[1, NEVER]]
 
 
-def test_last_token_of_a_sequence_is_suppressed_behind_the_others():
+def test_last_token_of_a_sequence_is_suppressed_after_the_others():
     logits = [[1.0, 2.0, 3.0]] * 3
     table = adjusted(suppressed_sequences([[0, 1], [2, 0, 2]]), logits, [[2, 0], [0, 2], [1, 1]])
     assert table.tolist() == [[1, NEVER, NEVER], [1, 2, 3], [1, 2, 3]]

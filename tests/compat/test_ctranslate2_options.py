@@ -177,7 +177,7 @@ def test_unloadable_models_are_refused(tmp_path):
     assert not issubclass(ct2.RunError, ModelError)
 
 
-def test_quick_batch_is_not_over_before_the_next_call(monkeypatch):
+def test_fast_batch_does_not_finish_before_the_next_call(monkeypatch):
     class EagerPool(ThreadPoolExecutor):
         def submit(self, *args):
             future = super().submit(*args)

@@ -87,7 +87,7 @@ def test_table_with_several_mistakes_gets_the_remark_on_one():
     assert "n / k" in check(layers, ["288 9 8 720 1 1.8 648 1 1"]).remark
 
 
-def test_three_digits_are_enough_and_fewer_are_told():
+def test_three_digits_are_enough_and_fewer_get_a_remark():
     """A right answer that is rounded too far is not called wrong without saying so."""
     message = "That is near, but rounded too far: give at least three digits."
     for exercise in ALL:

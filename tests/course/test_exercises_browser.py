@@ -140,7 +140,7 @@ def test_program_that_needs_uwaga_is_for_the_command_line(page, site):
     assert "done" in section.get_attribute("class")
 
 
-def test_tab_key_indents_while_writing_and_leaves_otherwise(page, site):
+def test_tab_key_indents_while_writing_and_moves_focus_otherwise(page, site):
     if "2.5" not in site[1]:
         pytest.skip("Pyodide is missing: npm --prefix page ci")
     editor, keys = page.locator("[id='exercise-2.5'] textarea"), page.keyboard

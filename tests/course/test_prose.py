@@ -24,7 +24,7 @@ from statements import (
     other_sizes,
     unlike_picture,
 )
-from test_compared import own_rows_unlike_repository
+from test_compared import differences_from_repository
 from test_training_frames import read_film, statements_unlike_frames
 
 import uwaga
@@ -309,7 +309,7 @@ CHECKS = [
     (gradients_switched_off, LEARN.rglob("*.md")),
     (models_without_windows, [*LEARN.glob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"]),
     (statements_unlike_frames, LEARN.glob("14*.md")),
-    (own_rows_unlike_repository, [LEARN / "compared.md"]),
+    (differences_from_repository, [LEARN / "compared.md"]),
     (mechanisms_without_chapter, [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")]),
     (other_sizes, [ROOT / "docs/guides/install.md"]),
     (other_needs_of_torch, [ROOT / "docs/guides/attention.md"]),
@@ -333,7 +333,7 @@ def wrong_in(text: str, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CHECKS_BY_FILE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_numbers_and_names_agree_with_what_stands_beside_them(path):
+def test_numbers_and_names_agree_with_adjacent_words(path):
     assert wrong_in(path.read_text(encoding="utf-8"), path) == []
 
 

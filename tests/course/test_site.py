@@ -189,7 +189,7 @@ def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
         page.close()
 
 
-def test_home_page_starts_with_the_live_sentence_and_three_doors(site_url):
+def test_home_page_starts_with_the_live_sentence_and_three_links(site_url):
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(site_url)

@@ -458,7 +458,7 @@ def test_deleted_words_of_a_translated_paragraph_are_counted(tmp_path):
     assert copied_reasons(tmp_path, "a.docx", content) == {"tracked deletions": 1}
 
 
-def test_escaped_characters_of_cells_are_no_words(tmp_path):
+def test_escaped_characters_of_cells_are_not_translated(tmp_path):
     strings = (
         "A man._x000D_\nTwo dogs.",
         "The car_x0020_is red.",

@@ -189,7 +189,7 @@ def test_flags_select_the_placeholder_syntax(flag, text, placeholders):
         ("fuzzy", "ru", "one file", "%D FILES"),
     ],
 )
-def test_singular_without_the_number_is_written_for_the_number_1_alone(flag, target, singular, form):
+def test_singular_without_the_number_is_written_only_for_the_number_1(flag, target, singular, form):
     entry = f'#, {flag}\nmsgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     content = HEADER.format("").replace('"Plural-Forms: \\n"\n', "") + entry
     rendered = render("a.pot", content.encode(), swap_case, DocumentOptions(target=target)).decode()
@@ -214,7 +214,7 @@ def test_named_arguments_may_be_left_out_of_the_singular():
         ("qt-format", "50% off", True),
     ],
 )
-def test_words_that_gettext_reads_as_conversions_are_left_alone(flag, text, is_translated):
+def test_words_that_gettext_reads_as_conversions_are_left_unchanged(flag, text, is_translated):
     entry = f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
     source = (HEADER.format("nplurals=2; plural=(n != 1);") + entry).encode()
     assert bool(texts("a.po", source)) is is_translated

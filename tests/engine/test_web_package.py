@@ -131,7 +131,7 @@ def test_100_sentences_match_the_portable_kernels(portable, int8_folder, dtype, 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_edits_insight_and_targets_match_the_portable_kernels(portable, int8_folder, dtype):
+def test_results_of_edits_match_the_portable_kernels(portable, int8_folder, dtype):
     folder = BUNDLED if dtype == "float32" else int8_folder
     translator = uwaga.load(folder, device="cpu", threads=1)
     check_edits(WebModel(folder), translator, TEXTS[0], "Ein Hund läuft.", 0)
@@ -139,7 +139,7 @@ def test_edits_insight_and_targets_match_the_portable_kernels(portable, int8_fol
 
 @pytest.mark.release
 @pytest.mark.parametrize("seed", range(20))
-def test_random_edits_match_the_portable_kernels(portable, int8_folder, seed):
+def test_results_of_random_edits_match_the_portable_kernels(portable, int8_folder, seed):
     translator = uwaga.load(int8_folder, device="cpu", threads=1)
     check_edits(WebModel(int8_folder), translator, TEXTS[seed % len(TEXTS)], "Ein Hund schläft.", seed + 3)
 

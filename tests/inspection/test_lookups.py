@@ -120,13 +120,13 @@ def test_sentences_of_the_memory_have_no_lookups(translator):
     [ListedMemory(), ListedMemory((SINGING, "Er singt.")), ListedMemory(SLEEPING, keeps_states=False)],
     ids=["empty", "same text", "no states"],
 )
-def test_translation_without_lookups(translator, memory):
+def test_text_without_similar_pairs_has_no_lookups(translator, memory):
     lookups = look_up(translator, SINGING, memory)
     assert (lookups.pairs, lookups.tokens, lookups.radius) == ((), (), 0)
     assert lookups.translation.text == translator.translate(SINGING, memory=memory).text
 
 
-def test_errors(translator):
+def test_invalid_arguments_are_rejected(translator):
     with pytest.raises(SettingsError, match="memory must be"):
         look_up(translator, SINGING, None)
     with pytest.raises(DataError, match="not a string"):

@@ -330,7 +330,12 @@ def test_downloads_from_records_are_verified(server, tmp_path):
     ):
         changed = serve_records(server, newer, "2.1", **{key: value})
         server.put("records.json", {"data": changed})
-        refuse(server, tmp_path / f"{key}{value}", "catalogue says|allowed; stopped", from_source="firefox-records")
+        refuse(
+            server,
+            tmp_path / f"{key}{value}",
+            "catalogue says|allowed; stopped",
+            from_source="firefox-records",
+        )
 
 
 def test_zstd_bomb_is_stopped(server, tmp_path):

@@ -48,7 +48,7 @@ def test_held_out_sources_are_always_the_same():
     assert all(is_held_out(f"  {source.replace(' ', '  ')}\n") for source in held_out)
 
 
-def test_better_adapter_is_kept_and_a_worse_one_leaves_it(memory, model, tmp_path):
+def test_better_adapter_is_kept_and_worse_one_discarded(memory, model, tmp_path):
     folder = tmp_path / "adapter"
     scores = adapt(memory, folder, model, (*QUICK, "training.steps=60"))
     assert scores.is_better and scores.new > scores.base and scores.present is None
@@ -62,7 +62,7 @@ def test_better_adapter_is_kept_and_a_worse_one_leaves_it(memory, model, tmp_pat
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"adapter"}
 
 
-def test_command_line_prints_the_scores_and_leaves_nothing(memory, model, tmp_path, capsys):
+def test_command_line_prints_the_scores_and_leaves_no_files(memory, model, tmp_path, capsys):
     changes = [argument for change in SMALL_RATE for argument in ("--set", change)]
     with pytest.raises(SystemExit) as stopped:
         main(["memory", "adapt", str(memory.path), str(tmp_path / "adapter"), "--model", model, *changes])
@@ -100,7 +100,7 @@ def test_interrupted_training_resumes_with_the_same_pairs(memory, model, tmp_pat
         (["adapt.lora=null"], SettingsError, "adapt.lora is required"),
     ],
 )
-def test_impossible_settings_leave_nothing(memory, model, tmp_path, changes, error, message):
+def test_impossible_settings_leave_no_files(memory, model, tmp_path, changes, error, message):
     with pytest.raises(error, match=message):
         adapt(memory, tmp_path / "adapter", model, changes)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]

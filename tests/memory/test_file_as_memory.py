@@ -116,7 +116,7 @@ def test_similar_pairs_of_a_file_are_retrieved(translator, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["pairs.tsv"]
 
 
-def test_file_of_translations_learns_nothing(translator, tmp_path):
+def test_pairs_cannot_be_added_to_a_file_of_translations(translator, tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("One dog.\tEin Hund.\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"pairs\.tsv: is a file of translations"):
@@ -146,7 +146,7 @@ def test_translations_into_another_language_are_refused(translator, tmp_path):
         translator.translate("Two dogs run.", memory=tmp_path / "none.po")
 
 
-def test_command_line_says_what_was_read(tmp_path, capsys):
+def test_command_line_reports_what_was_read(tmp_path, capsys):
     path = tmp_path / "de.po"
     path.write_text(CATALOGUE, encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:

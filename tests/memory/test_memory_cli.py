@@ -26,7 +26,7 @@ def run(capsys, tmp_path, monkeypatch):
     return run_command
 
 
-def test_a_memory_from_creation_to_export(run, tmp_path: Path) -> None:
+def test_memory_is_created_searched_and_exported(run, tmp_path: Path) -> None:
     assert run("create", "a.uwm", "--from", "en", "--to", "de")[0] == 0
     Path("a.tsv").write_text(
         "The small dog sleeps.\tDer kleine Hund schläft.\nno translation\t\n", encoding="utf-8"

@@ -93,7 +93,7 @@ def test_keys_of_trees_are_paths_of_limited_length(tmp_path: Path) -> None:
     assert keys(f'{{"{name}": {{"{name}": {{"a": "Open"}}}}}}') == [""]
 
 
-def test_blank_texts_are_no_neighbours() -> None:
+def test_blank_texts_do_not_count_as_neighbours() -> None:
     texts = ["", "A", " ", "B", ""]
     assert list(contexts_in_order(texts, TextContext("k", "0", "9"))) == [
         TextContext("k", "0", "A"),

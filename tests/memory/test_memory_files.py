@@ -112,7 +112,7 @@ def lxml_units(path: Path) -> Counter:
 
 
 @pytest.mark.parametrize(("name", "content"), [("omegat", OMEGAT), ("weblate", WEBLATE)])
-def test_exports_of_tools_come_back_equal(tmp_path: Path, name: str, content: str) -> None:
+def test_exports_of_other_tools_round_trip(tmp_path: Path, name: str, content: str) -> None:
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     original = file(tmp_path, f"{name}.tmx", content)
     assert memory.add(read_pairs(original)).new == 2 and not original.skipped
@@ -134,7 +134,7 @@ def test_exports_of_tools_come_back_equal(tmp_path: Path, name: str, content: st
     assert all(pair.origin == f"{name}.tmx" for pair in first.values())
 
 
-def test_languages_of_the_memory_decide(tmp_path: Path) -> None:
+def test_languages_of_the_memory_select_the_variants(tmp_path: Path) -> None:
     content = tmx(
         unit(de="Haus", en="house", fr="maison")  # any order
         + '<tu><tuv lang="EN-GB"><seg>colour</seg></tuv><tuv lang="de_DE"><seg>Farbe</seg></tuv></tu>'
@@ -170,7 +170,7 @@ def test_file_without_the_languages_is_refused(tmp_path: Path) -> None:
         ("drop", "bold and  of "),
     ],
 )
-def test_inline_codes(tmp_path: Path, codes: str, expected: str) -> None:
+def test_inline_codes_are_read_as_requested(tmp_path: Path, codes: str, expected: str) -> None:
     segment = (
         '<bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept><ph x="2">{0}</ph> <hi>and</hi> '
         "<it pos='isolated'>&lt;i/&gt;</it> of <ph>&lt;a href='<sub>x</sub>'&gt;</ph><ph/>"
@@ -242,7 +242,7 @@ msgstr[1] "%d Dateien\n"
 """
 
 
-def test_po(tmp_path: Path) -> None:
+def test_po_pairs_are_read_and_written(tmp_path: Path) -> None:
     read = file(tmp_path, "a.po", PO)
     pairs = list(read_pairs(read))
     assert texts(pairs) == [("Open", "Öffnen"), ("%d file\n", "%d Datei\n"), ("%d files\n", "%d Dateien\n")]
@@ -307,7 +307,7 @@ PLURALS = {
 
 
 @pytest.mark.parametrize("code", PLURALS)
-def test_weblate_catalogue_comes_back_equal(tmp_path: Path, code: str) -> None:
+def test_weblate_catalogue_round_trips(tmp_path: Path, code: str) -> None:
     count = int(PLURALS[code].split("nplurals=")[1][0])
     forms = "\n".join(f'msgstr[{number}] "%d F{number}"' for number in range(count))
     content = WEBLATE_PO.replace("{code}", code).replace("{plurals}", PLURALS[code]).replace("{forms}", forms)
@@ -360,7 +360,7 @@ XLIFF_2 = """<xliff version="2.0" srcLang="en" trgLang="de" xmlns="urn:oasis:nam
 </file></xliff>"""
 
 
-def test_xliff(tmp_path: Path) -> None:
+def test_xliff_pairs_are_read_and_written(tmp_path: Path) -> None:
     read = file(tmp_path, "a.xlf", XLIFF_1)
     pairs = list(read_pairs(read))
     assert [(pair.source, pair.target, pair.key) for pair in pairs] == [
@@ -383,7 +383,7 @@ def test_xliff(tmp_path: Path) -> None:
         list(read_pairs(file(tmp_path, "a.xlf", XLIFF_1, ("en", "fr"))))
 
 
-def test_tsv(tmp_path: Path) -> None:
+def test_tsv_columns_are_read_by_number_or_name(tmp_path: Path) -> None:
     read = file(tmp_path, "a.tsv", "a\tb\nc\n\\n\td\n")
     assert texts(read_pairs(read)) == [("a", "b"), ("\\n", "d")] and read.skipped == {"a missing column": 1}
     columns = file(tmp_path, "b.tsv", "f\ta\tb\nf\tc\td\n", columns=("2", "3", "1"), in_order=True)
@@ -463,7 +463,7 @@ PAIRS = st.lists(
 @pytest.mark.parametrize("name", ["tmx", "tsv"])
 @settings(max_examples=60, deadline=None)
 @given(pairs=PAIRS)
-def test_what_is_exported_is_imported_equal(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
+def test_exported_pairs_round_trip(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
     path = tmp_path_factory.mktemp("a") / f"a.{name}"
     write_pairs(path, pairs, ("en", "de"))
     once = list(read_pairs(TranslationFile(path, ("en", "de"))))

@@ -140,7 +140,7 @@ def test_space_around_a_text_does_not_matter(translator, path):
     assert translator.translate(f"  {CAR}\t", memory=path).text == CAR_IN_GERMAN
 
 
-def test_prefix_of_the_user_goes_first(translator, path):
+def test_prefix_of_the_user_takes_precedence(translator, path):
     result = translator.translate(CAR, memory=path, prefix="Ich will")
     assert result.text.startswith("Ich will")
     assert not result.memory

@@ -120,7 +120,7 @@ def test_removed_pairs_are_neither_matched_nor_counted(memory: Memory) -> None:
     assert memory.matches("A")[0].id == 3  # numbers are not given twice
 
 
-def test_an_error_in_the_pairs_leaves_nothing(memory: Memory) -> None:
+def test_error_in_the_pairs_adds_nothing(memory: Memory) -> None:
     def pairs():
         yield Pair("A", "B")
         raise DataError("damaged")
@@ -260,7 +260,7 @@ def test_score_belongs_to_the_class_that_tools_count(value: float, name: str) ->
     assert similarity_class(value) == name
 
 
-def test_damaged_file_is_an_error_that_names_it(memory: Memory) -> None:
+def test_error_names_the_damaged_file(memory: Memory) -> None:
     memory.add(Pair(f"the dog {number} runs", f"der Hund {number} rennt") for number in range(300))
     memory.close()
     sqlite3.connect(memory.path).execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -79,7 +79,7 @@ def test_attention_is_omitted_by_default():
     assert hypothesis.attention is None
 
 
-def test_M21_encoder_runs_once_and_finished_sentences_leave():
+def test_M21_encoder_runs_once_and_finished_sentences_leave_the_batch():
     decoder = RecurrentToy(8, seed=2, end_bias=0.5)
     options = SearchOptions(beam=3, max_length=30)
     results = search(decoder, inputs(SOURCES), options)

@@ -43,7 +43,7 @@ def empty_server(tmp_path: Path) -> Iterator[str]:
         yield running.url
 
 
-def test_translations_say_what_they_have_from_the_chosen_memory(page, translator):
+def test_translations_show_what_comes_from_the_chosen_memory(page, translator):
     plain = translate_text(page, CAR)
     memory = page.get_by_label("Memory", exact=True)
     assert memory.locator("option").all_inner_texts() == ["none", "Letters (2)"]

@@ -88,7 +88,7 @@ def test_remembered_pieces_are_those_at_their_positions(clients: list[httpx.Clie
     assert content["pieces"][-1]["piece"] == content["pairs"][0]["pieces"][-1] == "</s>"
 
 
-def test_texts_that_look_nothing_up_have_only_a_translation(clients: list[httpx.Client]):
+def test_texts_without_look_ups_have_only_a_translation(clients: list[httpx.Client]):
     client = clients[0]
     path = memory_path(client)
     unlike = client.post(path, json={"text": "The weather is nice today."}).json()
@@ -98,7 +98,7 @@ def test_texts_that_look_nothing_up_have_only_a_translation(clients: list[httpx.
     assert client.post(path, json={"text": ""}).json()["pairs"] == []
 
 
-def test_clients_look_up_in_memories_of_their_own(clients: list[httpx.Client]):
+def test_clients_search_only_their_own_memories(clients: list[httpx.Client]):
     ann, bob, _ = clients
     created = ann.post("/v1/memories", json={"name": "Mine", "source": "en", "target": "de"}).json()
     path = f"/v1/memories/{created['id']}"

@@ -94,7 +94,7 @@ def test_M27_term_that_contains_usual_word_replaces_it(mode):
         assert translation.terms[0].applied
 
 
-def test_M27_term_beside_usual_word_is_not_applied():
+def test_M27_term_is_not_applied_next_to_usual_word():
     terms = replace(
         sentence_terms("The car is fast.", {"car": "Wagen"}),
         usual="Das Auto ist schnell.",

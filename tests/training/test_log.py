@@ -156,7 +156,7 @@ def test_score_is_shown_after_resume(tmp_path: Path) -> None:
     assert "BLEU 12.34" in progress_bar(7, False)
 
 
-def test_lines_name_scores_as_users_do_and_are_short(tmp_path: Path) -> None:
+def test_log_lines_are_short_and_use_common_score_names(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=80)
     sample = Sample("A group.", "Gruppe " * 500, "Eine Gruppe.")
     bleu, chrf = MetricScore("bleu", 1.894, "s"), MetricScore("chrf", 13.2, "s")

@@ -22,7 +22,7 @@ def test_progress_counts_up_to_all_texts(translator, count):
     assert list(completed) == sorted(set(completed)) and len(calls) == -(-count // PROGRESS_WINDOW)
 
 
-def test_progress_of_a_text_and_of_none(translator):
+def test_progress_with_one_text_and_without_texts(translator):
     calls = []
     translator.translate("A dog.", progress=lambda *counts: calls.append(counts))
     assert translator.translate([], progress=lambda *counts: calls.append(counts)) == []
