@@ -235,7 +235,7 @@ def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
     written, position = list(pieces), 0
     tags = {symbol.text: symbol.tag.raw for symbol in symbols}
     while position < len(pieces):
-        end = position + _symbol_pieces(pieces[position : position + MAX_SYMBOL_PIECES], tags)
+        end = position + _count_symbol_pieces(pieces[position : position + MAX_SYMBOL_PIECES], tags)
         if end > position:
             word = "".join(pieces[position:end])
             mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(AROUND_SYMBOLS)
@@ -248,7 +248,7 @@ def written_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
     return tuple(written)
 
 
-def _symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
+def _count_symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
     """Return how many leading pieces spell a symbol, the longest possible one; 0 for none."""
     word, longest = "", 0
     for count, piece in enumerate(pieces, start=1):

@@ -45,7 +45,7 @@ class Untranslated(str):
     translations: Translations
 
     def __new__(cls, raw: str, reason: str, translations: Translations = tuple) -> Self:
-        """Build it from the text as it appears in the document."""
+        """Create it from its raw text in the document."""
         text = super().__new__(cls, raw)
         text.reason, text.translations = reason, translations
         return text

@@ -65,7 +65,7 @@ class TransformerSettings(BlockSettings):
         32, ge=4, description="number of buckets of relative positions (Raffel 2020)"
     )
     relative_distance: int = Field(
-        128, ge=4, description="distance from which on relative positions share a bucket"
+        128, ge=4, description="distance beyond which relative positions share a bucket"
     )
     self_attention: Literal["attention", "ssru", "aan"] = Field(
         "attention",
@@ -171,7 +171,7 @@ class DecoderOnlySettings(BlockSettings):
                 raise ValueError("positions: rotary needs the group rotary, such as rotary: {base: 10000}")
             if self.head_size % 2 or self.head_size < 4:
                 raise ValueError(
-                    f"rotary positions rotate pairs of numbers and need an even head width from 4 on, "
+                    f"rotary positions rotate pairs of numbers and need an even head width of at least 4, "
                     f"not {self.head_size}: change head_width, or width and heads"
                 )
             if self.position_offset:
@@ -248,7 +248,7 @@ class ProphetNetSettings(BlockSettings):
         32, ge=4, description="number of buckets of relative positions, one-way (Raffel 2020)"
     )
     relative_distance: int = Field(
-        128, ge=4, description="distance from which on relative positions share a bucket"
+        128, ge=4, description="distance beyond which relative positions share a bucket"
     )
     norm: Literal["post"] = Field("post", description="layer norm after each block")
     embedding_norm: Literal[True] = Field(True, description="layer norm after embeddings and positions")

@@ -580,7 +580,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     values = read_json(path)
     numbers = [number for number in values.values() if type(number) is int]
     if not values or sorted(numbers) != list(range(len(values))):
-        raise ModelError(f"{path}: its {len(values)} pieces are not numbered from 0 on; fetch it again")
+        raise ModelError(f"{path}: its {len(values)} pieces are not numbered from 0; fetch it again")
     return values
 
 

@@ -153,13 +153,13 @@ def _validation_seconds(
     per_translation = (end - scored) * length / int(batch.target_lengths[: len(sentences)].sum())
     seconds = 0.0
     for corpora in (data.dev, *data.also.values()):
-        pairs = _pairs(data.resolve(corpora)) or training.validation_sentences
+        pairs = _count_pairs(data.resolve(corpora)) or training.validation_sentences
         seconds += per_pair * pairs + per_translation * min(pairs, training.validation_sentences)
     number = math.ceil(training.steps / training.validate_every) + 1 + bool(training.average)
     return number * seconds
 
 
-def _pairs(corpora: list[CorpusSettings]) -> int:
+def _count_pairs(corpora: list[CorpusSettings]) -> int:
     """Return the number of pairs of a dev set; 0 if it cannot be read yet."""
     try:
         return sum(1 for corpus in corpora for _ in read_corpus(corpus))

@@ -72,7 +72,7 @@ def prepare_process(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> torch.
     training = settings.training
     keep_freed_memory()
     if training.threads or ranks.world > 1:
-        torch.set_num_threads(ranks.threads(training.threads))
+        torch.set_num_threads(ranks.thread_count(training.threads))
     torch.manual_seed(training.seed)
     name = training.device
     if name == "auto":

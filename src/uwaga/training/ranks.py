@@ -81,7 +81,7 @@ class Ranks:
         """True for rank 0, the only one that writes, validates and prints."""
         return self.rank == 0
 
-    def threads(self, requested: int) -> int:
+    def thread_count(self, requested: int) -> int:
         """Return the number of CPU threads: ``requested``, or for 0 an equal share of the machine's cores."""
         return requested or max(1, usable_cores() // self.local_world)
 

@@ -70,7 +70,7 @@ class Updater:
         self.model, self.optimiser, self.settings, self.ranks = model, optimiser, settings, ranks
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
-        self.workers = ranks.threads(settings.threads) if self.device.type == "cpu" else 1
+        self.workers = ranks.thread_count(settings.threads) if self.device.type == "cpu" else 1
         self.all_workers = sum(ranks.gather(self.workers))
         self._pool = ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,))
 

@@ -64,7 +64,7 @@ def find_utilisation(
     flops = model_flops(model)
     if flops is None:
         return None
-    threads = ranks.threads(settings.threads) if device.type == "cpu" else 1
+    threads = ranks.thread_count(settings.threads) if device.type == "cpu" else 1
     peak = settings.peak_flops or measure_peak(device, DTYPES[settings.precision], threads)
     return Utilisation(flops, sum(ranks.gather(peak)), bool(settings.peak_flops))
 

@@ -196,7 +196,7 @@ def _alignment(file: ModelFile) -> tuple[int, int]:
         value = variables.scalar("decoder", name)
         values.append(default if value is None else int(value))
     layer, heads = values
-    layers = variables.layers("decoder")
+    layers = variables.layer_count("decoder")
     if not -layers <= layer < layers or heads < 0:
         raise ModelError(
             f"{file.path}: it returns the attention of {heads} heads of layer {layer} of {layers}"

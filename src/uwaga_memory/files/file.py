@@ -75,7 +75,7 @@ def skipped_line(skipped: Counter[str]) -> str:
     return f"skipped {skipped.total():,}: {reasons}" if reasons else ""
 
 
-class CodeNames:
+class CodeFormatter:
     """The text of the inline codes of a segment.
 
     Args:

@@ -19,7 +19,7 @@ from uwaga import __version__
 from uwaga.data.tmx import MAX_CODE_LENGTH, MAX_LISTED_LANGUAGES, XmlItems, nearest_variants
 from uwaga.errors import DataError
 from uwaga.markup.xml import escape, escape_attribute
-from uwaga_memory.files.file import CodeNames, TranslationFile
+from uwaga_memory.files.file import CodeFormatter, TranslationFile
 from uwaga_memory.store import MAX_TEXT_LENGTH, Pair
 
 CODES = {"bpt": "open", "ept": "close", "ph": "empty", "it": "empty", "ut": "empty"}
@@ -72,7 +72,7 @@ class TmxUnits(XmlItems[Pair]):
         self._too_long = False
         self._property = ""
         self._codes: list[tuple[str, dict[str, str], list[str]]] = []
-        self._names = CodeNames(file.options.codes)
+        self._code_formatter = CodeFormatter(file.options.codes)
 
     def progress(self) -> str:
         return f"after unit {self._count}"
@@ -109,7 +109,7 @@ class TmxUnits(XmlItems[Pair]):
         elif name in ("prop", "note", "seg"):
             self._text, self._size, self._codes = [], 0, []
             self._property = f"prop.{attributes.get('type', '')}" if name == "prop" else name
-            self._names = CodeNames(self._source.options.codes)
+            self._code_formatter = CodeFormatter(self._source.options.codes)
         elif name in CODES and self._text is not None:
             self._codes.append((name, attributes, []))
 
@@ -150,7 +150,7 @@ class TmxUnits(XmlItems[Pair]):
             kind = {"begin": "open", "end": "close"}.get(attributes.get("pos", ""), kind)
         number = attributes.get("i") or attributes.get("x") or ""
         if self._text is not None:
-            self._text.append(self._names.text(kind, number, "".join(content)))  # type: ignore[arg-type]
+            self._text.append(self._code_formatter.text(kind, number, "".join(content)))  # type: ignore[arg-type]
 
     def _end_unit(self, unit: _Variant) -> None:
         self._count += 1

@@ -8,7 +8,7 @@ from typing import IO, Literal
 from uwaga.data.tmx import XmlItems
 from uwaga.errors import DataError
 from uwaga.markup.xml import escape, escape_attribute
-from uwaga_memory.files.file import CodeNames, TranslationFile
+from uwaga_memory.files.file import CodeFormatter, TranslationFile
 from uwaga_memory.store import MAX_TEXT_LENGTH, Pair
 
 UNTRANSLATED = frozenset(("new", "needs-translation", "initial"))
@@ -54,7 +54,7 @@ class XliffUnits(XmlItems[Pair]):
         self._paired: list[str] = []
         self._marks: list[bool] = []
         self._data: dict[str, str] = {}
-        self._names = CodeNames(file.options.codes)
+        self._code_formatter = CodeFormatter(file.options.codes)
 
     def progress(self) -> str:
         return f"after unit {self._count}"
@@ -99,7 +99,7 @@ class XliffUnits(XmlItems[Pair]):
             self._key, self._context = attributes.get("resname") or attributes.get("name", ""), ""
             self._segments = [_Segment()] if name == "trans-unit" else []
             self._parts, self._data, self._size = {}, {}, 0
-            self._names = CodeNames(self._source.options.codes)
+            self._code_formatter = CodeFormatter(self._source.options.codes)
 
     def _open_text(self, element: str) -> None:
         self._text, self._element, self._codes, self._paired, self._marks = [], element, [], [], []
@@ -131,7 +131,7 @@ class XliffUnits(XmlItems[Pair]):
                     "close": f"</{name}>" if name in PAIRED else f"<{name}{identity}/>",
                     "empty": f"<{name}{identity}/>",
                 }[kind]
-            target.append(self._names.text(_kind(kind), number, native))
+            target.append(self._code_formatter.text(_kind(kind), number, native))
 
     def characters(self, text: str) -> None:
         if self._text is None or self._hints:

@@ -12,7 +12,7 @@ from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.formats.ctranslate2.variables import (
     Variables,
     activation,
-    heads,
+    head_count,
     scales_embeddings,
     weight_summary,
 )
@@ -105,12 +105,12 @@ def read_decoder(folder: Path, file: ModelFile, with_weights: bool, spaced: bool
 
 
 def _settings(stored: Variables, folder: Path) -> DecoderOnlySettings:
-    layers = stored.layers("decoder")
+    layers = stored.layer_count("decoder")
     rows, width = stored.shape(POSITIONS, 2)
     values = {
         "layers": layers,
         "width": width,
-        "heads": heads(stored, "decoder", 8),
+        "heads": head_count(stored, "decoder", 8),
         "feed_forward": stored.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
         "activation": activation(stored, "decoder"),
         "norm": "pre" if stored.flag("decoder", "pre_norm", True) else "post",

@@ -23,7 +23,7 @@ from uwaga.checkpoints.formats.ctranslate2.variables import (
     Variables,
     activation,
     embedding_name,
-    heads,
+    head_count,
     scales_embeddings,
     weight_summary,
 )
@@ -129,13 +129,13 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
     path = stored.file.path
     default = SPECIFICATIONS[stored.file.specification] or 8
     values = {
-        "encoder_layers": stored.layers("encoder"),
-        "decoder_layers": stored.layers("decoder"),
+        "encoder_layers": stored.layer_count("encoder"),
+        "decoder_layers": stored.layer_count("decoder"),
         "width": _shared_setting(
             stored, "width", lambda scope: stored.shape(embedding_name(stored, scope), 2)[1]
         ),
-        "heads": heads(stored, "encoder", default),
-        "decoder_heads": heads(stored, "decoder", default),
+        "heads": head_count(stored, "encoder", default),
+        "decoder_heads": head_count(stored, "decoder", default),
         "feed_forward": stored.shape("encoder/layer_0/ffn/linear_0/weight", 2)[0],
         "decoder_feed_forward": stored.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
         "norm": _shared_setting(
@@ -151,7 +151,7 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
         "tie": _tie(stored),
         "dropout": 0.0,
     }
-    rows = _shared_setting(stored, "positions", lambda scope: _positions(stored, scope))
+    rows = _shared_setting(stored, "positions", lambda scope: _position_count(stored, scope))
     if rows:
         values |= {"positions": "learned", "max_length": rows}
     else:
@@ -170,7 +170,7 @@ def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) 
     return encoder
 
 
-def _positions(stored: Variables, scope: str) -> int:
+def _position_count(stored: Variables, scope: str) -> int:
     """Return the rows of the position table, 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
     return stored.shape(name, 2)[0] if stored.has(name) else 0

@@ -130,7 +130,7 @@ class Variables:
         """The variables that have been used or have no effect."""
         return frozenset(self._used)
 
-    def layers(self, scope: str) -> int:
+    def layer_count(self, scope: str) -> int:
         """Return the number of layers of a stack."""
         count = 0
         while self.has(f"{scope}/layer_{count}/ffn/linear_0/weight"):
@@ -147,7 +147,7 @@ class Variables:
         return sizes
 
 
-def heads(stored: Variables, scope: str, default: int) -> int:
+def head_count(stored: Variables, scope: str, default: int) -> int:
     """Return the number of attention heads of a stack."""
     count = stored.scalar(scope, "num_heads")
     return default if count is None else int(count)
