@@ -134,9 +134,9 @@ std::shared_ptr<Network> build_recurrent(const Parts& all_parts) {
     net.cells = cells_of(net);
     net.initial_width = net.family == Family::cho ? 5 * net.units : net.cells;
     net.cross_attention.layers = net.attends() ? 1 : 0;
-    net.token_bytes = net.entry() * int64_t{sizeof(float)};
+    net.token_bytes = net.entry_size() * int64_t{sizeof(float)};
     net.row_bytes = 8 * net.cells + 4 * net.initial_width;
-    const int64_t chunk = (64 * net.entry() + 4 * net.initial_width) * int64_t{sizeof(float)};
+    const int64_t chunk = (64 * net.entry_size() + 4 * net.initial_width) * int64_t{sizeof(float)};
     net.pages.configure(chunk, 0);
     net.chunks.configure(chunk, int64_t{4} << 20);
     return network;

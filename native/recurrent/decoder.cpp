@@ -64,7 +64,7 @@ void RecurrentStep::attend_row(int64_t row, const float* query, const float* pro
                                float* context) {
     const Kernels& kernels = *net.kernels;
     const ScoreWeights& score = net.score;
-    const int64_t length = source(row).length, entry = net.entry();
+    const int64_t length = source(row).length, entry = net.entry_size();
     const float* values = reinterpret_cast<const float*>(source(row).chunk->page.data) +
                           source(row).first * entry;
     const float* gain = nullptr;

@@ -137,7 +137,7 @@ void SourceGroup::finish_initial_states() {
 }
 
 std::shared_ptr<const Chunk> SourceGroup::store() {
-    const int64_t entry = net.entry(), stride = stride_of(net.encoder.back().width()),
+    const int64_t entry = net.entry_size(), stride = stride_of(net.encoder.back().width()),
                   size = rows * entry + count() * net.initial_width;
     const auto chunk = std::make_shared<Chunk>(net.chunks, size * int64_t{sizeof(float)}, rows);
     float* const to = reinterpret_cast<float*>(chunk->page.data);
@@ -194,7 +194,7 @@ Memory RecurrentNetwork::encode(const std::vector<Tokens>& sources, const std::v
 }
 
 const float* RecurrentNetwork::initial_cells(const EncodedSentence& sentence) const {
-    return reinterpret_cast<const float*>(sentence.chunk->page.data) + sentence.chunk->rows * entry() +
+    return reinterpret_cast<const float*>(sentence.chunk->page.data) + sentence.chunk->rows * entry_size() +
            sentence.number * initial_width;
 }
 

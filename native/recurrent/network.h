@@ -48,7 +48,7 @@ class RecurrentNetwork : public Network {
                 const std::optional<CrossHead>& selected) const override;
 
     bool attends() const { return score.kind != Score::none; }
-    int64_t entry() const { return values + prepared; }
+    int64_t entry_size() const { return values + prepared; }
     // The initial cells of the decoder of an encoded sentence: (cells,).
     const float* initial_cells(const EncodedSentence& sentence) const;
 

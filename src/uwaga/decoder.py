@@ -249,7 +249,7 @@ class Datastore:
         keys: (entries, width) float16.
         tokens: (entries,) int64.
         radius: the squared distance from which a key has no weight.
-        temperature: of the squared distances.
+        temperature: the temperature of the squared distances.
         neighbours: the maximum number of keys in p_kNN.
     """
 

@@ -82,7 +82,7 @@ class Registry(Mapping[str, T]):
         """Return the implementation registered under a name.
 
         Raises:
-            SettingsError: as :meth:`check`.
+            SettingsError: as in :meth:`check`.
         """
         self.check(name)
         return self[name]
@@ -115,7 +115,7 @@ def load_plugins_of(values: Mapping[str, object], location: str) -> None:
     """Load the ``plugins`` of the values of a user's settings file, before the other values are checked.
 
     Raises:
-        SettingsError: as :func:`load_plugins`, or ``plugins`` is not a list of names.
+        SettingsError: as in :func:`load_plugins`, or ``plugins`` is not a list of names.
     """
     names = values.get("plugins", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -37,7 +37,7 @@ class Work(NamedTuple):
     step_bytes: int
 
     @classmethod
-    def of(cls, packed: PackedWeights) -> Work:
+    def from_weights(cls, packed: PackedWeights) -> Work:
         """Count the weights of a model."""
         per_batch = per_batch_bytes = step = step_bytes = 0
         for name, matrix in packed.matrices.items():
@@ -71,7 +71,7 @@ def load_model(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) ->
         model = to_engine(checkpoint, threads=threads, packed=packed)
     else:
         model = to_engine(checkpoint, numbers, threads)
-    return LoadedModel(packed.precision, model, Work.of(packed))
+    return LoadedModel(packed.precision, model, Work.from_weights(packed))
 
 
 def measure_searches(

@@ -129,7 +129,7 @@ def _check_numbers(
     """Check a number, or the cells of a table.
 
     A likely mistake is recognised by the cells in which it differs from the right answer; the others may be
-    wrong too. Of several mistakes, that with the most cells gets its remark.
+    wrong too. If there are several mistakes, the remark is on the one with the most cells.
     """
 
     def is_near(index: int, value: float) -> bool:

@@ -57,7 +57,7 @@ class ComparedTexts:
         return words in self._texts or any(_matches(words, parts) for parts in self._patterns)
 
     @classmethod
-    def of(cls, formulas: Iterable[str]) -> ComparedTexts:
+    def from_formulas(cls, formulas: Iterable[str]) -> ComparedTexts:
         """Build the texts of formulas."""
         compared = cls()
         for formula in formulas:

@@ -441,7 +441,7 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
 
     Args:
         text: the document.
-        members: in document order.
+        members: the members, in document order.
         target: the target language, if known.
 
     Returns:

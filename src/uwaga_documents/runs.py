@@ -21,7 +21,7 @@ from uwaga.markup.xml import Element, attribute_pieces, content_pieces, escape, 
 EMPTY_PROPERTIES = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without children."""
 MIN_RUN_TAGS = 4
-"""Minimum number of tags of a run in the file: of the run and of its text."""
+"""Minimum number of tags of a run in the file: one for the run and one for its text."""
 MAX_PARAGRAPH_DEPTH = 8
 """Maximum depth of nested paragraphs, as in a text box of a text box; each level is stored again."""
 FORMAT_END = "</rPr>"
@@ -101,7 +101,7 @@ DRAWING = RunNames(
 SHEET = RunNames(*("si", "r", "rPr", "t"))
 
 DESCRIBED = re.compile(r"<(?:\w+:)?(?:docPr|cNvPr|listItem)\s[^<>]*>")
-"""A tag whose attributes hold texts: of a picture or shape, or an entry of a list."""
+"""A tag whose attributes contain texts: the tag of a picture, of a shape or of a list's entry."""
 DESCRIPTIONS = frozenset(("descr", "title", "displayText"))
 
 

@@ -92,7 +92,7 @@ def inline_translator(
     """
 
     def translate(texts: Sequence[DocumentText]) -> list[Inline]:
-        inlines = [InlineText.of(text).inline for text in texts]
+        inlines = [InlineText.from_text(text).inline for text in texts]
         translated = translator.run_inlines(texts, request)
         if uses is not None:
             uses.extend(use for result in translated for use in result.translation.memory)

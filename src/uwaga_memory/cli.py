@@ -155,7 +155,7 @@ def import_(
     in_order: InOrder = None,
     translation: Translation = None,
 ) -> None:
-    """Add the pairs of files to a memory; of an interrupted file, none is added.
+    """Add the pairs of files to a memory; if a file is interrupted, none of its pairs are added.
 
     Pairs that the memory already has in the same context are not added again. Skipped pairs are counted by
     reason.

@@ -308,7 +308,7 @@ class Memory:
                     database.execute("RELEASE snapshot")
 
     def add(self, pairs: Iterable[Pair]) -> Added:
-        """Add pairs in one transaction; of equal pairs in the same context, the memory keeps the first."""
+        """Add pairs in one transaction; the memory keeps the first of equal pairs in the same context."""
         added = Added()
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         iterator = iter(pairs)

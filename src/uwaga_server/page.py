@@ -57,7 +57,7 @@ class PageFile:
     etag: str
 
     @classmethod
-    def of(cls, plain: bytes, kind: str) -> PageFile:
+    def from_content(cls, plain: bytes, kind: str) -> PageFile:
         """Create a file from its content and media type."""
         compressed = gzip.compress(plain, 9, mtime=0)
         return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
@@ -77,10 +77,11 @@ class PageFile:
 def page_files() -> dict[str, PageFile]:
     """Return the files of the page by path."""
     files = {
-        f"page/{name}": PageFile.of((FOLDER / name).read_bytes(), kind) for name, kind in MEDIA_TYPES.items()
+        f"page/{name}": PageFile.from_content((FOLDER / name).read_bytes(), kind)
+        for name, kind in MEDIA_TYPES.items()
     }
     files[""] = files.pop("page/index.html")
-    files[f"page/{VIEW}"] = PageFile.of(view_module().encode("utf-8"), MEDIA_TYPES["page.js"])
+    files[f"page/{VIEW}"] = PageFile.from_content(view_module().encode("utf-8"), MEDIA_TYPES["page.js"])
     return files
 
 

@@ -91,7 +91,7 @@ class Body:
 
     Attributes:
         model: their model; None if there are none.
-        kind: where they are.
+        kind: their location in the request.
         large: whether a multipart body may be as large as a document; always for uploads.
         raw: whether the body is a file, which may be as large as a document.
     """
@@ -187,7 +187,7 @@ class Router:
     """Serves routes; errors are raised and handled by the middleware around it.
 
     Args:
-        routes: the routes; of several for the same method and path, the first is used.
+        routes: the routes; the first is used if several have the same method and path.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:

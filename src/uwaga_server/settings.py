@@ -74,7 +74,7 @@ class LimitSettings(StrictModel):
         characters: maximum characters of a request's texts together.
         body_bytes: maximum size of a request body.
         document_bytes: maximum size of a request body with a document or a glossary.
-        total_body_bytes: memory for the bodies of all requests in progress, of each worker; beyond it, the
+        total_body_bytes: memory per worker for the bodies of all requests in progress; beyond it, the
             unfinished body that began first is refused. At least ``document_bytes``.
         requests_per_minute: limit of each key, or of each address without a key; 0 for no limit.
         characters_per_minute: likewise.

@@ -123,7 +123,7 @@ def test_missing_model_is_rejected(tmp_path):
 def test_each_matrix_is_counted_once(settings, numbers):
     stored = stored_shapes(settings, 23, 23)
     packed = pack(settings, (23, 23), lambda name: np.ones(stored[name], np.float32), numbers)
-    work = Work.of(packed)
+    work = Work.from_weights(packed)
     matrices = [matrix for matrix in products(settings, 23, 23) if matrix.name not in EMBEDDING_TABLES]
     assert work.per_batch + work.step == sum(sum(matrix.outputs) * matrix.inputs for matrix in matrices)
     output = next(matrix for matrix in matrices if matrix.name == "output")

@@ -103,7 +103,7 @@ def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: 
 def _match_characters(
     pieces: Sequence[str | None], surfaces: Sequence[str], letters: str
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the first and last piece, and the start and end in the text, of each character of the pieces."""
+    """Yield the first and last piece of each character, and its start and end in the text."""
     spellings = list(_spellings(pieces, surfaces))
     for piece_text, first, last in spellings:
         if piece_text == letters:

@@ -54,7 +54,7 @@ class WeightSummary:
     formats: tuple[str, ...]
 
     @classmethod
-    def of(cls, tensors: Iterable[StoredTensor]) -> WeightSummary:
+    def from_tensors(cls, tensors: Iterable[StoredTensor]) -> WeightSummary:
         """Summarise the floating-point tensors, with the bytes of the files that hold them."""
         weights = [tensor for tensor in tensors if tensor.floating]
         return cls(

@@ -71,7 +71,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> Description:
         family=checkpoint.family,
         sizes=sizes | dict(checkpoint.details),
         weights=checkpoint.summary
-        or WeightSummary.of(checkpoint.weights.stored.values() if checkpoint.weights else ()),
+        or WeightSummary.from_tensors(checkpoint.weights.stored.values() if checkpoint.weights else ()),
         vocabulary=checkpoint.vocabulary,
         languages=checkpoint.languages.pairs,
         licence=checkpoint.card.licence,

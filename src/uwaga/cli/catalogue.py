@@ -183,7 +183,7 @@ def remove(name: Name) -> None:
 def path(name: NameOrPair) -> None:
     """Print the path of an installed model.
 
-    For a pair of languages it is the model that `uwaga translate` selects; of a chain of models, a line for
+    For a pair of languages it is the model that `uwaga translate` selects; for a chain of models, a line for
     each.
 
     **Examples**

@@ -104,7 +104,7 @@ MAX_NAMED_LINES = 3
 class Notes:
     """Warnings and errors about lines or texts, and the use of drafts.
 
-    Every failed line is named immediately; of the lines with warnings or cut translations, the first few.
+    Every failed line is reported immediately, but only the first few lines with warnings or cut translations.
 
     Attributes:
         unit: ``line`` or ``text``.

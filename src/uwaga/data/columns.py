@@ -37,7 +37,7 @@ def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) 
     nested in ``translation``, as in corpora of the Hugging Face hub), or ``source`` and ``target``.
 
     Args:
-        file: for messages.
+        file: the name of the file, for messages.
         corpus: ``columns`` and ``languages`` are used.
         available: the columns of the file; nested ones as ``outer.inner``.
     """

@@ -43,7 +43,7 @@ class CorpusReport:
     warnings: list[str] = field(default_factory=list)
 
     def add(self, fault: Fault, line: int) -> None:
-        """Count a fault of a line."""
+        """Count a dropped line by its fault."""
         self.faults[fault] = self.faults.get(fault, 0) + 1
         first = self.lines.setdefault(fault, [])
         if len(first) < MAX_LISTED_LINES:

@@ -42,9 +42,9 @@ def build_store(
     which contains the plain text where the form would be too long. The folder is written atomically.
 
     Args:
-        pairs: from ``read_corpus``; not read if the store is reused. Its report is updated; the filters, the
-            tag and the word alignments of its corpus are used.
-        tokenisers: those of the source side and of the target side.
+        pairs: the pairs of ``read_corpus``; not read if the store is reused. Its report is updated; the
+            filters, the tag and the word alignments of its corpus are used.
+        tokenisers: the tokenisers of the source side and of the target side.
         folder: the folder of the store.
         settings: ``augment`` is used, and the limits that the corpus's filters do not set.
         keep_text: whether to store the texts, which subword sampling needs.

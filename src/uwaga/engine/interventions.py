@@ -27,7 +27,7 @@ class Heads:
 
     Attributes:
         kind: the kind of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
-        layer: from 1, None for all.
+        layer: the layer, from 1; None for all.
         head: index of the head in the layer, from 1, None for all.
         weights: replacement of the attention weights. ``silent``: zeros, so that the head has no output
             (Michel 2019); ``alone``: zeros for all other heads of the layer; ``uniform``: equal weights for

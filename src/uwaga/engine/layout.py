@@ -156,7 +156,7 @@ class PackedLayout:
     tensors: dict[str, tuple[str, tuple[int, ...]]]
 
     @classmethod
-    def of(
+    def for_settings(
         cls,
         settings: EngineSettings,
         source: int,

@@ -82,7 +82,7 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
 
 
 def pair_checksum(source: str, target: str) -> str:
-    """Return the checksum of a pair, of both texts with a tab between them."""
+    """Return the checksum of a pair: of both texts, joined by a tab."""
     return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()[:CHECKSUM_DIGITS]
 
 

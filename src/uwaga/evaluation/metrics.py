@@ -104,7 +104,7 @@ def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[s
     The type is that of sacreBLEU, which documents None but does not declare it.
 
     Raises:
-        DataError: as :func:`evaluate`.
+        DataError: as in :func:`evaluate`.
     """
     if not hypotheses:
         raise DataError("nothing to evaluate: there are no hypotheses")
@@ -122,7 +122,7 @@ def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> di
     """Create sacreBLEU's metric objects by the names of :data:`METRICS`.
 
     Raises:
-        SettingsError, MissingExtraError: as :func:`evaluate`.
+        SettingsError, MissingExtraError: as in :func:`evaluate`.
     """
     _check_known("metric", names, METRICS)
     _check_known("tokeniser", [tokenize], TOKENIZERS)
@@ -170,7 +170,7 @@ def evaluate_sentences(
     --sentence-level`` does. Arguments are those of :func:`uwaga.evaluation.evaluate`.
 
     Raises:
-        DataError, SettingsError, MissingExtraError: as :func:`uwaga.evaluation.evaluate`.
+        DataError, SettingsError, MissingExtraError: as in :func:`uwaga.evaluation.evaluate`.
     """
     reference_streams(hypotheses, references)  # checks both
     metric_objects = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)

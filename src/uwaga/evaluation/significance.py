@@ -55,9 +55,9 @@ def compare(
     :func:`uwaga.evaluation.evaluate`, and ``samples`` the number of test sets to draw.
 
     Raises:
-        DataError: as ``evaluate``, or the two systems have different numbers of lines.
-        SettingsError: as ``evaluate``, or ``samples`` is less than 1.
-        MissingExtraError: as ``evaluate``.
+        DataError: as in ``evaluate``, or the two systems have different numbers of lines.
+        SettingsError: as in ``evaluate``, or ``samples`` is less than 1.
+        MissingExtraError: as in ``evaluate``.
     """
     if samples < 1:
         raise SettingsError(f"the bootstrap needs 1 sample or more, not {samples}")

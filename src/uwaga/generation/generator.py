@@ -257,7 +257,7 @@ class TextGenerator:
         """Return the token ids of a prompt or of a chat, as the model reads them.
 
         Raises:
-            TextTooLongError, SettingsError, ModelError, DataError: as :meth:`generate`.
+            TextTooLongError, SettingsError, ModelError, DataError: as in :meth:`generate`.
         """
         return self._begin(prompt, "the prompt").ids
 
@@ -301,7 +301,7 @@ class TextGenerator:
         :meth:`generate`, for one hypothesis. The generator returns True if a limit cut the continuation.
 
         Raises:
-            UwagaError: as :meth:`generate`, before the first piece.
+            UwagaError: as in :meth:`generate`, before the first piece.
         """
         return self.stream_prompt(prompt, self.decoding.for_stream(options), "the prompt")
 

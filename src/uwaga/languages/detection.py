@@ -107,7 +107,7 @@ def detect_language(
     """Detect the common language of texts from their first :data:`MAX_SAMPLE_CHARACTERS` characters.
 
     Args:
-        texts: in any order; at least one contains letters.
+        texts: the texts, in any order; at least one contains letters.
         candidates: expected languages. The most likely of them is returned, with its probability among them,
             unless another language is ten times as likely.
         target: the target language of the texts, also expected, but detected only if it is clearly the most

@@ -31,7 +31,7 @@ AROUND_SYMBOLS = WORD_STARTS + ".,:;!?\"'()"
 MAX_SYMBOL_PIECES = 8
 """Maximum pieces of a symbol."""
 MAX_ATTEMPTS = 4
-"""Maximum attempts to choose symbols: of the kind of the piece, of the other kind, and more of both."""
+"""Maximum attempts to choose symbols: of the piece's kind, of the other kind, and more of both."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
 
     Args:
         inline: the text.
-        attempt: from 0; each attempt uses different symbols.
+        attempt: the attempt, from 0; each one uses different symbols.
     """
     if not translatable(inline):
         return [None for part in inline if is_kept(part)]
@@ -212,7 +212,7 @@ def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
     """Return for each part whether a word or an untranslated piece immediately precedes it.
 
     Args:
-        parts: in forward or reverse order.
+        parts: the parts, in forward or reverse order.
         last: True if the order is forward, so that the last character of a text is next to the next part.
     """
     touched, touches = list[bool](), False

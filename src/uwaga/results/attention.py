@@ -68,8 +68,8 @@ def select_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
 
     Args:
         cross: (layers, heads, target, source); None for a model without cross-attention.
-        layer: from 0, or negative to count from the last; see :func:`resolve_layer`.
-        head: from 0; None for the mean.
+        layer: the layer, from 0, or negative to count from the last; see :func:`resolve_layer`.
+        head: the head, from 0; None for the mean.
 
     Raises:
         SettingsError: the model has no cross-attention, or no such layer or head.

@@ -91,7 +91,7 @@ def words_from_tokens(
         text: the translation. It provides the spelling of the words if it has as many words as the pieces.
         tokens: its pieces, with the end symbol between sentences.
         token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
-        entropies: in nats, one for each of ``token_scores``, or empty.
+        entropies: the entropies in nats, one for each of ``token_scores``, or empty.
     """
     pieces = (*tokens, *[END] * (len(token_scores) - len(tokens)))
     spans = word_spans(pieces)
@@ -115,9 +115,9 @@ def estimate_confidence(
     """Return the quality estimates of a translation; None if it has no tokens, as for a copied text.
 
     Args:
-        words: from :func:`words_from_tokens`.
+        words: the result of :func:`words_from_tokens`.
         token_scores: natural log-probabilities of the tokens and, unless truncated, of the end symbol.
-        entropies: in nats, one for each of ``token_scores``, or empty.
+        entropies: the entropies in nats, one for each of ``token_scores``, or empty.
     """
     if not token_scores:
         return None
@@ -145,7 +145,7 @@ def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None
 
     Args:
         text: the translation.
-        words: from :func:`words_from_tokens`.
+        words: the result of :func:`words_from_tokens`.
     """
     spoken = [word for word in words if word.text != END]
     if text.split() != [word.text for word in spoken]:

@@ -136,7 +136,7 @@ def chart(title: str, series: Sequence[Series], x_label: str = "step") -> str:
 
     Args:
         title: caption, plain text.
-        series: at most four.
+        series: the series, at most four.
         x_label: label of the horizontal axis.
     """
     lines = [(line.name, _thin(_finite(line.points))) for line in series]

@@ -258,7 +258,8 @@ class Hypothesis:
         truncated: True if the hypothesis was cut at a length limit.
         attention: (target, source), a row for each entry of ``token_scores``; None if not requested.
         attentions: all attention matrices; None if not requested.
-        entropies: in nats, of the distribution at each entry of ``token_scores``; empty if not requested.
+        entropies: the entropy in nats of the distribution at each entry of ``token_scores``; empty if not
+            requested.
         alignment: (tokens, source) attention weights that align each token; None if not requested.
         link_maps: (heads, tokens, source), the attention weights of each alignment head; None if not
             requested.

@@ -23,7 +23,7 @@ class CallContext:
         long: the call has long texts, which one call at a time processes in Python; see :meth:`active`.
 
     Attributes:
-        deadline: by the clock of :func:`time.monotonic`; None for no deadline.
+        deadline: the time limit by the clock of :func:`time.monotonic`; None for no deadline.
     """
 
     def __init__(self, client: str = "", seconds: float | None = None, long: bool = False) -> None:
@@ -107,7 +107,7 @@ class CallContext:
         and none would finish earlier. During :meth:`waiting` another call has its turn.
 
         Raises:
-            DeadlineError, CancelledRequestError: as :meth:`check`, before the call has its turn.
+            DeadlineError, CancelledRequestError: as in :meth:`check`, before the call has its turn.
         """
         token = _CURRENT.set(self)
         try:
@@ -153,7 +153,7 @@ def while_active(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items while the call of this thread is active.
 
     Raises:
-        DeadlineError, CancelledRequestError: as :meth:`CallContext.check`, before an item.
+        DeadlineError, CancelledRequestError: as in :meth:`CallContext.check`, before an item.
     """
     call = _CURRENT.get()
     if call is None:

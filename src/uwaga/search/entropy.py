@@ -49,7 +49,7 @@ def with_entropies(
         decoder: the model.
         sentences: what the hypotheses translate.
         nbest_lists: hypotheses of each sentence.
-        options: those of the search.
+        options: the options of the search.
     """
     positions = [
         (index, number)

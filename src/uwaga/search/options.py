@@ -128,8 +128,8 @@ class SearchOptions:
             unset="the model's",
         ),
     )
-    """Steps are also limited to ``max_ratio * source tokens + max_extra``, but never to fewer than
-    ``min_length`` or a prefix needs. Infinite for no such limit."""
+    """Steps are also limited to ``max_ratio * source tokens + max_extra``, but at least as many as
+    ``min_length`` or a prefix requires. Infinity disables this limit."""
 
     max_extra: int = field(
         default=20,
@@ -377,7 +377,7 @@ class SearchOptions:
         """Return the options as :meth:`changed` does, but with one hypothesis by default.
 
         Raises:
-            SettingsError: as :meth:`changed`, or the options don't allow streaming.
+            SettingsError: as in :meth:`changed`, or the options don't allow streaming.
         """
         values = checked_options(self.__class__, overrides, "decoding")
         defaults: dict[str, Any] = {name: 1 for name in ("beam", "nbest") if name not in values}

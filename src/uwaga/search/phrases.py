@@ -183,7 +183,7 @@ class Phrases:
         """Return phrases from tables, without the attribute ``phrases``, which the search does not use.
 
         Args:
-            tables: from :attr:`tables`.
+            tables: the tables of :attr:`tables`.
             continues_word: see the attribute.
         """
         sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus = tables

@@ -86,10 +86,10 @@ class LinkModel(StrictModel):
         description="layer, head and step of each attention, the best first", min_length=1
     )
     first: tuple[float, ...] = Field(
-        description="weights of the first regression: of the features of a pair, and the bias"
+        description="weights of the first regression: for the features of a pair, and the bias"
     )
     second: tuple[float, ...] = Field(
-        description="weights of the second regression: of the probabilities of the pair and its neighbours, "
+        description="weights of the second regression: for the probabilities of the pair and its neighbours, "
         "and the bias"
     )
     lexicon: WordLexicon | None = Field(

@@ -150,7 +150,7 @@ def preset_training(name: str) -> dict[str, Any]:
     """Return raw ``training`` settings for a preset.
 
     Raises:
-        ValueError: as :func:`preset_name`.
+        ValueError: as in :func:`preset_name`.
     """
     full_name = preset_name(name)
     if full_name in _SCHEDULES:

@@ -74,7 +74,7 @@ class TextSettings(StrictModel):
         False, description="make every digit a piece of its own, which helps to copy numbers"
     )
     lines: PositiveInt = Field(
-        5_000_000, description="lines to learn from, held in memory; of more, a random sample"
+        5_000_000, description="maximum number of lines to learn from, in memory; a random sample of more"
     )
 
 

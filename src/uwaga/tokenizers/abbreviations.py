@@ -16,15 +16,15 @@ from uwaga.languages.codes import base_language
 class FullStops:
     """A language's use of the full stop.
 
-    A sentence does not end after ``titles``, nor after ``numbered`` if a number follows. After ``final``,
-    initials and acronyms, it ends if one of the ``starters`` follows; in a language without starters, after
-    ``final`` if any capital letter follows. ``ordinals``: numbers with a full stop that are ordinals, ``all``
-    (German *3. Mai*) or ``roman`` (Czech *Karel IV. Lucemburský*). ``marks``: further marks that end
-    sentences.
+    A sentence does not end after ``titles``, nor after ``before_numbers`` if a number follows. After
+    ``final``, initials and acronyms, it ends if one of the ``starters`` follows; in a language without
+    starters, after ``final`` if any capital letter follows. ``ordinals``: numbers with a full stop that are
+    ordinals, ``all`` (German *3. Mai*) or ``roman`` (Czech *Karel IV. Lucemburský*). ``marks``: further marks
+    that end sentences.
     """
 
     titles: frozenset[str]
-    numbered: frozenset[str] = frozenset()
+    before_numbers: frozenset[str] = frozenset()
     final: frozenset[str] = frozenset()
     starters: frozenset[str] = frozenset()
     ordinals: str = ""
@@ -33,12 +33,12 @@ class FullStops:
     @cached_property
     def abbreviations(self) -> frozenset[str]:
         """All abbreviations."""
-        return self.titles | self.numbered | self.final
+        return self.titles | self.before_numbers | self.final
 
 
 def _build(
     titles: str = "",
-    numbered: str = "",
+    before_numbers: str = "",
     final: str = "",
     starters: str = "",
     ordinals: str = "",
@@ -46,7 +46,7 @@ def _build(
 ) -> FullStops:
     return FullStops(
         frozenset((titles + COMMON_TITLES).split()),
-        frozenset((numbered + COMMON_NUMBERED).split()),
+        frozenset((before_numbers + COMMON_NUMBERED).split()),
         frozenset((final + COMMON_FINAL).split()),
         frozenset(starters.split()),
         ordinals,
@@ -64,12 +64,12 @@ LANGUAGES: dict[str, FullStops] = {
     "ar": _build(titles="د أ م"),
     "bg": _build(
         titles="пл г-н г-жа проф д-р инж ул бул гр вж т.е т.нар напр св акад доц",
-        numbered="стр чл т гл",
+        before_numbers="стр чл т гл",
         final="г в",
     ),
     "ca": _build(
         titles="sr sra srta dra d p.ex av pl ptge c mn sta",
-        numbered="pàg pàgs núm núms cap art",
+        before_numbers="pàg pàgs núm núms cap art",
         final="ee.uu s.a a.c d.c",
     ),
     "cs": _build(
@@ -77,7 +77,7 @@ LANGUAGES: dict[str, FullStops] = {
             "bc mgr ing mudr judr phdr rndr doc mvdr thdr sv p pí např tzn tzv tj resp popř příp ul "
             "arch gen plk por kpt mjr npor rtm pol zn roz nar zem"
         ),
-        numbered="č čl str odst s ods obr sv kap r st",
+        before_numbers="č čl str odst s ods obr sv kap r st",
         final="a.s s.r.o n.l př.n.l kč",
         starters=(
             "ten ta to on ona ono oni já ty my vy v ve na z ze s se do od pro po při k ke když kde "
@@ -91,7 +91,7 @@ LANGUAGES: dict[str, FullStops] = {
             "f.eks bl.a bl ca d.v.s dvs fr hr frk sct skt ing cand mag adv kgl jf ifm vedr pga fx "
             "ekskl inkl evt"
         ),
-        numbered="nr s kap pkt stk afs",
+        before_numbers="nr s kap pkt stk afs",
         final="m.m a/s co kr e.kr f.kr",
         starters=(
             "det den de der en et han hun jeg vi du hvis hvad hvor hvem hvorfor hvordan når men og i "
@@ -106,7 +106,7 @@ LANGUAGES: dict[str, FullStops] = {
             "geb gest verh ehem allg kgl anm bd bde hg mind stv "
             "stellv vors verf abb ober-ing priv"
         ),
-        numbered="abs s kap abschn rdnr rn ziff lfd ausg version okt nov dez jan feb febr aug sept apr",
+        before_numbers="abs s kap abschn rdnr rn ziff lfd ausg version okt nov dez jan feb febr aug sept apr",
         final=(
             "usw etc co ff f phil v.chr n.chr e.v u.s.w u.v.m uvm m.b.h ag dgl u.dgl u.a u.ä o.ä hrsg aufl "
             "str bhf hbf jh mio mrd"
@@ -125,7 +125,10 @@ LANGUAGES: dict[str, FullStops] = {
         ordinals="all",
     ),
     "el": _build(
-        titles="κ κα κος δρ καθ αρ π.χ δηλ βλ αγ οδ λεωφ", numbered="σελ σ κεφ", final="μ.χ", marks=";\u037e"
+        titles="κ κα κος δρ καθ αρ π.χ δηλ βλ αγ οδ λεωφ",
+        before_numbers="σελ σ κεφ",
+        final="μ.χ",
+        marks=";\u037e",
     ),
     "en": _build(
         titles=(
@@ -133,7 +136,7 @@ LANGUAGES: dict[str, FullStops] = {
             "supt insp det fr br esq mgr asst assoc dept univ mt viz approx resp ave blvd rd hwy incl "
             "excl attn"
         ),
-        numbered=(
+        before_numbers=(
             "nos nrs sec secs sect ch chap chaps eq eqs ex figs vols pt pts op v ver vers ref refs "
             "ser cl para paras l ll n nn c jan feb mar apr jun jul aug sep sept oct nov dec fn bk tel "
             "ext apt rm"
@@ -157,7 +160,7 @@ LANGUAGES: dict[str, FullStops] = {
             "cap tte sto sta fr hno excmo excma ilmo av avda c ctra pza pl p.ej ej mons pbro tel atte "
             "admón depto dpto prov pdte aprox"
         ),
-        numbered=(
+        before_numbers=(
             "pág págs núm núms n.º nº art arts cap vol ed inc apdo párr párrf lun mar mié jue vie sáb "
             "dom ene feb abr may jun jul ago sept oct nov dic"
         ),
@@ -172,7 +175,7 @@ LANGUAGES: dict[str, FullStops] = {
     ),
     "fi": _build(
         titles="esim ks mm n oik prof toht tri rva hra maist past ent nk ns os puh vrt",
-        numbered="s luku art",
+        before_numbers="s luku art",
         final="e.kr j.kr oy",
         ordinals="roman",
     ),
@@ -181,7 +184,9 @@ LANGUAGES: dict[str, FullStops] = {
             "m mm mme mmes mlle mlles me mes mgr pr vve ste sts stes p.ex ex av bd boul fg imp r éd "
             "env gal cdt lt sgt cne réf tél hab adj"
         ),
-        numbered="n° nº n no nos pp art chap fig ch vol t livr janv févr avr juil sept oct nov déc al §",
+        before_numbers=(
+            "n° nº n no nos pp art chap fig ch vol t livr janv févr avr juil sept oct nov déc al §"
+        ),
         final="s.a s.a.r.l cie ets apr.j.-c av.j.-c j.-c suiv",
         starters=(
             "le la les l un une des ce cet cette ces il elle on ils elles je j nous vous tu en dans à "
@@ -197,7 +202,7 @@ LANGUAGES: dict[str, FullStops] = {
     "ml": _build(titles="ഡോ മി പ്രൊ ശ്രീ"),
     "hu": _build(
         titles="dr ifj id özv pl ill kb vö ft szt gr br ker",
-        numbered="old sz fej köt évf",
+        before_numbers="old sz fej köt évf",
         final="rt kft bt zrt",
         ordinals="roman",
     ),
@@ -208,7 +213,7 @@ LANGUAGES: dict[str, FullStops] = {
             "mons ill egr gent spett dir amm sac p.es es ad.es col gen magg v.le p.za c.so pza ss s.s "
             "prov psicol idraul econ fam card"
         ),
-        numbered=(
+        before_numbers=(
             "pag pagg n nn nr num lett co cpv cap sez ediz genn febb mar apr magg giu lug ago sett "
             "ott nov dic"
         ),
@@ -225,7 +230,7 @@ LANGUAGES: dict[str, FullStops] = {
             "dhr mevr mw drs ir mr ing prof bv bijv b.v d.w.z o.a m.n t.a.v i.v.m m.b.t o.l.v z.g nl "
             "resp ca evt incl excl aanw vnw zgn jhr gebr str gem v.d ds"
         ),
-        numbered="blz pag nr nrs art hfst afb fig",
+        before_numbers="blz pag nr nrs art hfst afb fig",
         final="e.d n.v v.chr n.chr jr dgl",
         starters=(
             "de het een dit dat deze die hij zij ze we wij ik jij je u jullie er hier daar in op aan "
@@ -240,7 +245,7 @@ LANGUAGES: dict[str, FullStops] = {
             "sierż kpr red doc dyr ul al pl os woj pow gm m.in np tzn tzw tj ob zob wg godz zw dn "
             "pt ww mec adw"
         ),
-        numbered="ok s str nr poz pkt ust art rozdz rys t z r",
+        before_numbers="ok s str nr poz pkt ust art rozdz rys t z r",
         final="im r w zł n.e p.n.e sp z.o.o s.a tys mln mld",
         starters=(
             "to ten ta te ci ona on ono oni one ja ty my wy w we z ze na do po od dla przez przy o u "
@@ -255,7 +260,7 @@ LANGUAGES: dict[str, FullStops] = {
             "sr sra srs sras srta dra drs exmo exma ilmo d eng arq av avda r pça pç cel gen maj sto "
             "sta p.ex ex prof profa aprox depto resp"
         ),
-        numbered=(
+        before_numbers=(
             "n.º nº núm pág págs art arts cap vol ed inc al fl fls jan fev mar abr jun jul ago set "
             "out nov dez"
         ),
@@ -272,7 +277,7 @@ LANGUAGES: dict[str, FullStops] = {
             "dl dlui dna dra d-l d-na d-lui ing av sf str bd bdul acad conf lect univ col gen mr lt "
             "nr al jud com ex"
         ),
-        numbered="nr pag pct lit alin cap",
+        before_numbers="nr pag pct lit alin cap",
         final="ș.a ş.a s.a s.r.l d.hr î.hr î.e.n e.n",
     ),
     "ru": _build(
@@ -280,7 +285,7 @@ LANGUAGES: dict[str, FullStops] = {
             "т.е т.к т.н т.наз т.о напр см ср ул пл пер просп наб акад проф доц канд инж гр г-н "
             "г-жа св пгт ок корп обл респ пос дер оз ред изд сост тов"
         ),
-        numbered="с стр гл п пп ст рис табл т тт д кв тел мин",
+        before_numbers="с стр гл п пп ст рис табл т тт д кв тел мин",
         final="гг им пр р г в вв н.э тыс млн млрд руб коп",
         starters=(
             "это этот эта эти он она оно они я ты мы вы в во на по с со из у к ко о об от до для при "
@@ -294,7 +299,7 @@ LANGUAGES: dict[str, FullStops] = {
             "bc mgr ing mudr judr phdr rndr doc mvdr sv p pí napr tzn tzv tj resp popr príp ul arch "
             "gen plk por kpt mjr pl nar zn t.j t.zn t.č hl"
         ),
-        numbered="č čl str ods s obr kap r st",
+        before_numbers="č čl str ods s obr kap r st",
         final="a.s s.r.o n.l pred",
         starters=(
             "ten tá to on ona ono oni ja ty my vy v vo na z zo s so do od pre po pri keď kde kto čo "
@@ -304,13 +309,13 @@ LANGUAGES: dict[str, FullStops] = {
     ),
     "sl": _build(
         titles="dr mag ing prof doc g gdč sv npr oz tj t.i ul tel dipl univ inž akad",
-        numbered="str št čl odst pogl sl",
+        before_numbers="str št čl odst pogl sl",
         final="d.o.o d.d pr n.št kr",
         ordinals="roman",
     ),
     "sv": _build(
         titles="t.ex bl.a d.v.s dvs s.k f.d fr hr ing jfr kl resp inkl exkl ev ca tel kungl st obs",
-        numbered="nr s sid kap avs",
+        before_numbers="nr s sid kap avs",
         final="e.kr f.kr kr",
         starters=(
             "det den de en ett han hon jag vi du ni om vad var vem varför hur när men och i på så "
@@ -319,7 +324,7 @@ LANGUAGES: dict[str, FullStops] = {
     ),
     "tr": _build(
         titles="sn av doç uzm op yrd bkz örn mah cad sok apt hz alb gen yzb ör yy",
-        numbered="s sf no md",
+        before_numbers="s sf no md",
         final="a.ş ltd şti",
         ordinals="all",
     ),
@@ -328,7 +333,7 @@ LANGUAGES: dict[str, FullStops] = {
             "м с чл журн т.зв т.к т.ч напр див пор вул пл пров просп наб акад проф доц канд інж гр "
             "п св ок корп обл ред вид тов"
         ),
-        numbered="стор гл п пп ст рис табл т буд кв тел хв год",
+        before_numbers="стор гл п пп ст рис табл т буд кв тел хв год",
         final="ім р рр ст н.е тис млн млрд",
         starters=(
             "це цей ця ці він вона воно вони я ти ми ви в у на по з із зі до від для при за під над "

@@ -32,7 +32,7 @@ class ChatTokeniser:
 
         Args:
             messages: the chat so far.
-            name: of the chat, for messages.
+            name: the name of the chat, for messages.
         """
         for number, message in enumerate(messages, start=1):
             if (

@@ -35,7 +35,7 @@ class RowTokeniser:
     name: str = ""
 
     @classmethod
-    def of(
+    def for_side(
         cls,
         subwords: Subwords,
         size: int,

@@ -192,7 +192,7 @@ def _find_cut_at_full_stop(
     starts = not dotted and word.lower().replace("\u2019", "'") in stops.starters
     if names & stops.titles:
         return stop if starts and names & stops.final else None
-    if (numbered and names & stops.numbered) or (letter and dotted and len(word) == 1):
+    if (numbered and names & stops.before_numbers) or (letter and dotted and len(word) == 1):
         return None
     final = bool(names & stops.final)
     if acronym or final or (letter and part.isalpha() and not part.islower()):

@@ -93,7 +93,7 @@ def whole_characters(tokens: Sequence[int], bytes_: range) -> int:
 
     Args:
         tokens: the ids of a text.
-        bytes_: those of :func:`byte_tokens`.
+        bytes_: the bytes returned by :func:`byte_tokens`.
     """
     if not tokens or min(tokens) >= bytes_.stop:  # almost always, and much faster
         return len(tokens)

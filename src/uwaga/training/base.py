@@ -188,8 +188,8 @@ def _subword_tokenisers(checkpoint: Checkpoint) -> tuple[TrainingSubwords, Train
         return source, target
     first, name = checkpoint.decoding.first, str(checkpoint.path)
     return (
-        RowTokeniser.of(source, checkpoint.source_vocabulary, "source", name=name),
-        RowTokeniser.of(target, checkpoint.target_vocabulary, "target", first, name),
+        RowTokeniser.for_side(source, checkpoint.source_vocabulary, "source", name=name),
+        RowTokeniser.for_side(target, checkpoint.target_vocabulary, "target", first, name),
     )
 
 

@@ -43,7 +43,7 @@ _DECODED_SENTENCES = 100  # sentences that are translated to estimate validation
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """The duration of a run: ``seconds`` in total, of which ``validation`` for validations.
+    """The duration of a run: ``seconds`` in total, including ``validation`` for validations.
 
     ``updates`` is the number of measured updates, ``rate`` their target tokens per second. ``real`` is True
     if they used the run's corpus, False for random sentences; ``device`` describes the device.

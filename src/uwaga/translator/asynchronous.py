@@ -206,7 +206,7 @@ class AsyncTranslator:
             **options: as for ``Translator.translate``, with greedy search.
 
         Raises:
-            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
         drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
         [translation] = await self.run(build_requests(text, drafted), client=client, deadline=deadline)
@@ -223,7 +223,7 @@ class AsyncTranslator:
             deadline: as for :meth:`translate`.
 
         Raises:
-            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
         listed = list(requests)
 
@@ -247,7 +247,7 @@ class AsyncTranslator:
         the generator (``aclose()``, or ``contextlib.aclosing``), which removes the text from the batch.
 
         Raises:
-            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
         [request] = build_requests(text, options)
         return self.run_stream(request, client=client, deadline=deadline)
@@ -258,7 +258,7 @@ class AsyncTranslator:
         """Translate a request and yield its translation as it grows; see :meth:`stream`.
 
         Raises:
-            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()

@@ -77,7 +77,7 @@ class ChosenModels:
             options: how to load every model; its languages apply only to models given by name.
 
         Raises:
-            ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.Translator.load`; or
+            ModelError, SettingsError, MissingExtraError: as in :meth:`uwaga.translator.Translator.load`; or
                 a shortlist is given for several models.
         """
         if not self.steps:
@@ -115,7 +115,7 @@ def choose_for(
         via: see :func:`choose_models`.
 
     Raises:
-        ModelError, SettingsError: as :func:`choose_models`; or the arguments conflict.
+        ModelError, SettingsError: as in :func:`choose_models`; or the arguments conflict.
     """
     named = [] if name is None else model_names([name] if isinstance(name, (str, Path)) else name)
     languages = (options.source, options.target)

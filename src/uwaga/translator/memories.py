@@ -227,7 +227,7 @@ def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str])
 
     Raises:
         DataError: the pair or the memory is unsuitable, or the memory cannot be written.
-        MissingExtraError, SettingsError: as :func:`open_memory`; or pairs cannot be added to the memory.
+        MissingExtraError, SettingsError: as in :func:`open_memory`; or pairs cannot be added to the memory.
     """
     opened = open_memory(memory, languages)
     if isinstance(memory, str | PathLike) and bool(getattr(opened, "note", "")):

@@ -44,7 +44,7 @@ def known_source(
     Args:
         source: the source of the request.
         texts: its texts.
-        languages: those of the model.
+        languages: the languages of the model.
         target: the target of the request; None for that of the model.
     """
     if not isinstance(source, str) or source != AUTO:

@@ -26,7 +26,7 @@ class InlineText:
     context: TextContext | None = None
 
     @classmethod
-    def of(cls, text: Inline | InlineText) -> InlineText:
+    def from_text(cls, text: Inline | InlineText) -> InlineText:
         """Return a text with tags, without a context if it has none."""
         return text if isinstance(text, InlineText) else cls(text)
 

@@ -308,7 +308,7 @@ class Translator:
             window: number of requests in memory at a time.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
         remaining = iter(requests)
         plan: Plan | None = None
@@ -377,7 +377,7 @@ class Translator:
             **options: as for :meth:`translate`, with greedy search.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
         drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
         [translation] = self.run(build_requests(text, drafted))
@@ -398,7 +398,7 @@ class Translator:
             a generator of the pieces; it returns True if a limit cut the translation.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
+            TextTooLongError, SettingsError, DataError: as in :meth:`translate`, before the first piece.
         """
         [request] = build_requests(text, options)
         return self.run_stream(request)
@@ -407,7 +407,7 @@ class Translator:
         """Translate a request and yield its translation as it grows; see :meth:`stream`.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`translate`, before the first piece.
+            TextTooLongError, SettingsError, DataError: as in :meth:`translate`, before the first piece.
         """
         from uwaga.translator.stream import stream_request
 
@@ -427,9 +427,9 @@ class Translator:
             ``on_error`` is ``copy``, no text.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+            TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        texts = [*map(InlineText.of, inlines)]
+        texts = [*map(InlineText.from_text, inlines)]
         plan = make_plan(self.models, self.languages, request, [plain_text(text.inline) for text in texts])
         return translate_inlines(plan, texts)
 
@@ -609,7 +609,7 @@ class Translator:
         Raises:
             ModelError: the name is invalid, the hub refuses the upload or cannot be reached, or the model
                 cannot be saved.
-            SettingsError: as :meth:`save_pretrained`.
+            SettingsError: as in :meth:`save_pretrained`.
             MissingExtraError: ``huggingface_hub`` is not installed.
         """
         from uwaga.library.publish import check_name, push

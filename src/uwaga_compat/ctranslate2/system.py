@@ -15,7 +15,7 @@ from uwaga_compat.ctranslate2.errors import ArgumentError, RunError
 
 LOGGER = logging.getLogger("uwaga")
 MAX_SHOWN_VALUES = 6
-"""Maximum values in the text of a view; of a longer one, the first and last three are shown."""
+"""Maximum values in the text of a view; a longer view shows the first and last three."""
 
 
 def get_cuda_device_count() -> int:

@@ -246,7 +246,7 @@ def iterate_results(
 
     Args:
         start: starts the batches of lists of inputs, one list for each iterable.
-        inputs: the iterables, of equal length.
+        inputs: the iterables, which have equal lengths.
         max_batch_size: maximum inputs or tokens per batch.
         batch_type: ``examples`` or ``tokens``.
 

@@ -63,7 +63,7 @@ class CleaningSettings:
         """Create settings from the values of a YAML file: ``languages`` and ``rules``.
 
         Raises:
-            SettingsError: as :meth:`from_rules`, or for another key.
+            SettingsError: as in :meth:`from_rules`, or for another key.
         """
         for key in values:
             if key not in SETTING_GROUPS:

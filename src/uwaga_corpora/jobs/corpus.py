@@ -151,7 +151,7 @@ def distil_job(
     """Create a job that translates the sources of a corpus with teacher models.
 
     Args:
-        folder: for the parts.
+        folder: the folder for the parts.
         spec: the teachers, with a ``choice``.
         corpus: as in :func:`corpus_input`.
         reference: as in :func:`corpus_input`.
@@ -186,7 +186,7 @@ def backtranslate_job(
     """Create a job that translates text in the target language into the source language.
 
     Args:
-        folder: for the parts.
+        folder: the folder for the parts.
         spec: the model of the opposite direction.
         text: as in :func:`text_input`.
         column: as in :func:`text_input`.

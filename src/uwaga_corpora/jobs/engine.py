@@ -37,7 +37,7 @@ BLOCKS_PER_WORKER = 2
 """Blocks in memory per worker: the one being translated and the next one."""
 MAX_LISTED_FAILURES = 100
 FIRST_PART_ROWS = 500
-"""Rows of the first part, which takes seconds."""
+"""Number of rows of the first part, which takes seconds."""
 """Maximum number of failed rows that the record of a part lists; further ones are only counted."""
 SAVE_INTERVAL = 50
 """Minimum time between two writes of the manifest, as a multiple of the duration of a write."""
@@ -119,7 +119,7 @@ class Manifest(StrictModel):
         kind: command that started the job.
         uwaga: version of uwaga that runs the job.
         settings: the options that affect the result.
-        models: in the order in which they were named.
+        models: the models, in the order in which they were named.
         input: the input.
         part_rows: maximum number of rows of a part; see :func:`part_sizes`.
         finished: whether all parts are written.

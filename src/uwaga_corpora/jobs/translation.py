@@ -159,7 +159,7 @@ class TranslationSpec:
         """Return the SHA-256 of the files besides the models that affect the result; None for unused ones.
 
         Raises:
-            DataError, MissingExtraError: as :func:`uwaga.translator.memories.open_memory`.
+            DataError, MissingExtraError: as in :func:`uwaga.translator.memories.open_memory`.
             ModelError: a file cannot be read.
         """
         adapter = self.load.adapter
@@ -176,7 +176,7 @@ class TranslationSpec:
         """Return the named models, or those that the two languages select.
 
         Raises:
-            ModelError, SettingsError: as :func:`uwaga.translator.choose_models.choose_for`.
+            ModelError, SettingsError: as in :func:`uwaga.translator.choose_models.choose_for`.
         """
         return choose_for(self.models, self.load, self.via or None)
 
@@ -280,7 +280,7 @@ class TaskTranslator:
     """The loaded models of a specification.
 
     Raises:
-        ModelError, SettingsError, DataError, MissingExtraError: as :meth:`TranslationSpec.translators`.
+        ModelError, SettingsError, DataError, MissingExtraError: as in :meth:`TranslationSpec.translators`.
     """
 
     def __init__(self, spec: TranslationSpec) -> None:
@@ -381,7 +381,7 @@ def memory_sha256(path: str | None) -> str | None:
     """Return the SHA-256 of the pairs of a translation memory, or of a file of translations.
 
     Raises:
-        DataError, MissingExtraError: as :func:`uwaga.translator.memories.open_memory`.
+        DataError, MissingExtraError: as in :func:`uwaga.translator.memories.open_memory`.
         ModelError: the file of translations cannot be read.
     """
     if path is None:

@@ -58,7 +58,9 @@ def members(archive: Archive) -> Mapping[str, Reader]:
 
 def _document_pieces(text: str) -> Iterator[Piece]:
     formulas = FORMULA.findall(text) if FORMULA_STRING in text else []
-    return _pieces(text, ComparedTexts.of(unescape(value) for value in formulas if FORMULA_STRING in value))
+    return _pieces(
+        text, ComparedTexts.from_formulas(unescape(value) for value in formulas if FORMULA_STRING in value)
+    )
 
 
 def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piece]:

@@ -100,7 +100,7 @@ class PoEntry:
         return any(match["spaced"] for text in texts for match in SPACED_CONVERSION.finditer(text))
 
     def texts_with_translations(self) -> Iterator[tuple[str, str]]:
-        """Yield the text with its translation; of a plural, the singular and the last form."""
+        """Yield the text with its translation; for a plural, the singular and the last form."""
         translations = self.translations
         plural = self.texts.get("msgid_plural")
         if len(translations) > 1 or plural is None:
@@ -133,7 +133,7 @@ class _PluralForms:
     are_singular: Sequence[bool]
     is_repeated: bool
 
-    def of(self, entry: PoEntry) -> list[int]:
+    def text_indices(self, entry: PoEntry) -> list[int]:
         """Return for each form of an entry the number of its text: 0 for ``msgid``, 1 for ``msgid_plural``.
 
         A singular without the number is not written if the form is also used for 21, or Python does not
@@ -318,7 +318,7 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
         else:
             lines += [
                 _string(f"msgstr[{form}]", texts[number], line_end)
-                for form, number in enumerate(forms.of(entry))
+                for form, number in enumerate(forms.text_indices(entry))
             ]
         if lines and not lines[-2].endswith("\n"):
             lines[-2] += line_end

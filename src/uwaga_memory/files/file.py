@@ -41,7 +41,7 @@ class TranslationFile:
 
     Attributes:
         path: the file.
-        languages: those of the memory.
+        languages: the languages of the memory.
         options: options for reading it.
         skipped: number of units that are not pairs, by reason.
         position: number of bytes that have been read.

@@ -180,7 +180,7 @@ def check_streams(body: TranslateBody) -> None:
     for name, is_set in refused.items():
         if is_set:
             raise ApiError(
-                400, "no_stream", f"a stream is greedy and of plain text: omit {name} or stream", name
+                400, "no_stream", f"a stream uses greedy search and plain text: omit {name} or stream", name
             )
 
 

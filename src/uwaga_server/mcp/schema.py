@@ -26,7 +26,7 @@ GlossaryName = Annotated[
 InlineTerms = Annotated[
     Terms | None,
     Field(
-        description="Required translations of terms. Of several forms, the first is preferred; an empty "
+        description="Required translations of terms. The first of several forms is preferred; an empty "
         "translation leaves the term as it is."
     ),
 ]
@@ -260,7 +260,7 @@ class MemoryPair(BaseModel):
 
 
 class MemoryDescription(BaseModel):
-    """A translation memory, of which only the name is given in a list."""
+    """A translation memory; a list contains only the names."""
 
     name: str
     source: str | None = Field(None, description="Language of the sources.")

@@ -41,7 +41,7 @@ MAX_LISTED_PAIRS = 1000
 GLOSSARY_SUFFIXES = (".tsv", ".csv", ".tbx")
 MEMORY_SUFFIX = ".uwm"
 MAX_MEMORY_BYTES = 1 << 40
-"""Maximum bytes of a translation memory, of which a look-up reads a small part."""
+"""Maximum bytes of a translation memory; a look-up reads only a small part of it."""
 
 
 @dataclass(frozen=True)

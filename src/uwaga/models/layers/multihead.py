@@ -173,7 +173,7 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             x: queries before their projection.
-            memory: from :meth:`project`.
+            memory: the result of :meth:`project`.
             mask: bool, broadcasts to (batch, heads, target, source); True where a query may attend.
             need_weights: whether to return the weights.
             bias: added to the scores, broadcasts to (batch, heads, target, source).

@@ -102,7 +102,7 @@ class KeySet:
 
 
 class DuplicateSettings(StrictModel):
-    """Criteria for equal pairs, of which the first is kept."""
+    """Criteria for equal pairs; the first one is kept."""
 
     by: Literal["pair", "source", "target"] = Field("pair", description="compare both sides, or one")
     normalise: bool = Field(False, description="ignore case, punctuation and compatibility forms")

@@ -128,7 +128,7 @@ class LetterSettings(StrictModel):
     """The share of a side that must be letters."""
 
     min_share: float = Field(
-        0.25, ge=0.0, le=1.0, description="letters divided by all characters, of each side"
+        0.25, ge=0.0, le=1.0, description="minimum ratio of letters to all characters on each side"
     )
 
 
@@ -152,7 +152,7 @@ class ScriptSettings(StrictModel):
         0.9,
         ge=0.0,
         le=1.0,
-        description="letters of the language's script divided by all letters, of each side",
+        description="minimum ratio of letters of the language's script to all letters on each side",
     )
 
 

@@ -46,7 +46,7 @@ class StoredVariable(StoredTensor):
     variable: Variable
 
     @classmethod
-    def of(cls, variable: Variable, path: Path) -> StoredVariable:
+    def from_variable(cls, variable: Variable, path: Path) -> StoredVariable:
         """Return a variable as a stored tensor."""
         kind = "BF16" if variable.bfloat16 else FORMAT_NAMES[variable.stored.dtype.name]
         return cls(variable.name, path, kind, variable.stored, variable)
@@ -84,7 +84,7 @@ class Variables:
     def tensors(self) -> dict[str, StoredTensor]:
         """Return all variables as stored tensors."""
         return {
-            name: StoredVariable.of(variable, self.file.path)
+            name: StoredVariable.from_variable(variable, self.file.path)
             for name, variable in self.file.variables.items()
         }
 
@@ -200,8 +200,8 @@ def weight_summary(file: ModelFile) -> WeightSummary:
     """Return the sizes of the weights, including integers with a scale."""
     distinct = {id(variable): variable for variable in file.variables.values()}.values()
     tensors = [
-        StoredVariable.of(variable, file.path)
+        StoredVariable.from_variable(variable, file.path)
         for variable in distinct
         if variable.stored.ndim and not variable.name.endswith("_scale")
     ]
-    return WeightSummary.of(tensors)
+    return WeightSummary.from_tensors(tensors)

@@ -163,7 +163,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
         chat=_chat(file, name),
         weights=weights if memory != "none" else None,
         precision=_precision(file),
-        summary=None if memory != "none" else WeightSummary.of(file.tensors.values()),
+        summary=None if memory != "none" else WeightSummary.from_tensors(file.tensors.values()),
         details={"GGUF version": file.version},
     )
 

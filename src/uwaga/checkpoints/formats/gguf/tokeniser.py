@@ -231,7 +231,7 @@ def sentencepiece_model(
 
     Args:
         pieces: pieces by id.
-        scores: scores of the pieces; of two possible merges, the one with the higher score is applied first.
+        scores: scores of the pieces; the possible merge with the highest score is applied first.
         types: see :class:`uwaga.tokenizers.segmentation_sampling.PieceType`.
         dummy_prefix: True to insert a space before a text.
         strip: True to remove leading, trailing and repeated spaces.

@@ -323,7 +323,7 @@ class HuggingFaceFolder:
     def summary(self) -> WeightSummary:
         """Return the sizes of the weights from the file headers; for torch files, only their bytes."""
         if self.tensors:
-            return WeightSummary.of(self.tensors.values())
+            return WeightSummary.from_tensors(self.tensors.values())
         torch_files = self.path.glob(f"{Path(TORCH_FILE).stem}*.bin")
         return WeightSummary(None, sum(file.stat().st_size for file in torch_files), ())
 

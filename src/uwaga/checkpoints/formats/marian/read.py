@@ -62,7 +62,8 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a Marian model with the settings, vocabularies and shortlist next to it.
 
     Args:
-        path: the ``.bin`` or ``.npz`` file, or its folder; of several files, its settings must name one.
+        path: the ``.bin`` or ``.npz`` file, or its folder; if it has several files, its settings must name
+            one.
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     files = find_files(path)
@@ -103,7 +104,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
         precision="int8" if integers else None,
         shortlist=_shortlist(files, text),
         alignment_head=guided_head,
-        summary=None if with_weights else WeightSummary.of(stored.values()),
+        summary=None if with_weights else WeightSummary.from_tensors(stored.values()),
     )
 
 

@@ -88,7 +88,7 @@ def save_model(
         "normalisation": source.normalisation,
         "weights": dtype,
         "vocabulary": {"source": source.size, "target": target.size, "joint": joint},
-        "symbols": SymbolIds.of(target.symbols).model_dump(exclude_none=True),
+        "symbols": SymbolIds.from_symbols(target.symbols).model_dump(exclude_none=True),
         "model": settings.model_dump(),
         "decoding": contents.decoding.model_dump(),
     }

@@ -264,7 +264,9 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
     kept = [name for name, matrix in matrices.items() if matrix.format == kept_format]
     sizes = checkpoint.source_vocabulary, checkpoint.target_vocabulary
     assert isinstance(settings, EngineSettings)
-    content = aligned_bytes(_tensors(packed, PackedLayout.of(settings, *sizes, packed.precision, kept)))
+    content = aligned_bytes(
+        _tensors(packed, PackedLayout.for_settings(settings, *sizes, packed.precision, kept))
+    )
     format_name = next(name for name, precision in PRECISIONS.items() if precision == packed.precision)
     values: dict[str, Any] = {
         "format": format_name,
@@ -278,7 +280,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights,
             "target": checkpoint.target_vocabulary,
             "joint": TARGET not in files,
         },
-        "symbols": SymbolIds.of(checkpoint.symbols).model_dump(exclude_none=True),
+        "symbols": SymbolIds.from_symbols(checkpoint.symbols).model_dump(exclude_none=True),
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
@@ -377,7 +379,9 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWe
     """Check and read the weights, copied or memory-mapped."""
     check_layers(path, config)
     location = printable(path.parent / CONFIG)
-    layout = PackedLayout.of(config.model, *config.sizes, config.precision, config.weights.kept, location)
+    layout = PackedLayout.for_settings(
+        config.model, *config.sizes, config.precision, config.weights.kept, location
+    )
     check_size(path, config, sum(_bytes(shape, kind) for kind, shape in layout.tensors.values()))
     check_header(
         path,

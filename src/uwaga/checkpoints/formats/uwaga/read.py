@@ -66,7 +66,7 @@ class SymbolIds(StrictModel):
     other_ends: list[TokenId] | None = Field(None, min_length=1, max_length=64)
 
     @classmethod
-    def of(cls, symbols: Symbols) -> SymbolIds:
+    def from_symbols(cls, symbols: Symbols) -> SymbolIds:
         """Return the ids for a file."""
         values = {name: getattr(symbols, name) for name in cls.model_fields}
         return cls.model_validate(values | {"other_ends": list(symbols.other_ends) or None})
@@ -350,7 +350,7 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
-        return WeightSummary.of(_open(path, config, check=False).values()), ()
+        return WeightSummary.from_tensors(_open(path, config, check=False).values()), ()
     except ModelError as error:
         return WeightSummary(None, 0, ()), (str(error),)
 
