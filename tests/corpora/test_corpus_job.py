@@ -239,7 +239,7 @@ def test_joined_parts_equal_the_written_lines(tmp_path, text):
 def test_join_does_not_overwrite_input_or_parts(tmp_path, text, output):
     job_ = job(tmp_path / "out", text)
     (tmp_path / "link").symlink_to(text)
-    with pytest.raises(SettingsError, match=r"is the input|lies in the folder"):
+    with pytest.raises(SettingsError, match=r"is the input|is in the folder"):
         check_join(job_, tmp_path / output)
     with pytest.raises(DataError, match="there is no folder"):
         check_join(job_, tmp_path / "none/all.tsv")

@@ -47,7 +47,7 @@ from uwaga.markup.units import Piece, write_unit
 from uwaga.results.translation import Hypothesis, Translation, WordAlignment
 from uwaga.terms import Glossary
 from uwaga.translator import Translator, align
-from uwaga.translator.checks import unlike_language
+from uwaga.translator.checks import script_warning
 from uwaga.translator.layers import search as sentence_search
 from uwaga.translator.layers import terms as term_layer
 from uwaga.translator.layers.messages import Messages
@@ -149,7 +149,7 @@ def translate_with(**options: object) -> Callable[[str], None]:
 def check_text(text: str) -> None:
     """Check a text like the server before and after its translation."""
     detect_language([text])
-    unlike_language(text, "ja")
+    script_warning(text, "ja")
     restore_formatting(text, join_lines(text))
     restore_formatting(text, text)
 

@@ -148,7 +148,7 @@ class Weights:
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
         """Return the stored int8 matrix (outputs, inputs) and the scale of each output, or None.
 
-        None stands for other formats. Zero rows at the end that are not stored are omitted.
+        None means other formats. Zero rows at the end that are not stored are omitted.
         """
         views, padding = self.table.weights[name], self.table.padding.get(name)
         tensors = [self.stored.get(view.name) for view in views]

@@ -351,7 +351,7 @@ class SearchOptions:
         implies ``sample``. Sampling without a seed draws a new seed.
 
         Args:
-            overrides: options by name; None stands for the model's own value.
+            overrides: options by name; None means the model's own value.
 
         Raises:
             SettingsError: a name is unknown, or a value is invalid.

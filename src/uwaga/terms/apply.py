@@ -26,7 +26,7 @@ from uwaga.tokenizers.subwords import Subwords
 GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
 """The glossary argument of a call; see :meth:`uwaga.terms.Glossary.from_argument`."""
 ENDING = 2
-"""Most letters of an inflection: ``Autos`` is still ``Auto``."""
+"""Maximum letters of an inflection: ``Autos`` still matches ``Auto``."""
 UNSPACED_CONTEXT = "("
 """Text before a term when it is encoded without a preceding space."""
 WHITE_SPACE = re.compile(r"\s+")

@@ -24,7 +24,7 @@ from uwaga.translator.request import OnError, Split
 class FillerFields(TypedDict, total=False):
     """The keyword arguments of :meth:`uwaga.generation.MaskFiller.load`.
 
-    They are fields of :class:`uwaga.settings.LoadOptions`. None stands for the default.
+    They are fields of :class:`uwaga.settings.LoadOptions`. None means the default.
     """
 
     device: str | None
@@ -52,7 +52,7 @@ class LoadFields(GeneratorFields, total=False):
 class GenerateOptions(TypedDict, total=False):
     """The keyword arguments of :meth:`uwaga.generation.TextGenerator.generate`.
 
-    They are the fields of :class:`uwaga.search.SearchOptions` that do not need a source. None stands for the
+    They are the fields of :class:`uwaga.search.SearchOptions` that do not need a source. None means the
     model's own value.
     """
 
@@ -97,7 +97,7 @@ class SearchFields(GenerateOptions, total=False):
 class RequestFields(SearchFields, total=False):
     """The keyword arguments of :meth:`uwaga.Translator.retranslate`.
 
-    They are fields of :class:`uwaga.translator.Request` and of its ``search``. None stands for the default.
+    They are fields of :class:`uwaga.translator.Request` and of its ``search``. None means the default.
     """
 
     source: str | None
@@ -126,7 +126,7 @@ class TranslateOptions(RequestFields, total=False):
 class CardOptions(TypedDict, total=False):
     """The keyword arguments of :meth:`uwaga.Translator.save_pretrained`.
 
-    They are the fields of :class:`uwaga.library.model_card.CardFields`. None stands for the default.
+    They are the fields of :class:`uwaga.library.model_card.CardFields`. None means the default.
     """
 
     license: str | None

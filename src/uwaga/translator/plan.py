@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from uwaga.terms.apply import TermFinder
 
 
-MOST_SHOWN = 8
+MAX_LISTED_LANGUAGES = 8
 
 
 class Sources(NamedTuple):
@@ -66,8 +66,8 @@ def known_source(
             return Sources(code, untranslated)
     if detected.language == UNDETERMINED:
         raise SettingsError("the language of the text cannot be detected; name it")
-    listed = ", ".join(languages.sources[:MOST_SHOWN]) + (
-        ", ..." if len(languages.sources) > MOST_SHOWN else ""
+    listed = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
+        ", ..." if len(languages.sources) > MAX_LISTED_LANGUAGES else ""
     )
     raise SettingsError(
         f"the text is in {detected.language!r} (probability {detected.probability:.2f}), but this model "

@@ -192,7 +192,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     Args:
         text: one text, or several.
         options: fields of :class:`Request`, and of :class:`uwaga.search.SearchOptions` for its ``search``, by
-            name; ``prefix`` and ``draft`` are a single value for all texts, or one for each. None stands for
+            name; ``prefix`` and ``draft`` are a single value for all texts, or one for each. None means
             a field's default. With a ``draft``, search is greedy unless ``beam`` is given.
 
     Raises:

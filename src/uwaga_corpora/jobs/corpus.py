@@ -306,7 +306,7 @@ def check_join(job: CorpusJob, path: Path) -> None:
     """Check that joining the parts of a job into a file does not overwrite what the job needs.
 
     Raises:
-        SettingsError: it is the input, or lies in the job's folder.
+        SettingsError: it is the input, or is in the job's folder.
         DataError: its folder does not exist.
         MissingExtraError: its name ends in .zst, and zstandard is not installed.
     """
@@ -314,7 +314,7 @@ def check_join(job: CorpusJob, path: Path) -> None:
     if resolved in [Path(name).resolve() for name in job.input.files]:
         raise SettingsError(f"{path} is the input: join the parts into another file")
     if resolved.is_relative_to(job.folder.resolve()):
-        raise SettingsError(f"{path} lies in the folder of the parts: choose a file outside {job.folder}")
+        raise SettingsError(f"{path} is in the folder of the parts: choose a file outside {job.folder}")
     if not resolved.parent.is_dir():
         raise DataError(f"{path}: cannot be written: there is no folder {resolved.parent}")
     check_compression(path)

@@ -155,7 +155,7 @@ class ConfigReader:
         return token
 
     def check_ids(self, size: int, **tokens: int | None) -> None:
-        """Check that special tokens are in the vocabulary; None stands for an unstated token."""
+        """Check that special tokens are in the vocabulary; None means an unstated token."""
         for name, token in tokens.items():
             if token is not None and token >= size:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
