@@ -324,7 +324,7 @@ class TextGenerator:
             return _Prompt(str(prompt), ids, self._text_after(ids), self.decoder)
         chat, decoder = self._chat
         text = chat.text(prompt, name)
-        return _Prompt(text, self._fitting(chat.encode(text), name), self.tokeniser.decode, decoder)
+        return _Prompt(text, self._check_length(chat.encode(text), name), self.tokeniser.decode, decoder)
 
     @cached_property
     def _chat(self) -> tuple[ChatTokeniser, Decoder]:
@@ -356,9 +356,9 @@ class TextGenerator:
         if not isinstance(prompt, str):
             raise DataError(f"{name} is not a string but {type(prompt).__name__}")
         ids = self.tokeniser.add_special_tokens(self.tokeniser.encode(prompt))
-        return self._fitting(ids or [self.tokeniser.symbols.start], name)
+        return self._check_length(ids or [self.tokeniser.symbols.start], name)
 
-    def _fitting(self, ids: list[int], name: str) -> list[int]:
+    def _check_length(self, ids: list[int], name: str) -> list[int]:
         """Return the ids of a prompt; raise TextTooLongError if they exceed the model's positions."""
         limit = self.decoder.max_source
         if limit is not None and len(ids) > limit:

@@ -203,7 +203,7 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
     else:
         opened = memory
     stored: tuple[str, str] | None = getattr(opened, "languages", None)
-    if languages and stored and not all(map(_agree, languages, stored)):
+    if languages and stored and not all(map(_is_same_language, languages, stored)):
         raise SettingsError(
             f"{memory_name(memory)}: is a memory from {' to '.join(stored)}, but the model translates from "
             f"{' to '.join(languages)}; name another memory or another model"
@@ -211,7 +211,7 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
     return opened
 
 
-def _agree(language: str, stored: str) -> bool:
+def _is_same_language(language: str, stored: str) -> bool:
     from uwaga.checkpoints.languages import UNSTATED_LANGUAGES  # slow to import
 
     return language in UNSTATED_LANGUAGES or same_language(language, stored)

@@ -51,7 +51,7 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     for first, last in _even_ranges([size for _, size in pieces], limit):
         # Tokens of pieces add up where no token crosses a space; elsewhere there can be more together.
         parts += [
-            part for part, _ in _fitting([piece for piece, _ in pieces[first:last]], limit, limit, count)
+            part for part, _ in _divide_units([piece for piece, _ in pieces[first:last]], limit, limit, count)
         ]
     return parts
 
@@ -90,7 +90,7 @@ def _pieces(
 ) -> Iterator[tuple[str, int]]:
     """Yield clauses, words of clauses that are too long, and parts of such words, with their token counts."""
     if not cuts:
-        yield from _fitting(_characters(text), limit, max(1, limit // PIECES_PER_PART), count)
+        yield from _divide_units(_characters(text), limit, max(1, limit // PIECES_PER_PART), count)
         return
     for piece in filter(None, cuts[0].split(text)):
         size = count(piece)
@@ -100,7 +100,7 @@ def _pieces(
             yield from _pieces(piece, limit, count, cuts[1:])
 
 
-def _fitting(
+def _divide_units(
     units: Sequence[str], limit: int, group_tokens: int, count: Callable[[str], int]
 ) -> Iterator[tuple[str, int]]:
     """Yield the joined units with their token count if they fit; otherwise divide them into groups.
@@ -120,7 +120,7 @@ def _fitting(
     groups = min(len(units), -(-tokens // group_tokens))
     bounds = [len(units) * number // groups for number in range(groups + 1)]
     for first, last in pairwise(bounds):
-        yield from _fitting(units[first:last], limit, group_tokens, count)
+        yield from _divide_units(units[first:last], limit, group_tokens, count)
 
 
 def _characters(text: str) -> list[str]:
@@ -334,9 +334,9 @@ class Segmenter:
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
         copied = translates(self.languages) and is_copied(part)
         copy = BLANKS.sub(" ", part.strip()) if copied else None
-        return Sentence(ids, after=self._space(), copy=copy, span=(start, start + len(part)), text=part)
+        return Sentence(ids, after=self._separator(), copy=copy, span=(start, start + len(part)), text=part)
 
-    def _space(self) -> str:
+    def _separator(self) -> str:
         """Return the separator between two sentences of the target language."""
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 

@@ -126,7 +126,7 @@ class MemoryStore:
         """Return the memories that an owner may use, those of all clients first."""
         memories = [self._stored(path, bool(owner)) for path in _files(self._folder)]
         if owner:
-            memories += [self._stored(path, False) for path in _files(self._own(owner))]
+            memories += [self._stored(path, False) for path in _files(self._client_folder(owner))]
         return memories
 
     def find(self, owner: str, memory_id: str) -> StoredMemory:
@@ -171,7 +171,7 @@ class MemoryStore:
     def create(self, owner: str, name: str, source: str, target: str) -> StoredMemory:
         """Create an empty memory."""
         memory_id = str(uuid.uuid4())
-        path = self._own(owner) / f"{memory_id}{SUFFIXES[0]}"
+        path = self._client_folder(owner) / f"{memory_id}{SUFFIXES[0]}"
         Memory.create(path, source, target, name).close()
         return StoredMemory(memory_id, path, False)
 
@@ -287,7 +287,7 @@ class MemoryStore:
         with new_file(self._jobs / f"{job.id}.json") as file:
             file.write(json.dumps(asdict(job)).encode())
 
-    def _own(self, owner: str) -> Path:
+    def _client_folder(self, owner: str) -> Path:
         if not owner:
             return self._folder
         return self._folder / CLIENTS / hashlib.sha256(owner.encode()).hexdigest()[:32]
