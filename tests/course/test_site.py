@@ -209,7 +209,7 @@ def test_home_page_starts_with_the_live_sentence_and_three_links(site_url):
         page.close()
 
 
-def test_equations_load_a_font(site_url):
+def test_font_is_loaded_only_for_equations(site_url):
     with chromium() as browser:
         page = browser.new_page()
         fonts = []

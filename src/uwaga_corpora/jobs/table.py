@@ -146,11 +146,11 @@ class TableJob(Job):
         cells = [
             [next(remaining) if text else TranslatedText(text) for text in column] for column in rows.texts
         ]
-        for (column, row), error in rows.faults.items():
+        for (column, row), error in rows.problems.items():
             cells[column][row] = TranslatedText(None, error=error)
         return EncodedPart(
             self.format.write(rows, self.columns, cells),
-            empty=sum(not text for column in rows.texts for text in column) - len(rows.faults),
+            empty=sum(not text for column in rows.texts for text in column) - len(rows.problems),
             cut=[
                 rows.first + index + 1
                 for column in cells

@@ -123,7 +123,7 @@ class BlockRows:
         texts: (columns, rows) the texts to translate; None for null.
         share: the share of the file read up to their end.
         content: the rows as read, which the format writes back.
-        faults: (column, row) → why a cell is not text.
+        problems: (column, row) → why a cell is not text.
         keys: (rows,) the keys of the rows; empty without a column of keys.
     """
 
@@ -132,14 +132,14 @@ class BlockRows:
     texts: Sequence[Sequence[str | None]]
     share: float
     content: object = None
-    faults: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    problems: Mapping[tuple[int, int], str] = field(default_factory=dict)
     keys: Sequence[str] = ()
 
 
 class SourceFile(NamedTuple):
     """A file to read: its name for messages, its size in bytes, and a function that opens it.
 
-    With ``skip``, an unreadable line becomes a fault of its row, and the last block before damage may have
+    With ``skip``, an unreadable line is a problem of its row, and the last block before damage may have
     fewer rows than the others.
     """
 
@@ -174,20 +174,20 @@ class _Line(NamedTuple):
     content: bytes
     number: int
     share: float
-    fault: str | None = None
+    problem: str | None = None
 
     def text(self, file: SourceFile) -> tuple[str, str | None]:
-        """Return the text of the line without LF or CR LF, and its fault."""
-        if self.fault:
-            return "", self.fault
+        """Return the text of the line without LF or CR LF, and its problem."""
+        if self.problem:
+            return "", self.problem
         try:
             text = self.content.decode("utf-8-sig" if self.number == 1 else "utf-8")
             return text.removesuffix("\n").removesuffix("\r"), None
         except UnicodeDecodeError as error:
-            fault = f"{file.name}: line {self.number} is not UTF-8 at byte {error.start + 1}"
+            problem = f"{file.name}: line {self.number} is not UTF-8 at byte {error.start + 1}"
         if not file.skip:
-            raise DataError(fault)
-        return "", fault
+            raise DataError(problem)
+        return "", problem
 
 
 class TextFormat:
@@ -203,8 +203,8 @@ class TextFormat:
         for start, lines in _blocks(file, first, limit):
             decoded = [line.text(file) for line in lines]
             texts = [text.replace("\r", " ") for text, _ in decoded]
-            faults = {(0, index): fault for index, (_, fault) in enumerate(decoded) if fault}
-            yield BlockRows(start, len(lines), [texts], lines[-1].share, faults=faults)
+            problems = {(0, index): problem for index, (_, problem) in enumerate(decoded) if problem}
+            yield BlockRows(start, len(lines), [texts], lines[-1].share, problems=problems)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
         texts = ((cell.text or "").replace("\n", " ").replace("\r", " ") for cell in cells[0])
@@ -245,22 +245,22 @@ class JsonLinesFormat:
 
     def _rows(self, file: SourceFile, columns: Columns, start: int, lines: list[_Line]) -> BlockRows:
         texts: list[list[str | None]] = [[] for _ in columns.columns]
-        faults: dict[tuple[int, int], str] = {}
+        problems: dict[tuple[int, int], str] = {}
         content, keys = [], list[str]()
         for index, line in enumerate(lines):
-            row, fault = _json_object(line, file)
-            content.append(_RawRow(_without_brace(line, bool(fault)), row is not None or bool(fault)))
+            row, problem = _json_object(line, file)
+            content.append(_RawRow(_without_brace(line, bool(problem)), row is not None or bool(problem)))
             for column_index, column in enumerate(columns.columns):
                 value = (row or {}).get(column.source)
                 if value is not None and not isinstance(value, str):
-                    faults[column_index, index] = f"{column.source} holds {quoted(value)}, not text"
+                    problems[column_index, index] = f"{column.source} holds {quoted(value)}, not text"
                     value = None
-                elif fault:
-                    faults[column_index, index] = fault
+                elif problem:
+                    problems[column_index, index] = problem
                 texts[column_index].append(value)
             if columns.key:
                 keys.append(_key((row or {}).get(columns.key)))
-        return BlockRows(start, len(lines), texts, lines[-1].share, content, faults, keys)
+        return BlockRows(start, len(lines), texts, lines[-1].share, content, problems, keys)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
         chunks: list[bytes | memoryview] = []
@@ -291,20 +291,20 @@ def _json(value: str | float | None) -> str:
 
 
 def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, str | None]:
-    """Return the object of a line, None for a blank or bad line, and its fault."""
-    text, fault = line.text(file)
-    if fault or not text.strip():
-        return None, fault
+    """Return the object of a line, None for a blank or bad line, and its problem."""
+    text, problem = line.text(file)
+    if problem or not text.strip():
+        return None, problem
     try:
         value = json.loads(text)
         if isinstance(value, dict):
             return value, None
-        fault = f"{file.name}: line {line.number} is not a JSON object: {quoted(text)}"
+        problem = f"{file.name}: line {line.number} is not a JSON object: {quoted(text)}"
     except (ValueError, RecursionError):
-        fault = f"{file.name}: line {line.number} is not JSON: {quoted(text)}"
+        problem = f"{file.name}: line {line.number} is not JSON: {quoted(text)}"
     if not file.skip:
-        raise DataError(fault)
-    return None, fault
+        raise DataError(problem)
+    return None, problem
 
 
 def _without_brace(line: _Line, is_bad: bool) -> memoryview:
@@ -348,15 +348,17 @@ def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
         with open_decompressed(plain, file.name) as content:
             while raw := content.readline(MAX_ROW_BYTES):
                 number += 1
-                fault = None
+                problem = None
                 if len(raw) == MAX_ROW_BYTES and not raw.endswith(b"\n"):
-                    fault = f"{file.name}: line {number} is longer than {MAX_ROW_BYTES >> 20} MB; is it text?"
+                    problem = (
+                        f"{file.name}: line {number} is longer than {MAX_ROW_BYTES >> 20} MB; is it text?"
+                    )
                     if not file.skip:
-                        raise DataError(fault)
+                        raise DataError(problem)
                     while raw and not raw.endswith(b"\n"):
                         raw = content.readline(MAX_ROW_BYTES)
                 if number > first:
-                    yield _Line(raw, number, min(1.0, plain.tell() / max(1, file.size)), fault)
+                    yield _Line(raw, number, min(1.0, plain.tell() / max(1, file.size)), problem)
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise damage_error(file.name, error, f"after line {number}") from None
     finally:
