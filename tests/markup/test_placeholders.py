@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from uwaga.errors import SettingsError
 from uwaga.markup import Tag, plain_text
 from uwaga.markup.icu import parse_message
+from uwaga.markup.inline import written_text
 from uwaga.markup.placeholders import (
     Placeholders,
     keep_order,
@@ -48,7 +49,11 @@ def find_placeholders(text: str) -> list[str]:
         ("It weighs 5.5 kg at 30 °C, 20% off for $5.30", ["5.5 kg", "30 °C", "20%"]),
         ("Set ``a = [1, 2]``, `None` or ``x``.", ["``a = [1, 2]``", "`None`", "``x``"]),
         (":func:`len` of :c:type:`PyObject *`: :gh:`1`", [":func:`len`", ":c:type:`PyObject *`", ":gh:`1`"]),
-        ("See `the manual <https://a.org/x>`_.", ["`the manual <https://a.org/x>`_"]),
+        ("See `the manual <https://a.org/x>`_.", ["`", " <https://a.org/x>`_"]),
+        (
+            ":ref:`the {x} index <a-b>` of :func:`open it <open>`",
+            [":ref:`", "{x}", " <a-b>`", ":func:`open it <open>`"],
+        ),
         ("``Hello'', and ``World'', a `b c` d` and rock 'n' roll: `", []),
         ("Due {d, date, short}", ["{d, date, short}"]),
         ("{n, plural, one {# {x}} other {b}} left", ["{n, plural, one {# {x}} other {b}}"]),
@@ -97,6 +102,20 @@ def test_common_placeholders_are_recognised(text: str, expected: list[str]) -> N
 def test_placeholders_of_each_syntax_are_recognised(syntax: str, text: str, expected: list[str]) -> None:
     parts = Placeholders(syntaxes=(syntax,)).split(text)
     assert [part.raw for part in parts if isinstance(part, Tag)] == expected
+
+
+def test_titles_of_links_are_words_between_two_tags() -> None:
+    text = "Read `the manual <https://a.org/x>`__ and :std:doc:`the tutorial </tutorial/index>` first."
+    parts = Placeholders().split(text)
+    assert [part for part in parts if isinstance(part, str)] == [
+        "Read ",
+        "the manual",
+        " and ",
+        "the tutorial",
+        " first.",
+    ]
+    assert [part.kind for part in parts if isinstance(part, Tag)] == ["open", "close"] * 2
+    assert written_text(parts) == text
 
 
 def test_arguments_are_numbered() -> None:

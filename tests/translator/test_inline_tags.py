@@ -56,6 +56,14 @@ def test_tags_enclose_the_aligned_words(translator: Translator) -> None:
     assert str(result.inline[2]).startswith("Frau")
 
 
+def test_titles_of_roles_are_translated(translator: Translator) -> None:
+    text = "A :ref:`woman <people>` is in the `house <https://a.org/house>`_."
+    translation = translator.translate(text).text
+    assert translation == "Eine :ref:`Frau <people>` ist im `Haus <https://a.org/house>`_."
+    title = translator.translate(":doc:`A woman is in the house. <people>`").text
+    assert title == ":doc:`Eine Frau ist im Haus. <people>`"
+
+
 def test_outer_white_space_is_kept(translator: Translator) -> None:
     [first, second] = translator.run_inlines([TEXTS[1], ("\n  Two dogs.\t",)], Request(""))
     assert first.inline[0].startswith(" ")  # type: ignore[union-attr]

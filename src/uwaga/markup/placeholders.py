@@ -82,6 +82,9 @@ QUOTED_CODE = (
     r"(?<![\w`])`[^`<>\n]{1,200} <[^`<>\s]{1,300}>`__?(?![\w`])"
 )
 """Code in backquotes, as in Markdown and reStructuredText, and roles and links such as ``:func:`len```."""
+TEXT_ROLE = r":(?:std:)?(?:any|doc|download|numref|pep|ref|rfc|term):"
+TITLED = re.compile(rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)")
+"""A role or link of reStructuredText whose title is translated, such as ``:ref:`the index <genindex>```."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
 PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_`]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
@@ -142,7 +145,8 @@ class Placeholders:
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.
 
-        An ICU message with branches is one placeholder, from brace to brace.
+        The title of a role or link of reStructuredText is text between two tags. An ICU message with branches
+        is one placeholder, from brace to brace.
         """
         if not self.extra_patterns and not self.syntaxes and PLACEHOLDER_HINT.search(text) is None:
             return (text,) if text else ()
@@ -150,10 +154,18 @@ class Placeholders:
         position = 0
         for start, end in self._spans(text):
             parts += [text[position:start]] if start > position else []
-            parts.append(Tag("kept", text[start:end], text[start:end]))
+            parts += self._piece(text[start:end])
             position = end
         parts += [text[position:]] if position < len(text) else []
         return tuple(parts)
+
+    def _piece(self, text: str) -> Inline:
+        """Return a placeholder as a ``kept`` tag, or as a pair of tags around its title."""
+        match = TITLED.fullmatch(text)
+        if match is None:
+            return (Tag("kept", text, text),)
+        start, title, end = match.groups()
+        return (Tag("open", start), *self.split(title), Tag("close", end))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         position = broken = 0
