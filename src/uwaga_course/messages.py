@@ -100,7 +100,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "line": "第 {line} 行：{error}",
         "in tests": "测试因 {error} 而中止",
         "ended": "程序自己结束了，状态为 {status}。",
-        "long": "运行超过了 {seconds} 秒。",
+        "long": "运行超过了 {seconds} 秒，已被停止。",
         "printed": "程序的输出：",
         "number": "请给出一个数",
         "numbers": "请逐行给出表格里的数，用空格隔开：应有 {count} 个，给了 {given} 个",
