@@ -72,7 +72,7 @@ MESSAGES: dict[str, dict[str, str]] = {
         "line": "Wiersz {line}: {error}",
         "in tests": "Testy kończą się wyjątkiem {error}",
         "ended": "Program sam kończy działanie, ze statusem {status}.",
-        "long": "Program działa dłużej niż {seconds} sekund.",
+        "long": "Program działał dłużej niż {seconds} sekund i został zatrzymany.",
         "printed": "Twój program wypisuje:",
         "number": "podaj liczbę",
         "numbers": "podaj liczby z tabeli, wiersz po wierszu, oddzielone spacjami: {count}, a nie {given}",
