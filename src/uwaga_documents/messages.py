@@ -14,6 +14,7 @@ from uwaga.markup.icu import IcuMessage, find_messages
 from uwaga.markup.inline import join_parts
 from uwaga.markup.placeholders import (
     COMMON_PLACEHOLDERS,
+    QUOTED_CODE,
     Placeholders,
     number_arguments,
     without_numbers,
@@ -277,7 +278,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     def unmarked(inline: Inline) -> Inline:
         return join_parts(part if isinstance(part, str) else marks.get(part, part) for part in inline)
 
-    if MARKUP.search(text) is None:
+    if MARKUP.search(QUOTED_CODE.sub("", text)) is None:
         if not any(
             translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
         ):

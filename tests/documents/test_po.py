@@ -234,3 +234,10 @@ def test_reordered_arguments_are_numbered():
     assert 'msgstr "Copy %s to %d"' in render("a.po", entry.format("c-format").encode(), identity).decode()
     python = render("a.po", entry.format("python-format").encode(), swap_case).decode()
     assert "$" not in python
+
+
+def test_code_in_backquotes_is_not_markup():
+    catalogue = b'msgid "A :ref:`woman <people>` sees ``<dir>`` &amp; <b>%s</b>."\nmsgstr ""\n'
+    [plain] = texts("a.po", catalogue.replace(b" &amp; <b>%s</b>", b""))
+    assert plain == ("A :ref:`woman <people>` sees ``<dir>``.",)
+    assert plain not in texts("a.po", catalogue)

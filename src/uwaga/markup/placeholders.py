@@ -76,7 +76,7 @@ CODE = (
     r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
 )
 """Network addresses, versions, dates, telephone numbers, hashes."""
-QUOTED_CODE = (
+QUOTED_CODE = re.compile(
     r"(?<![\w`])``[^`\s](?:[^`\n]{0,200}[^`\s])?``(?![\w`])|(?<![\w`])`[^`\s]{1,200}`(?![\w`])|"
     r"(?<![\w:]):(?:[A-Za-z]\w*+:){1,2}`[^`\n]{1,200}`(?![\w`])|"
     r"(?<![\w`])`[^`<>\n]{1,200} <[^`<>\s]{1,300}>`__?(?![\w`])"
@@ -140,7 +140,9 @@ class Placeholders:
         """The regular expression of all placeholders; its group ``icu`` is the start of an ICU message."""
         extra = [f"(?:{pattern})" for pattern in self.extra_patterns]
         syntaxes = [SYNTAXES[name] for name in self.syntaxes]
-        return re.compile("|".join([*extra, f"(?P<icu>{ICU})", QUOTED_CODE, *ADDRESSES, *syntaxes, *VALUES]))
+        return re.compile(
+            "|".join([*extra, f"(?P<icu>{ICU})", QUOTED_CODE.pattern, *ADDRESSES, *syntaxes, *VALUES])
+        )
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.

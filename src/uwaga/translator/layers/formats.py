@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
-from uwaga.markup.inline import written_text
+from uwaga.markup.inline import with_tags_of, written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
@@ -98,7 +98,10 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         parts: its parts, translated.
         alignment: False to drop the alignment, which is that of the words between the tags.
     """
-    written = [part.written() for part in parts]
+    written = [
+        [(translation, with_tags_of(inline, original)) for translation, inline in part.written()]
+        for part, original in zip(parts, fragment.inlines, strict=True)
+    ]
     if len(parts) == 1:
         results = []
         for hypothesis, inline in written[0]:
@@ -109,7 +112,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
                 words = replace(words, target=targets)
             results.append(replace(hypothesis, text=text, source=source, alignment=words))
         return replace(results[0], alternatives=tuple(results[1:]))
-    text = fragment.write([best.inline for best, *_ in written])
+    text = fragment.write([inline for (_, inline), *_ in written])
     return join_results([part.result for part in parts], text, source)
 
 
