@@ -125,25 +125,25 @@ class Numbering:
     first: int = 1
 
 
-DOLLAR_NUMBER = re.compile(r"(?<!%)((?:%%)*+%)(\d++)\$")
+DOLLAR_NUMBER = re.compile(r"(?<!%)((?>(?:%%)*)%)(\d++)\$")
 NUMBERINGS: Mapping[str, Numbering] = {
     "printf": Numbering(re.compile(rf"%%|{NO_NUMBER}(%){CONVERSION[1:]}|{CONVERSION}"), DOLLAR_NUMBER),
     "gcc": Numbering(re.compile(r"%[%<>'{}mR]|(%)[q+#lwzt]*+(?:\.(?:\d++|\*))?[A-Za-z]"), DOLLAR_NUMBER),
     "boost": Numbering(
         re.compile(rf"%%|(%\|)[^|\n]{{1,30}}\||{NO_NUMBER}(%){CONVERSION[1:]}"),
-        re.compile(r"(?<!%)((?:%%)*+%\|?)(\d++)(?:\$|(?=%))"),
+        re.compile(r"(?<!%)((?>(?:%%)*)%\|?)(\d++)(?:\$|(?=%))"),
     ),
     "go": Numbering(
         re.compile(r"%%|(%[-+# 0]*+[\d.*]*+)[A-Za-z]"),
-        re.compile(r"(?<!%)((?:%%)*+%[-+# 0]*+[\d.]*+)\[(\d++)\]"),
+        re.compile(r"(?<!%)((?>(?:%%)*)%[-+# 0]*+[\d.]*+)\[(\d++)\]"),
         "[{}]",
     ),
     "pascal": Numbering(
-        re.compile(r"%%|(%)-?[\d.*]*+[A-Za-z]"), re.compile(r"(?<!%)((?:%%)*+%)(\d++):"), "{}:", 0
+        re.compile(r"%%|(%)-?[\d.*]*+[A-Za-z]"), re.compile(r"(?<!%)((?>(?:%%)*)%)(\d++):"), "{}:", 0
     ),
     "braces": Numbering(
         re.compile(rf"\{{\{{|\}}\}}|(\{{){NEXT_BRACES[2:]}"),
-        re.compile(r"(?<!\{)((?:\{\{)*+\{)(\d++)(?=[!:}])"),
+        re.compile(r"(?<!\{)((?>(?:\{\{)*)\{)(\d++)(?=[!:}])"),
         "{}",
         0,
     ),
