@@ -33,8 +33,8 @@ import uwaga
 from uwaga_memory.store import Memory, Pair
 
 MARKUP = re.compile(r"[`*%|\\]|:\w+:")
-PROTECTED = re.compile(r"(?::[\w:]+:)?`+[^`\s](?:[^`]*[^`\s])?`+_*|%\(\w+\)s|\|\w+\|")
-"""Literals, roles and links of reStructuredText, and placeholders."""
+PROTECTED = re.compile(r" <[^<>`\s]+>`_*|(?::[\w:]+:)?`+[^`<\s](?:[^`<]*[^`<\s])?`+_*|%\(\w+\)s|\|\w+\|")
+"""Literals, roles and links of reStructuredText, of those with a title the target, and placeholders."""
 BINS = (95.0, 85.0, 75.0, 50.0, 0.0)
 
 

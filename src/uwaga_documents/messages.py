@@ -14,6 +14,8 @@ from uwaga.markup.icu import IcuMessage, find_messages
 from uwaga.markup.inline import join_parts
 from uwaga.markup.placeholders import (
     COMMON_PLACEHOLDERS,
+    NUMBERINGS,
+    QUOTED_CODE,
     Placeholders,
     number_arguments,
     without_numbers,
@@ -53,13 +55,16 @@ class MessageSyntax:
 
     Attributes:
         names: the syntaxes in :data:`uwaga.markup.placeholders.SYNTAXES`, besides the common placeholders.
-        numbers: whether arguments of ``printf`` may be numbered, if they change places in a translation.
+        numbering: how arguments are numbered that change places in a translation, one of
+            :data:`uwaga.markup.placeholders.NUMBERINGS`; empty if they stay in order.
         accelerators: whether a message may mark an access key.
+        quotes: whether an apostrophe quotes and two stand for one, as in Java's ``MessageFormat``.
     """
 
     names: tuple[str, ...] = ()
-    numbers: bool = False
+    numbering: str = ""
     accelerators: bool = False
+    quotes: bool = False
 
     @cached_property
     def placeholders(self) -> Placeholders:
@@ -71,7 +76,7 @@ COMMON_SYNTAX = MessageSyntax()
 APPLICATION_SYNTAX = MessageSyntax(("laravel", "vue", "i18next"))
 """The syntax of message files that many frameworks use."""
 TEMPLATE = re.compile(
-    r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
+    r"(?<!%)<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|"
     r"(?<!\d)%(?:\d++\$)?[-+#0\d.]*+<(?!(?:a|b|br|em|i|p|small|span|strong|u)>)\w{1,100}>"
     r"(?>[-+#0\d.]*)(?:[A-Za-z](?:[A-Za-z]{1,3}(?![A-Za-z]))?)?"
 )
@@ -123,8 +128,17 @@ def message_unit(
                 tags,
             )
         syntax = unmarked_syntax
-    numbered = number_arguments(text) if syntax.numbers else None
-    syntax = syntax if numbered else replace(syntax, numbers=False)
+    if syntax.quotes and next(find_messages(text), None) is None:
+        return message_unit(
+            raw,
+            text.replace("''", "'"),
+            lambda translation: write(translation.replace("'", "''")),
+            replace(syntax, quotes=False),
+            tags,
+        )
+    numbering = NUMBERINGS.get(syntax.numbering)
+    numbered = number_arguments(text, numbering) if numbering else None
+    syntax = syntax if numbered else replace(syntax, numbering="")
     pieces = [
         part if is_separator else _message_piece(part, syntax, tags or {})
         for part, is_separator in _branches(numbered or text, syntax)
@@ -134,7 +148,8 @@ def message_unit(
         return untranslated(raw, KEPT, TAG.sub("", text))
 
     def write_message(inlines: Sequence[Inline]) -> str:
-        return write(without_numbers(piece.write(inlines)) if numbered else piece.write(inlines))
+        written = piece.write(inlines)
+        return write(without_numbers(written, numbering) if numbered and numbering else written)
 
     return replace(piece, write=write_message, raw=raw)
 
@@ -152,12 +167,21 @@ def _find_accelerator(text: str) -> re.Match[str] | None:
 def _branches(text: str, syntax: MessageSyntax) -> Iterator[tuple[str, bool]]:
     """Yield the branches of a message, and their separators."""
     position = 0
-    for match in BRANCHES.finditer(text) if "vue" in syntax.names and "|" in text else ():
+    for match in BRANCHES.finditer(_without_messages(text)) if "vue" in syntax.names and "|" in text else ():
         if match["separator"]:
             yield text[position : match.start()], False
             yield match[0], True
             position = match.end()
     yield text[position:], False
+
+
+def _without_messages(text: str) -> str:
+    """Return a text with its ICU messages blank."""
+    position, parts = 0, list[str]()
+    for start, end, _ in find_messages(text):
+        parts += [text[position:start], " " * (end - start)]
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def inline_message_unit(
@@ -247,7 +271,7 @@ def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_
 
 def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], in_plural: bool) -> Piece:
     """Return the unit of a text that contains no ICU message; characters in it represent tags."""
-    placeholders = syntax.placeholders
+    placeholders, numbering = syntax.placeholders, NUMBERINGS.get(syntax.numbering)
     if in_plural:
         placeholders = Placeholders(syntaxes=("icu number", *syntax.names))
     marks: dict[Tag, str] = {}
@@ -262,12 +286,12 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
         for stretch in _split_at(text, characters):
             stand_in = stand_ins.get(stretch)
             tagged = placeholders.split(stretch) if stand_in is None else (stand_in,)
-            if stand_in is None and not syntax.numbers and tagged == COMMON_PLACEHOLDERS.split(stretch):
+            if stand_in is None and numbering is None and tagged == COMMON_PLACEHOLDERS.split(stretch):
                 yield stretch  # the translator finds the same
                 continue
             for part in tagged:
                 if isinstance(part, Tag):
-                    displayed = without_numbers(part.text) if syntax.numbers else part.text
+                    displayed = without_numbers(part.text, numbering) if numbering else part.text
                     mark = Tag(part.kind, stretch if stand_in else part.raw, displayed)
                     marks[mark] = mark.raw
                     yield mark
@@ -277,7 +301,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     def unmarked(inline: Inline) -> Inline:
         return join_parts(part if isinstance(part, str) else marks.get(part, part) for part in inline)
 
-    if MARKUP.search(text) is None:
+    if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is no tag
         if not any(
             translatable(placeholders.split(part)) for part in marked((text,)) if isinstance(part, str)
         ):

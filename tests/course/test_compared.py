@@ -54,7 +54,7 @@ def test_comparison_tables_are_complete():
 COUNTS = ("no", "one", "two", "three", "four", "five", "six")
 
 
-def differences_from_repository(text):
+def wrong_rows_about_uwaga(text):
     """Return what the page says of this course and the repository does not hold."""
     *comparisons, _ = tables(text)
     cells = {point: cell for head, rows in comparisons for point, cell in zip(head, rows[UWAGA], strict=True)}
@@ -73,8 +73,8 @@ def differences_from_repository(text):
     return [cells[point] for point, statement in expected.items() if statement not in cells[point]]
 
 
-def test_comparison_of_uwaga_agrees_with_the_repository():
-    assert differences_from_repository(TEXT) == []
+def test_rows_about_uwaga_agree_with_the_repository():
+    assert wrong_rows_about_uwaga(TEXT) == []
 
 
 def test_courses_have_sources_and_advice():

@@ -24,7 +24,7 @@ from statements import (
     other_sizes,
     unlike_picture,
 )
-from test_compared import differences_from_repository
+from test_compared import wrong_rows_about_uwaga
 from test_training_frames import read_film, statements_unlike_frames
 
 import uwaga
@@ -229,9 +229,9 @@ def unfounded_numbers_of_exercises(text: str) -> list[str]:
         [page] = [page.read_text(encoding="utf-8") for page in CHAPTERS if int(page.name[:2]) == chapter]
         code = json.dumps([exercise.get(key) for key in ("answer", "start", "program", "tests")])
         code += json.dumps([wrong["answer"] for wrong in exercise.get("wrong", ())])
-        given = f"{question} {exercise.get('answer')} {exercise['hint']}"
+        stated = f"{question} {exercise.get('answer')} {exercise['hint']}"
         shown = NUMBER.findall("\n".join([page, evidence(page), question, code]))
-        before = ANY_NUMBER.findall(given) if exercise["kind"] in ("number", "table") else []
+        before = ANY_NUMBER.findall(stated) if exercise["kind"] in ("number", "table") else []
         for part in texts_of(exercise):
             for paragraph in part.split("\n\n"):
                 unfounded += unfounded_in(
@@ -309,7 +309,7 @@ CHECKS = [
     (gradients_switched_off, LEARN.rglob("*.md")),
     (models_without_windows, [*LEARN.glob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"]),
     (statements_unlike_frames, LEARN.glob("14*.md")),
-    (differences_from_repository, [LEARN / "compared.md"]),
+    (wrong_rows_about_uwaga, [LEARN / "compared.md"]),
     (mechanisms_without_chapter, [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")]),
     (other_sizes, [ROOT / "docs/guides/install.md"]),
     (other_needs_of_torch, [ROOT / "docs/guides/attention.md"]),
@@ -326,14 +326,14 @@ for check, files in CHECKS:
 def wrong_in(text: str, path: Path) -> list[str]:
     """Return what all checks of a file find wrong with a text of it."""
     return [
-        f"{check.__name__}: {found}"
+        f"{check.__name__}: {fault}"
         for check in CHECKS_BY_FILE[path]
-        for found in (check(text, path) if check is unlike_english else check(text))
+        for fault in (check(text, path) if check is unlike_english else check(text))
     ]
 
 
 @pytest.mark.parametrize("path", CHECKS_BY_FILE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_numbers_and_names_agree_with_adjacent_words(path):
+def test_numbers_and_names_agree_with_what_stands_beside_them(path):
     assert wrong_in(path.read_text(encoding="utf-8"), path) == []
 
 

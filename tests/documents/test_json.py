@@ -147,6 +147,7 @@ def test_application_placeholders_become_tags():
         ("{0} No car|[1,19] A car|[20,*] Cars", ["No car", "A car", "Cars"]),
         ("<b>A car</b> | :n cars", ["A car", ":n cars"]),
         ("{n, plural, one {a|b} other {c}} | car", ["a|b", "c", "car"]),
+        ("{n, plural, one {a {x} | b} other {c}}", ["a {x} | b", "c"]),
         ("Press {'|'} or a || b", ["Press {'|'} or a || b"]),
         ("%s | car", ["car"]),
     ],

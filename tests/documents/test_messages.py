@@ -203,12 +203,15 @@ def test_apple_variables_are_kept_and_reordered_arguments_numbered():
 SENTENCES = ("The file {} already exists.", "{} men are playing in {}.", "I have {}, and you have {}.", "{}")
 SYNTAXES = {
     COMMON_SYNTAX: ("%.1fs", "%(model)ss", "{x!r:>{w}}", "%<name>s", "{0,number}"),
-    APPLICATION_SYNTAX: (":name", "@:menu.file", "<%= user.name %>", "$t(a.b)"),
+    APPLICATION_SYNTAX: (":name", "@:menu.file", "<%= user.name %>", "$t(a.b)", ":first/:last", "{}"),
     CHROME_SYNTAX: ("$USER$", "$1", "$$5"),
     PO_SYNTAXES["qt"]: ("%1", "%L2", "%n"),
     PO_SYNTAXES["c"]: ("%s", "%d", "%<PRIu64>", "%.*f"),
     PO_SYNTAXES["boost"]: ("%1%", "%|2$5|"),
-    ANY_SYNTAX: ("!user", "@site-name", "%title", ":url"),
+    PO_SYNTAXES["gcc-internal"]: ("%qE", "%q+D", "%wu", "%<%s%>"),
+    PO_SYNTAXES["go"]: ("%v", "%[2]q", "%+v"),
+    PO_SYNTAXES["lisp"]: ("~S", "~5d", "~:A"),
+    ANY_SYNTAX: ("!user", "@site-name", "%title", ":url", "@host:@port", ":file-url"),
 }
 
 

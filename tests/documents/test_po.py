@@ -167,7 +167,7 @@ def test_catalogue_in_another_language_is_refused_or_retranslated():
         ("qt-format", "%1s of %L2, %n", ["%1", "%L2", "%n"]),
         ("kde-format", "%1 of %2x", ["%1", "%2"]),
         ("boost-format", "%1%x", ["%1%"]),
-        ("gcc-internal-format", "%qs near %<x%>", ["%qs", "%<", "%>"]),
+        ("gcc-internal-format", "%qs near %<x **%>", ["%qs", "%<x **%>"]),
         ("object-pascal-format", "%0:s of %1:d", ["%0:s", "%1:d"]),
         ("scheme-format", "~a x", ["~a"]),
         ("wrap", "!user x of @site and :url", ["!user", "@site", ":url"]),
@@ -222,15 +222,61 @@ def test_words_that_gettext_reads_as_conversions_are_left_unchanged(flag, text, 
         assert render("a.po", source, swap_case) == source
 
 
-def test_reordered_arguments_are_numbered():
-    entry = '#, {}\nmsgid "Copy %s to %d"\nmsgstr ""\n'
+@pytest.mark.parametrize(
+    ("flag", "text", "reversed_text"),
+    [
+        *((f"{flag}-format", "%s to %d", "%2$d to %1$s") for flag in ("c", "php", "elisp", "librep", "d")),
+        ("gcc-internal-format", "%qs to %q+D", "%2$q+D to %1$qs"),
+        ("boost-format", "%|s| to %d", "%2$d to %|1$s|"),
+        ("go-format", "%v to %+q", "%+[2]q to %[1]v"),
+        ("object-pascal-format", "%s to %5d", "%1:5d to %0:s"),
+        *((f"{flag}-format", "{} to {:>5}", "{1:>5} to {0}") for flag in ("python-brace", "c++", "rust")),
+    ],
+)
+def test_reordered_arguments_are_numbered(flag, text, reversed_text):
+    entry = f'#, {flag}\nmsgid "Copy {text}"\nmsgstr ""\n'.encode()
 
     def reverse(inlines):
         return [inline[::-1] for inline in inlines]
 
-    assert 'msgstr "%2$d to %1$sCopy"' in render(
-        "a.po", entry.format("c-format").encode(), reverse
-    ).decode().replace("Copy ", "Copy")
-    assert 'msgstr "Copy %s to %d"' in render("a.po", entry.format("c-format").encode(), identity).decode()
-    python = render("a.po", entry.format("python-format").encode(), swap_case).decode()
-    assert "$" not in python
+    assert f'msgstr "{reversed_text}Copy' in render("a.po", entry, reverse).decode()
+    assert f'msgstr "Copy {text}"' in render("a.po", entry, identity).decode()
+    assert f'msgstr "cOPY {text.replace("to", "TO")}"' in render("a.po", entry, swap_case).decode()
+
+
+@pytest.mark.parametrize("flag", ["python-format", "lua-format", "scheme-format"])
+def test_arguments_that_have_no_numbers_stay_as_they_are(flag):
+    entry = f'#, {flag}\nmsgid "Copy %s to %d"\nmsgstr ""\n'.encode()
+    assert "$" not in str(texts("a.po", entry)) + render("a.po", entry, swap_case).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("Can''t open {0}", "Can''t open {0}"),
+        ("The file {0}", "L''ami''s {0}"),
+        ("Open 'all' of {0}", "L''ami''s {0}"),
+        ("Can't open {0}", None),
+        ("Write '{0}' here", None),
+    ],
+)
+def test_apostrophes_of_java_are_doubled(text, translation):
+    """A single apostrophe would quote the placeholders that follow it."""
+    entry = f'#, java-format\nmsgid "{text}"\nmsgstr ""\n'.encode()
+
+    def translate(inlines):
+        return inlines if "''" in text else [("L'ami's {0}",)]
+
+    if translation is None:
+        assert texts("a.po", entry) == []
+        assert render("a.po", entry, swap_case) == entry
+    else:
+        assert "''" not in str(texts("a.po", entry))
+        assert f'msgstr "{translation}"' in render("a.po", entry, translate).decode()
+
+
+def test_code_in_backquotes_is_not_markup():
+    catalogue = b'msgid "A :ref:`woman <people>` sees ``<dir>`` &amp; <b>%s</b>."\nmsgstr ""\n'
+    [plain] = texts("a.po", catalogue.replace(b" &amp; <b>%s</b>", b""))
+    assert plain == ("A :ref:`woman <people>` sees ``<dir>``.",)
+    assert plain not in texts("a.po", catalogue)

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from uwaga.errors import SettingsError
 from uwaga.markup import Tag, plain_text
 from uwaga.markup.icu import parse_message
+from uwaga.markup.inline import written_text
 from uwaga.markup.placeholders import (
+    NUMBERINGS,
     Placeholders,
     keep_order,
     number_arguments,
@@ -48,7 +50,11 @@ def find_placeholders(text: str) -> list[str]:
         ("It weighs 5.5 kg at 30 °C, 20% off for $5.30", ["5.5 kg", "30 °C", "20%"]),
         ("Set ``a = [1, 2]``, `None` or ``x``.", ["``a = [1, 2]``", "`None`", "``x``"]),
         (":func:`len` of :c:type:`PyObject *`: :gh:`1`", [":func:`len`", ":c:type:`PyObject *`", ":gh:`1`"]),
-        ("See `the manual <https://a.org/x>`_.", ["`the manual <https://a.org/x>`_"]),
+        ("See `the manual <https://a.org/x>`_.", ["`", " <https://a.org/x>`_"]),
+        (
+            ":ref:`the {x} index <a-b>` of :func:`open it <open>`",
+            [":ref:`", "{x}", " <a-b>`", ":func:`open it <open>`"],
+        ),
         ("``Hello'', and ``World'', a `b c` d` and rock 'n' roll: `", []),
         ("Due {d, date, short}", ["{d, date, short}"]),
         ("{n, plural, one {# {x}} other {b}} left", ["{n, plural, one {# {x}} other {b}}"]),
@@ -70,6 +76,10 @@ def find_placeholders(text: str) -> list[str]:
             ["{x!r:>{w}}", "{0,number,#.#}", "{0,choice,0#no|1#{1}}"],
         ),
         ("%sError: %s", ["%s", "%s"]),
+        (
+            "mode 0%d of $name${count}, std::string, A::B::c()",
+            ["%d", "$name", "${count}", "std::string", "A::B::c()"],
+        ),
     ],
 )
 def test_common_placeholders_are_recognised(text: str, expected: list[str]) -> None:
@@ -82,15 +92,23 @@ def test_common_placeholders_are_recognised(text: str, expected: list[str]) -> N
         ("printf", "%sfiles 50%d %s", ["%s", "%d", "%s"]),
         ("qt", "%1s of %L2 and %n, %10", ["%1", "%L2", "%n", "%10"]),
         ("boost", "%1% %|2$5| %s", ["%1%", "%|2$5|", "%s"]),
-        ("gcc", "%qs near %<x%>", ["%qs", "%<", "%>"]),
+        ("gcc", "%qs near %<x y%>, %<", ["%qs", "%<x y%>", "%<"]),
         ("pascal", "%0:s of %1:d", ["%0:s", "%1:d"]),
         ("go", "%[2]s of %v", ["%[2]s", "%v"]),
         ("lisp", "~a and ~5d", ["~a", "~5d"]),
         ("objc", "%1$#@n@ of %@, %lu", ["%1$#@n@", "%@", "%lu"]),
+        ("gcc", "%q+D near %wu and %.*s, 20%> and %2$qE", ["%q+D", "%wu", "%.*s", "%>", "%2$qE"]),
+        ("go", "%+[1]v of %#[2]q", ["%+[1]v", "%#[2]q"]),
         ("laravel", ":name at 10:30, :smile: http://a:b/c", [":name", ":smile:", "http://a:b/c"]),
+        ("laravel", ":hours::minutes, :n/:total, v:version", [":hours::minutes", ":n/:total", "v:version"]),
         ("vue", "@:menu.file @.lower:x @:{'a b'} @:(y)", ["@:menu.file", "@.lower:x", "@:{'a b'}", "@:(y)"]),
         ("i18next", "Go to $t(menu.open)", ["$t(menu.open)"]),
         ("chrome", "$USER$ pays $$5 or $1", ["$USER$", "$$5", "$1"]),
+        (
+            "drupal",
+            "@host:@port, @n/@total or [:site-url]:@n",
+            ["@host:@port", "@n/@total", ":site-url", "@n"],
+        ),
         ("drupal", "!user of @site-name, %xy-z or :url", ["!user", "@site-name", "%xy-z", ":url"]),
     ],
 )
@@ -99,24 +117,75 @@ def test_placeholders_of_each_syntax_are_recognised(syntax: str, text: str, expe
     assert [part.raw for part in parts if isinstance(part, Tag)] == expected
 
 
-def test_arguments_are_numbered() -> None:
-    numbered = "%1$s: 100%% of %2$d in %3$#@files@"
-    assert number_arguments("%s: 100%% of %d in %#@files@") == numbered
-    assert without_numbers(numbered) == "%s: 100%% of %d in %#@files@"
-    assert without_numbers("%2$d of %1$s") == "%2$d of %1$s"
-    for text in ("%s", "%1$s of %2$d", "%(a)s of %(b)s", "%.*f of %s", "%<a>s of %<b>s"):
-        assert number_arguments(text) is None
+def test_titles_of_links_are_words_between_two_tags() -> None:
+    text = "Read `the manual <https://a.org/x>`__ and :std:doc:`the tutorial </tutorial/index>` first."
+    parts = Placeholders().split(text)
+    assert [part for part in parts if isinstance(part, str)] == [
+        "Read ",
+        "the manual",
+        " and ",
+        "the tutorial",
+        " first.",
+    ]
+    assert [part.kind for part in parts if isinstance(part, Tag)] == ["open", "close"] * 2
+    assert written_text(parts) == text
 
 
-def test_positional_placeholders_keep_their_order() -> None:
-    source = ("Copy ", *(Tag("kept", raw, raw) for raw in ("%r", "%(a)s", "%d")))
-    assert keep_order(source, (source[3], " x ", source[2], source[1])) == (
-        source[1],
-        " x ",
-        source[2],
-        source[3],
-    )
-    assert keep_order(source, (source[3],)) == (source[3],)
+@pytest.mark.parametrize(
+    ("name", "text", "numbered"),
+    [
+        ("printf", "%s: 100%% of %d in %#@files@", "%1$s: 100%% of %2$d in %3$#@files@"),
+        ("gcc", "%<%q+D%> is %wu, %qE (%m)", "%<%1$q+D%> is %2$wu, %3$qE (%m)"),
+        ("boost", "%s of %|5d| and %%", "%1$s of %|2$5d| and %%"),
+        ("go", "%+v: %-5.2f%% of %#q", "%+[1]v: %-5.2[2]f%% of %#[3]q"),
+        ("pascal", "%s: %-5.2f%%", "%0:s: %1:-5.2f%%"),
+        ("braces", "{}: {:>5} of {!r}, {name} and {{}}", "{0}: {1:>5} of {2!r}, {name} and {{}}"),
+    ],
+)
+def test_arguments_are_numbered(name: str, text: str, numbered: str) -> None:
+    numbering = NUMBERINGS[name]
+    assert number_arguments(text, numbering) == numbered
+    assert without_numbers(numbered, numbering) == text
+    assert number_arguments(numbered, numbering) is None
+    parts = numbered.split(" ")
+    reversed_text = " ".join(parts[::-1])
+    assert without_numbers(reversed_text, numbering) == reversed_text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("printf", text) for text in ("%s", "%1$s of %2$d", "%(a)s %(b)s", "%.*f of %s", "%<a>s %<b>s")),
+        *(("gcc", "%.*s of %qs"), ("boost", "%1% of %2%"), ("boost", "%s of %2%"), ("go", "%*d of %d")),
+        *(("go", "%[2]d of %d"), ("pascal", "%0:s of %s"), ("pascal", "%*d of %d")),
+        *(("braces", text) for text in ("{} of {name}", "{0} of {}", "{:{}} of {}", "{{}} of {}")),
+        ("braces", "{:first_name} {:last_name}"),
+    ],
+)  # fmt: skip
+def test_arguments_that_cannot_be_numbered_are_not(name: str, text: str) -> None:
+    assert number_arguments(text, NUMBERINGS[name]) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("%r", "%d"), "%(a)s"),
+        (("{}", "{:>5}", "{!r}", "{:{w}}"), "{name}"),
+        (("~a", "~5,2f", "~:d"), "%1"),
+        (("%|5d|", "%|s|"), "%|1$s|"),
+        (("%v", "%+v", "%q"), "%[2]s"),
+        (("%qE", "%q+D", "%<%.*s%>"), "{:name}"),
+        (("%s", "http://a.b/%s/c%20d"), "http://a.b/c%20d"),
+        (("%@", "%lu"), "%#@files@"),
+    ],
+)
+def test_arguments_without_a_number_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
+    tags = [Tag("kept", raw, raw) for raw in arguments]
+    named_tag = Tag("kept", named, named)
+    source = ("Copy ", tags[0], named_tag, *tags[1:])
+    turned = (*tags[:0:-1], " x ", named_tag, tags[0])
+    assert keep_order(source, turned) == (*tags[:-1], " x ", named_tag, tags[-1])
+    assert keep_order(source, turned[1:]) == turned[1:]
 
 
 @given(st.text(alphabet="{}%$#a1 ,.:/@'plural", max_size=60))

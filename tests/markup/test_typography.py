@@ -87,6 +87,7 @@ def test_known_typography_is_not_replaced():
         ("“Hi”", '"Salut"', "fr_XX", "«\u00a0Salut\u00a0»"),
         ("“Hi”", '("Hej")', "pl", "(„Hej”)"),
         ("‘Hi’", "'Hallo'", "de", "‚Hallo‘"),
+        ("The ‘bad bank’", 'O "mau banco"', "pt", "O “mau banco”"),  # of a model that prefers other marks
         ("It’s – ok…", "Geht's - gut...", "de", "Geht’s – gut…"),
         ('"Hi" and “ho”', '"Hallo" und "ho"', "de", '"Hallo" und "ho"'),  # which is which cannot be known
         ("plain", '"Hallo" - it\'s...', "de", '"Hallo" - it\'s...'),

@@ -58,6 +58,12 @@ def written_text(inline: Sequence[str | Tag]) -> str:
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 
+def with_tags_of(inline: Inline, original: Inline) -> Inline:
+    """Return an inline whose tags that an original does not have, such as placeholders, are text."""
+    tags = {part for part in original if isinstance(part, Tag)}
+    return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)
+
+
 def join_parts(parts: Iterable[str | Tag]) -> Inline:
     """Build an inline; adjacent stretches of text are joined, and empty ones dropped."""
     inline: list[str | Tag] = []

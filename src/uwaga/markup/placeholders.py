@@ -34,15 +34,16 @@ ATTACHED = r"(?>(?:[A-Za-z]{1,3}(?![A-Za-z]))?)"
 PERCENT = (
     r"%%|%#@\w+@|%[A-Za-z_]\w*+%(?![A-Za-z%])|%\d{1,2}%(?![\w%])|(?<=%\d)%L?\d{1,2}(?!\d)|"
     rf"(?<!\d)(?:%L\d{{1,2}}(?!\d)|(?!%[A-Za-z]){CONVERSION}{ATTACHED}|%[sd](?=[A-Z][a-z]{{2}})|"
-    r"%[A-Za-z]++(?>(?:_[A-Za-z\d]++)*)|%L?\d{1,2}(?!\d))"
+    r"%[A-Za-z]++(?>(?:_[A-Za-z\d]++)*)|%L?\d{1,2}(?!\d))|"
+    r"(?<=\d)%[sd](?![A-Za-z])"
 )
 """Conversions, and the numbered and named arguments of Qt, boost, Symfony and Drupal."""
-DOLLAR = r"\$[A-Za-z_]\w*+\$(?![A-Za-z\d])|\$[A-Za-z_]\w*"
+DOLLAR = r"\$[A-Za-z_]\w*+\$(?![A-Za-z\d{])|\$[A-Za-z_]\w*"
 UNITS = (
     "km/h|m/s|mph|rpm|km|cm|dm|mm|µm|nm|m²|m³|km²|m|kg|mg|µg|g|ml|cl|dl|l|L|[kKMGTP]i?B|[kMG]?bit/s|[kMG]?Hz|"
     "[kMG]?Wh?|mAh|[km]?V|Ω|°[CF]?|px|pt|dpi|[hk]?Pa|bar|ms|%"
 )
-NUMBER = rf"(?<![\w.,])[+\-−]?\d++(?>(?:[.,]\d++)*)[ \u00a0\u202f]?(?:{UNITS})(?![\w%])"
+NUMBER = rf"(?<![\w.,])[+\-−]?\d++(?>(?:[.,]\d++)*)[ \u00a0\u202f]?(?:{UNITS})(?![\w%<>])"
 PATH = (
     r"\$\{?\w+\}?(?:/[\w.+@-]*\w)+|(?<![\w/.~$+@-])(?:~|\.{1,2})?/(?:[\w.+@-]+/)+[\w.+@-]*\w|"
     r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]\w{0,4}(?!\w)|"
@@ -60,6 +61,7 @@ IDENTIFIER = (
     r"[a-z]{2,}+[A-Z][A-Za-z]\w*+|[A-Za-z]\w*+(?=\(\)))"
     r"(?:\(\))?(?!\w)|"
     r"(?<![\w.@/-])[A-Za-z_]\w++(?>(?:\.[A-Za-z_]\w++){2,})(?:\(\))?|\A[a-z]\w*+(?>(?:[.:][a-z]\w*+)+)\Z|"
+    r"(?<![\w:])[A-Za-z_]\w*+(?>(?:::[A-Za-z_]\w*+)+)(?:\(\))?|"
     r"(?<![\w.@-])(?:[A-Za-z\d-]++\.)+(?:com|org|net|edu|gov|io|dev)(?!\w)|"
     r"(?<![\w+])(?:Ctrl|Alt|Shift|Cmd|Strg)(?:\+\w++)+"
 )
@@ -76,29 +78,82 @@ CODE = (
     r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
 )
 """Network addresses, versions, dates, telephone numbers, hashes."""
-QUOTED_CODE = (
+QUOTED_CODE = re.compile(
     r"(?<![\w`])``[^`\s](?:[^`\n]{0,200}[^`\s])?``(?![\w`])|(?<![\w`])`[^`\s]{1,200}`(?![\w`])|"
     r"(?<![\w:]):(?:[A-Za-z]\w*+:){1,2}`[^`\n]{1,200}`(?![\w`])|"
     r"(?<![\w`])`[^`<>\n]{1,200} <[^`<>\s]{1,300}>`__?(?![\w`])"
 )
 """Code in backquotes, as in Markdown and reStructuredText, and roles and links such as ``:func:`len```."""
+TEXT_ROLE = r":(?:std:)?(?:any|doc|download|numref|pep|ref|rfc|term):"
+TITLED = re.compile(rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)")
+"""A role or link of reStructuredText whose title is translated, such as ``:ref:`the index <genindex>```."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
-PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_`]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
+PLACEHOLDER_HINT = re.compile(r"[{%$@/\\#_`]|\d|\w[.:+]\w|::|--|\(\)|[a-z]{2}[A-Z]")
 """Occurs in every placeholder; most texts have no match, and are scanned only once."""
 ADDRESSES = (URL, EMAIL, PATH)
 VALUES = (ICU_VALUE, BRACES, TEMPLATE, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE)
 PRINTF = CONVERSION + ATTACHED
-NEXT_ARGUMENT = rf"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m){CONVERSION}"
+NO_NUMBER = r"(?!%\d++\$|%[(%]|%[-+#0\d.]*+<(?!PRI)|%\d*+m)"
+NEXT_ARGUMENT = NO_NUMBER + CONVERSION
 """A conversion that takes the next argument: neither its number nor its name is written."""
-ARGUMENT = re.compile(rf"{NEXT_ARGUMENT}[A-Za-z]{{0,2}}(?![A-Za-z])")
-"""Such a conversion in a text of any syntax, but not the name of an argument, such as ``%site``."""
-CONVERSIONS = re.compile(rf"%%|(?P<next>{NEXT_ARGUMENT})|{CONVERSION}")
-NUMBERED = re.compile(r"(?<!%)((?:%%)*)%(\d++)\$")
-COLON_NAME = r"(?<![\w:/]):[A-Za-z_]\w*+:?"
+NEXT_BRACES = r"\{(?!:[A-Za-z_]\w{2,}\})(?:![rsa])?(?::(?>(?:[^{}]|\{[^{}]{0,50}\}){0,100}))?\}"
+"""The same in braces, but not ``{:name}``."""
+ARGUMENT = re.compile(
+    rf"(?!%[\dA-F]{{2}}){NEXT_ARGUMENT}[A-Za-z]{{0,2}}(?![A-Za-z])|%\|(?!\d++\$)|{NEXT_BRACES}|"
+    r"\A~[^/\s]*[A-Za-z]\Z"
+)
+"""Such an argument in a placeholder of any syntax, but not the name of one, as in ``%site``."""
+CONVERSIONS = re.compile(rf"%%|{CONVERSION}")
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """How a language numbers the arguments of a text, so that they may change places.
+
+    Attributes:
+        argument: an argument without a number, with a group up to where its number is written; or another
+            placeholder.
+        numbered: an argument with a number, with groups up to the number, and of the number.
+        written: the number as it is written, a format string.
+        first: the number of the first argument.
+    """
+
+    argument: re.Pattern[str]
+    numbered: re.Pattern[str]
+    written: str = "{}$"
+    first: int = 1
+
+
+DOLLAR_NUMBER = re.compile(r"(?<!%)((?>(?:%%)*)%)(\d++)\$")
+NUMBERINGS: Mapping[str, Numbering] = {
+    "printf": Numbering(re.compile(rf"%%|{NO_NUMBER}(%){CONVERSION[1:]}|{CONVERSION}"), DOLLAR_NUMBER),
+    "gcc": Numbering(re.compile(r"%[%<>'{}mR]|(%)[q+#lwzt]*+(?:\.(?:\d++|\*))?[A-Za-z]"), DOLLAR_NUMBER),
+    "boost": Numbering(
+        re.compile(rf"%%|(%\|)[^|\n]{{1,30}}\||{NO_NUMBER}(%){CONVERSION[1:]}"),
+        re.compile(r"(?<!%)((?>(?:%%)*)%\|?)(\d++)(?:\$|(?=%))"),
+    ),
+    "go": Numbering(
+        re.compile(r"%%|(%[-+# 0]*+[\d.*]*+)[A-Za-z]"),
+        re.compile(r"(?<!%)((?>(?:%%)*)%[-+# 0]*+[\d.]*+)\[(\d++)\]"),
+        "[{}]",
+    ),
+    "pascal": Numbering(
+        re.compile(r"%%|(%)-?[\d.*]*+[A-Za-z]"), re.compile(r"(?<!%)((?>(?:%%)*)%)(\d++):"), "{}:", 0
+    ),
+    "braces": Numbering(
+        re.compile(rf"\{{\{{|\}}\}}|(\{{){NEXT_BRACES[2:]}"),
+        re.compile(r"(?<!\{)((?>(?:\{\{)*)\{)(\d++)(?=[!:}])"),
+        "{}",
+        0,
+    ),
+}
+"""The languages that number arguments, by the syntax of their placeholders."""
+COLON_NAME = r"(?<![\w:/])[A-Za-z]?:[A-Za-z_]\w*+(?>(?:/?:{1,2}[A-Za-z_]\w*+)*):?"
+DRUPAL_NAME = r"(?:[!@:][a-z]|%[a-z]\w)\w*+(?>(?:-\w++)*)"
 SYNTAXES: Mapping[str, str] = {
     "printf": PRINTF,
-    "gcc": rf"%[<>'{{}}]|%[q+#l]*+[A-Za-z]{ATTACHED}",
+    "gcc": rf"%<[^\n]{{0,200}}?%>|%[<>'{{}}]|%(?:\d++\$)?[q+#lwzt]*+(?:\.(?:\d++|\*))?[A-Za-z]{ATTACHED}",
     "qt": r"%L?(?:\d{1,2}|n)",
     "kde": r"%\d{1,2}",
     "boost": rf"%\d{{1,2}}%|%\|[^|\n]{{1,30}}\||{PRINTF}",
@@ -110,7 +165,7 @@ SYNTAXES: Mapping[str, str] = {
     "vue": r"@(?:\.\w+)?:(?:\w++(?>(?:[.-]\w++)*)|\([^()]{1,100}\)|\{'[^']{1,100}'\})",
     "i18next": r"\$t\([^()\n]{1,200}\)",
     "chrome": r"\$[A-Za-z\d_@]++\$|\$\d|\$\$(?:\d++(?>(?:[.,]\d++)*))?",
-    "drupal": r"(?<![\w!@%:])(?:[!@:][a-z]|%[a-z]\w)\w*+(?>(?:-\w++)*)",
+    "drupal": rf"(?:(?<![\w!@%:])[A-Za-z]?|(?<=:)(?=[!@%])){DRUPAL_NAME}(?>(?:[:/]?{DRUPAL_NAME})*)",
     "icu number": "#",
 }
 """The placeholders of each syntax that are not common, or that are read differently in it."""
@@ -137,12 +192,15 @@ class Placeholders:
         """The regular expression of all placeholders; its group ``icu`` is the start of an ICU message."""
         extra = [f"(?:{pattern})" for pattern in self.extra_patterns]
         syntaxes = [SYNTAXES[name] for name in self.syntaxes]
-        return re.compile("|".join([*extra, f"(?P<icu>{ICU})", QUOTED_CODE, *ADDRESSES, *syntaxes, *VALUES]))
+        return re.compile(
+            "|".join([*extra, f"(?P<icu>{ICU})", QUOTED_CODE.pattern, *ADDRESSES, *syntaxes, *VALUES])
+        )
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.
 
-        An ICU message with branches is one placeholder, from brace to brace.
+        The title of a role or link of reStructuredText is text between two tags. An ICU message with branches
+        is one placeholder, from brace to brace.
         """
         if not self.extra_patterns and not self.syntaxes and PLACEHOLDER_HINT.search(text) is None:
             return (text,) if text else ()
@@ -150,10 +208,18 @@ class Placeholders:
         position = 0
         for start, end in self._spans(text):
             parts += [text[position:start]] if start > position else []
-            parts.append(Tag("kept", text[start:end], text[start:end]))
+            parts += self._piece(text[start:end])
             position = end
         parts += [text[position:]] if position < len(text) else []
         return tuple(parts)
+
+    def _piece(self, text: str) -> Inline:
+        """Return a placeholder as a ``kept`` tag, or as a pair of tags around its title."""
+        match = TITLED.fullmatch(text)
+        if match is None:
+            return (Tag("kept", text, text),)
+        start, title, end = match.groups()
+        return (Tag("open", start), *self.split(title), Tag("close", end))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         position = broken = 0
@@ -219,32 +285,34 @@ def is_number_like(text: str) -> bool:
     return NUMBER_LIKE.match(text) is not None
 
 
-def number_arguments(text: str) -> str | None:
-    """Return a text with numbered arguments, ``%1$s``, so that they can be reordered.
+def number_arguments(text: str, numbering: Numbering) -> str | None:
+    """Return a text with numbered arguments, such as ``%1$s``, so that they can be reordered.
 
     Return None if it has fewer than two arguments that are not numbered, or one that has a width or a
     precision among the arguments.
     """
-    arguments = [match for match in CONVERSIONS.finditer(text) if match["next"]]
-    if len(arguments) < 2 or any("*" in match[0] for match in arguments) or NUMBERED.search(text):
+    arguments = [match for match in numbering.argument.finditer(text) if match.lastindex]
+    takes_several = any("*" in match[0] or "{" in match[0][1:] for match in arguments)
+    if len(arguments) < 2 or takes_several or numbering.numbered.search(text):
         return None
     position, parts = 0, list[str]()
-    for number, match in enumerate(arguments, start=1):
-        parts += [text[position : match.start()], f"%{number}$"]
-        position = match.start() + 1
+    for number, match in enumerate(arguments, start=numbering.first):
+        start = match.end(match.lastindex or 0)
+        parts += [text[position:start], numbering.written.format(number)]
+        position = start
     return "".join([*parts, text[position:]])
 
 
-def without_numbers(text: str) -> str:
+def without_numbers(text: str, numbering: Numbering) -> str:
     """Return a text without the numbers of its arguments, if these are in order."""
-    numbers = [int(match[2]) for match in NUMBERED.finditer(text)]
-    return NUMBERED.sub(r"\1%", text) if numbers == sorted(numbers) else text
+    numbers = [int(match[2]) for match in numbering.numbered.finditer(text)]
+    return numbering.numbered.sub(r"\1", text) if numbers == sorted(numbers) else text
 
 
 def keep_order(source: Inline, translation: Inline) -> Inline:
     """Return a translation whose arguments without a number or name are in the order of the source."""
-    arguments = [part for part in source if is_kept(part) and ARGUMENT.match(part.raw)]
-    places = [index for index, part in enumerate(translation) if is_kept(part) and ARGUMENT.match(part.raw)]
+    arguments = [part for part in source if is_kept(part) and ARGUMENT.search(part.raw)]
+    places = [index for index, part in enumerate(translation) if is_kept(part) and ARGUMENT.search(part.raw)]
     if len(places) != len(arguments):
         return translation
     parts = list(translation)

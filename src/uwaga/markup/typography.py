@@ -209,7 +209,7 @@ def typographic(source: str, target: str, language: str) -> list[Edit]:
         language: code of the target language, whose quotation marks are used.
     """
     edits: list[Edit] = []
-    if any(mark in source for mark in DOUBLE_QUOTES) and '"' not in source:
+    if any(mark in source for mark in DOUBLE_QUOTES + SINGLE_QUOTES) and '"' not in source:
         edits += _quotation_marks(
             DOUBLE, target, *QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
         )

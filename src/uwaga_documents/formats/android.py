@@ -37,7 +37,7 @@ from uwaga_documents.messages import MessageSyntax, inline_message_unit
 from uwaga_documents.plurals import plural_categories
 
 RESOURCE_ELEMENTS = ("string", "string-array", "plurals", "array")
-SYNTAX = MessageSyntax(("printf",), numbers=True)
+SYNTAX = MessageSyntax(("printf",), numbering="printf")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 HTML_TAG = re.compile(r"(</?[A-Za-z][^<>]*>)")
 QUOTING = re.compile(rf"{HTML_TAG.pattern}|\\(?:u([0-9a-fA-F]{{4}})|(.))|(\s+)|(\")|[^\\\s\"<]+|.", re.DOTALL)

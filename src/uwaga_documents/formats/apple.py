@@ -12,7 +12,7 @@ from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import decode_text, marked_encoding, xml_text
 from uwaga_documents.messages import PLURAL_CATEGORIES, MessageSyntax, message_unit
 
-SYNTAX = MessageSyntax(("objc",), numbers=True)
+SYNTAX = MessageSyntax(("objc",), numbering="printf")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 

@@ -20,24 +20,29 @@ from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, repeats_singular, singular_forms
 
 PRINTF = MessageSyntax(("printf",), accelerators=True)
-NUMBERED = replace(PRINTF, numbers=True)
+NUMBERED = replace(PRINTF, numbering="printf")
 BRACES = MessageSyntax(accelerators=True)
 SYNTAXES: Mapping[str, MessageSyntax] = {
-    **dict.fromkeys(("c", "php", "perl", "java-printf", "javascript", "ruby", "awk", "tcl"), NUMBERED),
-    **dict.fromkeys(("python", "lua", "elisp", "librep", "d"), PRINTF),
-    **dict.fromkeys(("python-brace", "perl-brace", "java", "csharp", "c++", "rust", "sh"), BRACES),
+    **dict.fromkeys(
+        ("c", "php", "perl", "java-printf", "javascript", "ruby", "awk", "tcl", "elisp", "librep", "d"),
+        NUMBERED,
+    ),
+    **dict.fromkeys(("python", "lua"), PRINTF),
+    **dict.fromkeys(("python-brace", "c++", "rust"), replace(BRACES, numbering="braces")),
+    **dict.fromkeys(("perl-brace", "csharp", "sh"), BRACES),
+    "java": replace(BRACES, quotes=True),
     "objc": replace(NUMBERED, names=("objc",)),
-    "boost": replace(NUMBERED, names=("boost",)),
-    "gcc-internal": replace(NUMBERED, names=("gcc", "printf")),
+    "boost": replace(PRINTF, names=("boost",), numbering="boost"),
+    "gcc-internal": replace(PRINTF, names=("gcc", "printf"), numbering="gcc"),
     "gfc-internal": replace(PRINTF, names=("gcc", "printf")),
-    "go": replace(PRINTF, names=("go",)),
-    "object-pascal": replace(PRINTF, names=("pascal",)),
+    "go": replace(PRINTF, names=("go",), numbering="go"),
+    "object-pascal": replace(PRINTF, names=("pascal",), numbering="pascal"),
     **dict.fromkeys(("qt", "qt-plural"), replace(PRINTF, names=("qt",))),
     **dict.fromkeys(("kde", "kde-kuit", "smalltalk", "ycp"), replace(PRINTF, names=("kde",))),
     **dict.fromkeys(("scheme", "lisp"), replace(PRINTF, names=("lisp",))),
 }
 """The syntaxes of the flags such as ``c-format``."""
-ANY_SYNTAX = MessageSyntax(("laravel", "drupal"), accelerators=True)
+ANY_SYNTAX = MessageSyntax(("drupal", "laravel"), accelerators=True)
 """Entries without such a flag, as those of Drupal."""
 CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
@@ -98,6 +103,14 @@ class PoEntry:
             return False
         texts = [text for key, text in self.texts.items() if key.startswith("msgid")]
         return any(match["spaced"] for text in texts for match in SPACED_CONVERSION.finditer(text))
+
+    @property
+    def quotes_argument(self) -> bool:
+        """True if an apostrophe quotes an argument of a text, which is then written as it is."""
+        if not self.syntax.quotes:
+            return False
+        texts = [text.replace("''", "") for key, text in self.texts.items() if key.startswith("msgid")]
+        return any("{" in part for text in texts for part in text.split("'")[1::2])
 
     def texts_with_translations(self) -> Iterator[tuple[str, str]]:
         """Yield the text with its translation; for a plural, the singular and the last form."""
@@ -298,6 +311,8 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
         return untranslated(raw, "already translated", entry.texts["msgid"], partial(_translations, entry))
     if entry.has_spaced_conversion:
         return untranslated(raw, "a percent sign before a word of a format string", entry.texts["msgid"])
+    if entry.quotes_argument:
+        return untranslated(raw, "an apostrophe that quotes a placeholder", entry.texts["msgid"])
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
     if len(names) > 1 and entry.is_formatted and entry.arguments("msgid") - entry.arguments("msgid_plural"):
         return untranslated(raw, "placeholders of the singular that the plural lacks", entry.texts["msgid"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from uwaga.errors import DataError
 from uwaga.markup.formats import read_fragment
-from uwaga.markup.inline import written_text
+from uwaga.markup.inline import Inline, with_tags_of, written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
 from uwaga.results.coverage import combine_coverage
@@ -18,7 +18,7 @@ from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.placeholders import with_placeholders
 from uwaga.translator.memories import contexts_in_order
 from uwaga.translator.request import Request
-from uwaga.translator.text import InlineText, Layer, Text
+from uwaga.translator.text import InlineText, Layer, TaggedTranslation, Text
 
 
 class TextWithPlaceholders:
@@ -98,7 +98,7 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         parts: its parts, translated.
         alignment: False to drop the alignment, which is that of the words between the tags.
     """
-    written = [part.written() for part in parts]
+    written = list(map(_written, parts, fragment.inlines))
     if len(parts) == 1:
         results = []
         for hypothesis, inline in written[0]:
@@ -111,6 +111,11 @@ def write(source: str, fragment: Fragment, parts: Sequence[Text], alignment: boo
         return replace(results[0], alternatives=tuple(results[1:]))
     text = fragment.write([best.inline for best, *_ in written])
     return join_results([part.result for part in parts], text, source)
+
+
+def _written(part: Text, original: Inline) -> list[TaggedTranslation]:
+    """Return the translations of a part, in which what is no tag of the document is text."""
+    return [TaggedTranslation(best, with_tags_of(inline, original)) for best, inline in part.written()]
 
 
 def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:

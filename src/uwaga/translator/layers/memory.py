@@ -22,7 +22,8 @@ from uwaga.translator.text import Example, InlineText, Layer, Text
 EXACT = 100.0
 CANDIDATES = 8
 """Number of pairs to request for a text: the first that fits is its translation, or all are retrieved."""
-TAG = re.compile(r"<[^<>]*>")
+TAG = re.compile(r"<[^<>]*>(?!`)")
+"""A tag of markup; reStructuredText has ``<`` and ``>`` before a backquote."""
 PROGRAM = re.compile(r"[{}%$`<>]")
 """Signs of the placeholders that a program reads; the translator may have changed other pieces."""
 
@@ -102,12 +103,14 @@ class FromMemory:
         return similar
 
     def _example(self, text: Text, match: MemoryMatch) -> Example:
-        """Return a pair as an example for a text, without tags if the text has tags."""
-        pair = match.source, match.target
-        if any(isinstance(part, Tag) and not is_kept(part) for part in text.content):
-            pair = TAG.sub("", pair[0]), TAG.sub("", pair[1])
-        source, target = (with_placeholders((side,), self._plan.placeholders) for side in pair)
-        return Example(source, target, match.score)
+        """Return a pair as an example for a text: its words and placeholders, without tags."""
+        has_tags = any(isinstance(part, Tag) and not is_kept(part) for part in text.content)
+
+        def without_tags(side: str) -> Inline:
+            parts = with_placeholders((TAG.sub("", side) if has_tags else side,), self._plan.placeholders)
+            return join_parts(part for part in parts if isinstance(part, str) or is_kept(part))
+
+        return Example(without_tags(match.source), without_tags(match.target), match.score)
 
     def _translated_sentences(self, text: Text) -> dict[Text, str]:
         """Return the sentences of a text as :meth:`_sentences` does, if one of them is in the memory."""

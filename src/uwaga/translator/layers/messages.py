@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from uwaga.markup.icu import IcuMessage, parse_message
-from uwaga.markup.inline import Inline, Tag, is_kept, plain_text
+from uwaga.markup.inline import Inline, Tag, is_kept, plain_text, written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.layers.placeholders import with_placeholders
@@ -23,7 +23,7 @@ class _Message:
     def written(self) -> str:
         """Return the message with the translations of its branches."""
         return self.message.with_branches(
-            [plain_text(branch.written()[0].inline) for branch in self.branches]
+            [written_text(branch.written()[0].inline) for branch in self.branches]
         )
 
 
