@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from running_server import RunningServer, running_server
+from running_server import UWAGA, RunningServer, running_server
 from waiting import eventually
 
 import uwaga
@@ -49,7 +49,7 @@ def log_records(server: RunningServer, event: str) -> list[dict[str, object]]:
 
 @pytest.mark.slow
 def test_accepted_requests_finish_before_shutdown(tmp_path: Path):
-    with running_server(tmp_path) as server:
+    with running_server(tmp_path, program=UWAGA) as server:
         with ThreadPoolExecutor() as pool:
             futures = [pool.submit(post, server, LONG * 3) for _ in range(4)]
             eventually(lambda: "uwaga_requests_running 5.0" in httpx.get(f"{server.url}/metrics").text)
@@ -63,7 +63,7 @@ def test_accepted_requests_finish_before_shutdown(tmp_path: Path):
 @pytest.mark.slow
 def test_killed_worker_is_replaced(tmp_path: Path):
     expected = uwaga.Translator.load(threads=1).translate(TEXT).text
-    with running_server(tmp_path, workers=2) as server:
+    with running_server(tmp_path, program=UWAGA, workers=2) as server:
         children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
         workers = [
             int(pid)
