@@ -7,7 +7,8 @@ import random
 import re
 import shutil
 import subprocess
-from itertools import product
+from functools import cache
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +96,7 @@ def open_page(browser, url, **settings):
 
 
 def start_laboratory(browser, url, **settings):
-    page = open_page(browser, url, **settings)
+    page = open_page(browser, url, **{"reduced_motion": "reduce"} | settings)
     page.click(".lab-start")
     page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
     return page
@@ -138,7 +139,7 @@ def translator(monkeypatch, site):
     return uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_numbers_equal_those_of_python(browser, site, translator, count):
     page, rng = start_laboratory(browser, site[1]), random.Random(3)
     settings = translator.decoder.settings
@@ -222,6 +223,7 @@ def check_box(page, index, arrays):
 
 def test_each_box_of_the_drawing_opens_its_arrays(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE)
+    page.add_style_tag(content=".lab-panel { display: none }")  # laying out the tables takes most of the time
     arrays = look_inside(translator, "A dog runs.", translator.translate("A dog runs.", beam=1).text).arrays
     boxes = page.locator(".lab-box")
     opened = set().union(*(check_box(page, index, arrays) for index in range(boxes.count())))
@@ -294,10 +296,16 @@ def test_changed_box_is_marked(browser, site):
     page.close()
 
 
-@pytest.mark.parametrize("width", [390, 690, 1280])
-def test_opened_box_is_within_the_screen(browser, site, width):
-    page = start_laboratory(browser, site[1], viewport={"width": width, "height": 900})
-    for name in ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm"):
+COUNT_CUT = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-panel")]
+  .map((one) => one.getBoundingClientRect())
+  .filter((box) => box.left < 0 || box.right > innerWidth).length"""
+
+
+def test_opened_box_is_within_the_screen(browser, site):
+    page = start_laboratory(browser, site[1])
+    names = ("Encoder, block 1: self-attention", "Decoder, block 2: feed-forward", "Encoder: norm")
+    for width, name in product((390, 690, 1280), names):
+        page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("button", name=name).click()
         page.wait_for_function("(name) => document.querySelector('.lab-panel').ariaLabel === name", arg=name)
         page.wait_for_timeout(100)
@@ -306,11 +314,8 @@ def test_opened_box_is_within_the_screen(browser, site, width):
         assert box["y"] + box["height"] > 60 and box["y"] < 840, name
         assert panel["y"] < 750 and panel["y"] + panel["height"] > 60, name
         assert box["x"] >= 0 and box["x"] + box["width"] <= width
-    cut = """() => [...document.querySelectorAll(".lab-row, .lab-box, .lab-panel")]
-      .map((one) => one.getBoundingClientRect())
-      .filter((box) => box.left < 0 || box.right > innerWidth).length"""
-    assert page.evaluate(cut) == 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(COUNT_CUT) == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
 
 
@@ -512,20 +517,31 @@ def to_interventions(edits):
     ]
 
 
+@cache
+def plain_results(translator, text):
+    """Return the translation of a text without edits, its score and its attentions."""
+    plain = translator.translate(text, beam=1, split="never")
+    score = translator.score([(text, plain.text)])[0].log_prob
+    return plain, score, translator.attend(text, plain.text).attentions
+
+
 def check_edits(translator, text, display, editor):
     """Check a translation with edits, its log-probability, the matrix and the effect: bit for bit."""
-    edited = intervene(translator, *to_interventions(display["edits"])) if display["edits"] else translator
-    plain, expected = (model.translate(text, beam=1, split="never") for model in (translator, edited))
+    plain, plain_score, plain_attentions = plain_results(translator, text)
+    expected, attentions = plain, plain_attentions
+    if display["edits"]:
+        edited = intervene(translator, *to_interventions(display["edits"]))
+        expected = edited.translate(text, beam=1, split="never")
+        attentions = edited.attend(text, expected.text).attentions
     assert display["text"] == expected.text
     assert display["logProb"] == expected.log_prob
     if display["edits"]:
-        scores = [model.score([(text, plain.text)])[0].log_prob for model in (translator, edited)]
-        assert display["effect"] == scores
+        assert display["effect"] == [plain_score, edited.score([(text, plain.text)])[0].log_prob]
         assert bool(display["marked"]) == (plain.text != expected.text) or len(expected.text) < len(
             plain.text
         )
-    for table, model, output in (("before", translator, plain), ("after", edited, expected)):
-        weights = getattr(model.attend(text, output.text).attentions, editor.kind)
+    for table, recorded in (("before", plain_attentions), ("after", attentions)):
+        weights = getattr(recorded, editor.kind)
         weights = weights[editor.layer - 1 :][:1] if editor.layer else weights
         weights = weights[:, editor.head - 1 :][:, :1] if editor.head else weights
         sums, count = np.zeros(weights.shape[2:], np.float32), weights.shape[0] * weights.shape[1]
@@ -537,7 +553,7 @@ def check_edits(translator, text, display, editor):
         np.testing.assert_array_equal(cells, sums / np.float32(count))
 
 
-@pytest.mark.parametrize(("sentences", "edits"), [(4, 8), pytest.param(100, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("sentences", "edits"), [(2, 7), pytest.param(100, 2, marks=pytest.mark.slow)])
 def test_edits_by_pointer_and_keyboard_equal_interventions(browser, site, translator, sentences, edits):
     page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(7)
     editor, changed, milliseconds = Editor(page, rng), 0, []
@@ -659,16 +675,16 @@ class DrawingEditor(Editor):
 
 @pytest.mark.parametrize(
     ("sentences", "edits"),
-    [(2, 8), pytest.param(100, 200, marks=pytest.mark.slow)],
+    [(1, 5), pytest.param(100, 200, marks=pytest.mark.slow)],
 )
 def test_edits_in_the_drawing_equal_interventions(browser, site, translator, sentences, edits):
     page, rng = start_laboratory(browser, site[1], viewport=WIDE), random.Random(8)
-    editor = DrawingEditor(page, rng)
+    editor, names = DrawingEditor(page, rng), cycle(EDITS[:5])
     for index in range(sentences):
         editor.open(SENTENCES[index % len(SENTENCES)])
         for _ in range(edits // sentences):
             editor.choose_heads(translator.decoder.settings)
-            editor.edit(rng.choice(EDITS[:5]))
+            editor.edit(next(names))
             state = page.evaluate("document.querySelector('uwaga-lab').state")
             display = page.evaluate(SHOWN_NUMBERS, [{}, "numbers"])
             edited = (
