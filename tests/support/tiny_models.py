@@ -58,7 +58,7 @@ def transformer(
 TINY = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=16, heads=2, feed_forward=24, max_length=40, dropout=0.1
 )
-DECODING = DecodingSettings(beam=3, max_length=14)
+DECODING = DecodingSettings(beam=3, max_length=8)
 SEARCH, TEXT = from_settings(DECODING)
 
 
