@@ -47,7 +47,8 @@ CACHES = {"cache", "lru_cache"}
 def cached_functions() -> set[str]:
     functions: set[str] = set()
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "cache" in text else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 decorators = [
                     item.func if isinstance(item, ast.Call) else item for item in node.decorator_list

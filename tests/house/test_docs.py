@@ -45,8 +45,9 @@ def programs() -> Iterator[ParameterSet]:
     """Yield pages with samples; translations with the same samples as the English page are left out."""
     for (program, _), page in {samples(page): page for page in reversed(PAGES)}.items():
         if program:
-            # The course's programs take most of the time, and those that train.
-            is_slow = "learn" in page.parts or ".backward()" in program or "train(" in program
+            # The course's programs take most of the time, and those that train or take every step by hand.
+            is_slow = "learn" in page.parts or page.stem == "walk"
+            is_slow |= ".backward()" in program or "train(" in program
             marks = [pytest.mark.slow] if is_slow else []
             yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 

@@ -1,4 +1,4 @@
-"""Rules of the source: private names, options in one place, first words of docstrings, retired names.
+"""Rules of the source: private names, options in one place, docstrings, retired names, numbers of parameters.
 
 The import contracts of pyproject.toml hold the rest: layers, circles, where each library is used.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import gc
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -21,6 +22,9 @@ from uwaga.translator import Request
 SOURCE = Path(__file__).parents[2] / "src"
 COMPILED = "uwaga.engine._core"
 MAX_REPEATED_FIELDS = 4
+MAX_PARAMETERS = 7
+MAX_ZIPS = 25
+"""Calls of ``zip`` in the translator, each of which joins lists that were one list of records before."""
 WIRE_SCHEMAS = ("uwaga_server.dialects.", "uwaga_server.mcp.schema")
 """Bodies of requests, which convert to a Request in one function."""
 CALL_OPTIONS = "uwaga.translator.call_options"
@@ -49,13 +53,16 @@ RETIRED_MODULES = {
 
 @cache
 def modules() -> dict[str, list[ast.AST]]:
-    """Return the nodes of all modules of the package by full name."""
+    """Return the nodes of all modules of the package by full name, left out of garbage collections."""
+    gc.disable()
     nodes = {}
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         nodes[name] = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))))
     assert len(nodes) > 300
+    gc.freeze()
+    gc.enable()
     return nodes
 
 
@@ -180,3 +187,27 @@ def test_no_possessive_quantifier_follows_a_group() -> None:
     library = SOURCE / "uwaga/checkpoints/formats/gguf/tokeniser.py"  # patterns of `tokenizers`
     paths = [path for path in SOURCE.rglob("*.py") if path != library]
     assert [str(path) for path in paths if possessive.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_functions_have_few_parameters() -> None:
+    """A command has a parameter for each of its options; all other functions get records."""
+    assert not [
+        f"{name}: {node.name} has {count} parameters"
+        for name, nodes in modules().items()
+        if "cli" not in name.split(".")[-2:]
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (count := count_parameters(node.args)) > MAX_PARAMETERS
+    ]
+
+
+def count_parameters(arguments: ast.arguments) -> int:
+    """Return the number of parameters, ``self`` and ``cls`` not counted."""
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return sum(parameter.arg not in ("self", "cls") for parameter in parameters)
+
+
+def test_translator_has_few_parallel_lists() -> None:
+    files = sorted((SOURCE / "uwaga/translator").rglob("*.py"))
+    counts = {path.name: path.read_text("utf-8").count("zip(") for path in files}
+    assert sum(counts.values()) <= MAX_ZIPS, counts

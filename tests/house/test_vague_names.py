@@ -27,6 +27,12 @@ VAGUE = frozenset(
 )
 VAGUE_PARTS = frozenset({"found", "made", "own", "wanted", "begun", "told"})
 """Words that are vague in compounds too, such as ``own_names``."""
+NAMED_NODES = {
+    **{ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.alias: "asname"},
+    **{ast.FunctionDef: "name", ast.AsyncFunctionDef: "name", ast.ClassDef: "name"},
+    **{ast.ExceptHandler: "name", ast.MatchAs: "name", ast.MatchStar: "name"},
+}
+"""The attribute that holds the name which a node gives, by the type of the node."""
 NOT_CODE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL
 )
@@ -41,15 +47,9 @@ def is_vague(name: str) -> bool:
 def python_names(text: str) -> Iterator[str]:
     """Yield the names that a file gives to variables, parameters, attributes, functions and classes."""
     for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                yield name
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name
-            case ast.ClassDef(name=name) | ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
-                yield name
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name
+        name = getattr(node, NAMED_NODES.get(type(node), ""), None)
+        if name and type(getattr(node, "ctx", None)) not in (ast.Load, ast.Del):
+            yield name
 
 
 def other_names(text: str) -> Iterator[str]:
