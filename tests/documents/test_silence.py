@@ -29,6 +29,7 @@ CORE = (
 TYPES = "<Types/>", (), ""
 SHEET_HEAD = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
 UNIT = '<trans-unit id="1"><source>{}</source>%s</trans-unit>'
+UNIT_2 = '<unit id="1"><segment><source>{}</source>%s</segment></unit>'
 
 FILES = {
     "txt": ("", ("{}.\n\n", "- {}\n", "    {} text\n\n"), ""),
@@ -53,7 +54,20 @@ FILES = {
     ),
     "srt": ("", ("1\n00:00:01,000 --> 00:00:02,000\n{}.\n\n", "1\n00:00:01,000 --> 00:00:02,000\n\n<i>{}.</i>\n\n", "1\n00:00:01,000 --> 00:00:02,000\n12.\n\n{}.\n\n"), ""),
     "vtt": ("WEBVTT\n\n", ("00:01.000 --> 00:02.000\n{}.\n\n", "00:01.000 --> 00:02.000\n<v Ann>{}.\n\n", "00:01.000 --> 00:02.000\n- 1\n- {}.\n\n"), ""),
-    "po": ("", ('msgid "{}"\nmsgstr ""\n\n', 'msgid "{}"\nmsgstr "x"\n\n', '#, fuzzy\nmsgid "{}"\nmsgstr "x"\n\n'), ""),
+    "po": (
+        "",
+        (
+            *('msgid "{}"\nmsgstr ""\n\n', 'msgid "{}"\nmsgstr "x"\n\n', '#, fuzzy\nmsgid "{}"\nmsgstr "x"\n\n'),
+            '#, c-format\nmsgid "50% off {}"\nmsgstr ""\n\n',
+            '#, c-format\nmsgid "%s of %d {}"\nmsgstr ""\n\n',
+            '#, java-format\nmsgid "{{0}} isn\'t {{1}} {}"\nmsgstr ""\n\n',
+            '#, java-format\nmsgid "{{0}} \'\'is\'\' {}"\nmsgstr ""\n\n',
+            '#, c-format\nmsgid "%s {}"\nmsgid_plural "x"\nmsgstr[0] ""\nmsgstr[1] ""\n\n',
+            'msgid "1"\nmsgid_plural "{}"\nmsgstr[0] ""\nmsgstr[1] ""\n\n',
+            'msgid "{} &amp; <b>x</b>"\nmsgstr ""\n\n',
+        ),
+        "",
+    ),
     "xliff": (
         '<xliff version="1.2" xmlns:mq="m"><file source-language="en"><body>',
         (
@@ -61,10 +75,24 @@ FILES = {
             UNIT % "<alt-trans><target>1</target></alt-trans>",
             '<trans-unit id="1"><source>1</source><seg-source><mrk mtype="seg" mid="1">{}</mrk></seg-source><target><mrk mtype="seg" mid="1"/></target></trans-unit>',
             '<trans-unit id="1"><source>1</source><seg-source><mrk mtype="seg" mid="1">x</mrk></seg-source><target><mrk mtype="seg" mid="1">{}</mrk></target></trans-unit>',
+            '<trans-unit id="1"><source>1</source><seg-source>{}<mrk mtype="seg" mid="1">x</mrk></seg-source></trans-unit>',
+            '<trans-unit id="1"><source>1</source><seg-source><mrk mtype="seg" mid="1">1</mrk> {}</seg-source></trans-unit>',
             '<trans-unit id="1"><source><mrk mtype="protected">{}</mrk></source></trans-unit>',
             '<group translate="no"><trans-unit id="1"><source>{}</source></trans-unit></group>',
         ),
         "</body></file></xliff>",
+    ),
+    "xliff of version 2": (
+        '<xliff version="2.0" srcLang="en"><file id="f">',
+        (
+            *(UNIT_2 % "", UNIT_2 % "<target>x</target>", UNIT_2.replace("id=", 'translate="no" id=') % ""),
+            '<unit id="1"><segment><source>1</source></segment><segment><source>{}</source></segment></unit>',
+            '<unit id="1"><ignorable><source>{}</source></ignorable><segment><source>1</source></segment></unit>',
+            '<unit id="1"><segment state="final"><source>{}</source><target>x</target></segment></unit>',
+            '<unit id="1"><segment><source>1 <mrk id="m" translate="no">{}</mrk></source></segment></unit>',
+            '<group id="g" translate="no"><unit id="1"><segment><source>{}</source></segment></unit></group>',
+        ),
+        "</file></xliff>",
     ),
     "android": (
         "<resources>",
@@ -75,13 +103,27 @@ FILES = {
         "</resources>",
     ),
     "strings": ("", ('"k" = "{}";\n', "/* c */ k = \"{}\";\n"), ""),
+    "strings as a property list": ("<plist><dict>", ("<key>k</key><string>{}</string>", "<key>k</key><array><string>{}</string></array>"), "</dict></plist>"),
     "stringsdict": ("<plist><dict>", ("<key>other</key><string>{}</string>", "<key>one</key><string><![CDATA[{}]]></string>"), "</dict></plist>"),
     "json": ('{{"k": "1"', (', "k": "{}"', ', "x": "{}"', ', "o": {{"k": "{}"}}', ', "o": ["{}"]'), "}}"),
+    "json of Chrome": (
+        '{{"k": {{"message": "1"}}',
+        (', "k": {{"message": "{}"}}', ', "k": {{"message": "1", "description": "{}"}}'),
+        "}}",
+    ),
+    "json of messages": (
+        '{{"k": "1"',
+        (
+            *(', "k": "car | {}"', ', "k": "{{n, plural, one {{{} a}} other {{# b}}}}"', ', "k": "<b>{}</b> x"'),
+            *(', "k_one": "{}", "k_other": "x"', ', "k": "{{{{n}}}} {}"', ', "k": ":name {}"'),
+        ),
+        "}}",
+    ),
     "arb": ('{{"@@locale": "1"', (', "k": "{}"', ', "x": "{}"'), "}}"),
     "yaml": ("a: 1\n", ('k: "{}"\n', "x: {}\n", "o:\n  k: '{}'\n", "o:\n  - {}\n"), ""),
     "csv": ("k,x\n", ("{},1\n", "1,{}\n", '"{}",2\n'), ""),
 }  # fmt: skip
-"""For each format the start of a file, templates of a text in it, and the end."""
+"""For each format, or kind of file of a format, the start of a file, templates of a text in it, and the end."""
 ARCHIVES = {
     "docx": {
         "word/document.xml": (
@@ -169,7 +211,7 @@ def document(name: str, numbers: list[int]) -> tuple[bytes, list[str]]:
     if name in FILES:
         start, templates, end = FILES[name]
         body = "".join(filled(templates[number % len(templates)]) for number in numbers)
-        if name in ("json", "arb"):
+        if base_format(name) in ("json", "arb"):
             start, end = start.format(), end.format()
         if name == "yaml":
             body = "".join(filled_mappings(templates, numbers, words))
@@ -198,8 +240,13 @@ def filled_mappings(templates: tuple[str, ...], numbers: list[int], words: list[
     return mappings
 
 
+def base_format(name: str) -> str:
+    """Return the format of a kind of files."""
+    return name.split(" ")[0]
+
+
 def test_every_format_is_tested() -> None:
-    assert set(FILES) | set(ARCHIVES) == {name for name in DOCUMENT_FORMATS if name != "properties"}
+    assert {*map(base_format, FILES), *ARCHIVES} == set(DOCUMENT_FORMATS)
 
 
 @pytest.mark.parametrize("name", [*FILES, *ARCHIVES])
@@ -209,9 +256,11 @@ def test_texts_are_translated_or_copied_with_a_reason(
 ) -> None:
     content, words = document(name, numbers)
     folder = tmp_path_factory.mktemp("silence")
-    path = folder / f"a{SUFFIXES.get(name, f'.{name}')}"
+    document_format = base_format(name)
+    path = folder / f"a{SUFFIXES.get(document_format, f'.{document_format}')}"
     path.write_bytes(content)
-    job = document_job(path, folder / f"b{path.suffix}", replace(OPTIONS, format=name))
+    options = OPTIONS if name != "json of Chrome" else replace(OPTIONS, keys=())
+    job = document_job(path, folder / f"b{path.suffix}", replace(options, format=document_format))
     received: list[str] = []
 
     def translate(inlines):
@@ -219,7 +268,7 @@ def test_texts_are_translated_or_copied_with_a_reason(
         return swap_case(inlines)
 
     report = run_document_job(job, translate)
-    copied = list(untranslated_texts(pieces(path, None, OPTIONS, name)))
+    copied = list(untranslated_texts(pieces(path, None, options, document_format)))
     assert sum(report.untranslated.values()) == len(copied)
     for text in words:
         translated = sum(text in stretch for stretch in received)

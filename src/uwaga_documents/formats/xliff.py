@@ -48,6 +48,8 @@ SYNTAX = MessageSyntax(accelerators=True)
 PAIRED = frozenset(("g", "mrk", "pc"))
 LOCKED = re.compile(r"""\slocked\s*=\s*["'](?:true|locked|1)["']|:locked\s*=\s*["'](?:true|locked|1)["']""")
 """An attribute of Trados or memoQ that locks a segment."""
+OUTSIDE = "outside the segments"
+"""The reason why words between the segments of a unit are copied."""
 SEGMENT_TAG = re.compile(r"<sdl:seg\s[^<>]*>")
 GETTEXT_CONTEXT = "x-gettext-msgctxt"
 UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
@@ -151,6 +153,12 @@ class _XliffUnits:
                 yield _translated_state(tag) if self._reason(segment, tag, is_untranslated) is None else tag
                 yield from self._segment_pieces(segment, tag, is_untranslated)
                 position = segment.inner_end
+            elif segment.name == f"{self._prefix}ignorable":
+                yield text[position : segment.start]
+                source = self._child(segment, "source")
+                words = MARKUP.sub("", source.content(text)) if source is not None else ""
+                yield untranslated(text[segment.start : segment.end], "ignorable, as the file says", words)
+                position = segment.end
         yield text[position : unit.inner_end]
 
     def _child(self, parent: Element, name: str) -> Element | None:
@@ -203,7 +211,7 @@ class _XliffUnits:
                 yield Unit(piece.inlines, lambda inlines: f"{start}{piece.write(inlines)}{end}")
             return
         if not any(_has_words(part.content(text)) for part in parts):
-            yield raw
+            yield untranslated(raw, OUTSIDE, MARKUP.sub("", seg_source.content(text)))
             return
         yield start
         yield from self._part_pieces(segment, seg_source, parts, target, old_parts, reason)
@@ -230,7 +238,8 @@ class _XliffUnits:
         position = outer.inner
         for part in template:
             mid = _mid(text, part)
-            yield text[position : part.start] + _open_tag(part.tag(text))
+            yield _outside(text[position : part.start])
+            yield _open_tag(part.tag(text))
             content = old[mid].content(text) if mid in old else ""
             words = MARKUP.sub("", sources[mid].content(text))
             translations = partial(self._translations, sources[mid], old.get(mid))
@@ -243,7 +252,7 @@ class _XliffUnits:
                 yield self._text_piece(sources[mid])
             yield f"</{part.name}>"
             position = part.end
-        yield text[position : outer.inner_end]
+        yield _outside(text[position : outer.inner_end])
 
     def _translations(self, source: Element, target: Element | None) -> Iterator[tuple[Inline, Inline]]:
         """Yield the texts of a segment with their translations."""
@@ -275,6 +284,11 @@ class _XliffUnits:
 
 def _has_words(content: str) -> bool:
     return bool(MARKUP.sub("", content).strip())
+
+
+def _outside(raw: str) -> str:
+    """Return what stands between segments, with a reason if it has words."""
+    return untranslated(raw, OUTSIDE, MARKUP.sub("", raw))
 
 
 def _mid(text: str, part: Element) -> str:
