@@ -42,16 +42,16 @@ def names_of(route: Route) -> list[str]:
     return [field.alias or name for name, field in fields.items()]
 
 
-def send_values(client: httpx.Client, route: Route, name: str) -> Iterator[httpx.Response]:
-    """Send a route's fields, with each odd value in turn in the field with this name."""
+def send_values(client: httpx.Client, route: Route, name: str, every: slice) -> Iterator[httpx.Response]:
+    """Send a route's fields, with some of the odd values in turn in the field with this name."""
     defaults = {field: FIELDS[field] for field in names_of(route) if field in FIELDS}
     path = route.path.replace("{", "").replace("}", "")
     if route.body.kind != "query":
-        for value in VALUES:
+        for value in VALUES[every]:
             yield client.request(route.method, path, content=json.dumps({**defaults, name: value}))
     if route.body.kind in ("query", "json or form"):
         texts = {key: value for key, value in defaults.items() if isinstance(value, str)}
-        for value in FORM_VALUES:
+        for value in FORM_VALUES[every]:
             body_fields = {**texts, name: value.encode("utf-8", "surrogatepass")}
             if route.body.kind == "query":
                 yield client.request(
@@ -64,11 +64,15 @@ def send_values(client: httpx.Client, route: Route, name: str) -> Iterator[httpx
                 yield client.request(route.method, path, content=content, headers={"content-type": FORM})
 
 
-def test_no_field_value_causes_a_server_error(client: httpx.Client, tmp_path_factory: pytest.TempPathFactory):
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_field_value_causes_a_server_error(
+    client: httpx.Client, tmp_path_factory: pytest.TempPathFactory, step: int
+):
+    """With a step of 4, each value is sent to a quarter of the fields."""
     fields = [(route, name) for route in routes(tmp_path_factory) for name in names_of(route)]
     assert len(fields) > 70
-    for route, name in fields:
-        for response in send_values(client, route, name):
+    for number, (route, name) in enumerate(fields):
+        for response in send_values(client, route, name, slice(number % step, None, step)):
             context = (route.method, route.path, name, response.request.content[:200])
             assert response.status_code != 500, context
             assert response.headers["x-request-id"], context

@@ -204,7 +204,7 @@ def test_nothing_is_cut_and_nothing_overlaps(browser, server, language):
             require_chinese_font(page)
 
         def measure(state: str, width: int) -> None:
-            for scheme in SCHEMES:
+            for scheme in SCHEMES if width == WIDTHS[0] else SCHEMES[:1]:
                 page.emulate_media(color_scheme=scheme)
                 problems.extend((state, width, scheme, problem) for problem in page.evaluate(MEASURE))
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sql
@@ -68,13 +67,15 @@ def test_usage_of_concurrent_threads_is_counted(state, limit):
 @pytest.mark.parametrize("limit", [0, pytest.param(10000, marks=pytest.mark.slow)])
 def test_usage_of_concurrent_processes_is_counted(tmp_path, limit):
     code = (
-        "import sys; from pathlib import Path; from test_usage import open_usage\n"
-        "usage = open_usage(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path\n"
+        "from uwaga_server.store.database import open_database\n"
+        "from uwaga_server.store.database_usage import DatabaseUsage\n"
+        "usage = DatabaseUsage(open_database(Path(sys.argv[1]), None))\n"
         "for _ in range(200): usage.add('ann', 2, limit=int(sys.argv[2]))\n"
         "usage.flush()"
     )
     command = [sys.executable, "-c", code, str(tmp_path), str(limit)]
-    workers = [subprocess.Popen(command, cwd=Path(__file__).parent) for _ in range(3)]
+    workers = [subprocess.Popen(command) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     assert open_usage(tmp_path).read("ann").characters == 1200
 
