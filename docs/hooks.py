@@ -147,8 +147,11 @@ def _predict(source: str) -> str:
     return f'<ul class="predict" data-predict="{name}">{items}</ul>'
 
 
+_markdown = markdown.Markdown(extensions=[_Equations(), "fenced_code", "tables"])
+
+
 def _text(source: str) -> str:
-    return markdown.markdown(source, extensions=[_Equations(), "fenced_code", "tables"])
+    return _markdown.reset().convert(source)
 
 
 def _line(source: str) -> str:
