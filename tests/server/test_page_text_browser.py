@@ -324,7 +324,7 @@ def test_words_named_by_warnings_are_marked_in_the_source(page):
     translate_text(page, f"He sleeps.\n{SENTENCE}")
     expect(page.locator(".mirror u")).to_have_text(["red"])
     expect(page.locator("#tabText-panel [role=alert]")).to_have_text(
-        "The translation lacks signs of the text: €"
+        "The translation lacks symbols of the text: €"
     )
     word(page, "Auto").focus()
     page.get_by_role("button", name="red The translation leaves this word out.").click()
