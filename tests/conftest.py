@@ -19,7 +19,7 @@ os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support/authority.pem
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
-WAITING_FILES = (
+LONG_FILES = (
     "test_c_library",
     "test_engine_sanitised",
     "test_native_kernels",
@@ -27,8 +27,9 @@ WAITING_FILES = (
     "test_site",
     "training/",
     "corpora/",
+    "translator/",
 )
-"""Parts of the names of files that compile, wait for a browser, train or start processes."""
+"""Parts of the names of files that compile, wait for a browser, train, start processes or search for long."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -44,7 +45,7 @@ def pytest_collection_modifyitems(items):
             if cases[function] % sampled.args[0]:
                 item.add_marker("release")
             cases[function] += 1
-    items.sort(key=lambda item: not any(part in item.nodeid for part in WAITING_FILES))
+    items.sort(key=lambda item: not any(part in item.nodeid for part in LONG_FILES))
 
 
 gc.disable()
