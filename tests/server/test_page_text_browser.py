@@ -460,7 +460,7 @@ def test_shared_link_hides_the_text_from_the_server(browser, server):
         page.wait_for_selector("#source")
         translation = translate_text(page, text)
         page.get_by_role("button", name="Share").click()
-        page.get_by_text("A link with the text is copied.").wait_for()
+        page.get_by_text("A link with the text has been copied.").wait_for()
         link = page.evaluate("navigator.clipboard.readText()")
         page.locator("#source").fill("x" * 20_000)
         page.get_by_role("button", name="Share").click()
