@@ -329,6 +329,7 @@ def test_words_named_by_warnings_are_marked_in_the_source(page):
     word(page, "Auto").focus()
     page.get_by_role("button", name="red The translation leaves this word out.").click()
     assert page.evaluate("getSelection().toString()") == "red"
+    page.unroute_all(behavior="wait")  # a later request may still be under way
 
 
 @pytest.mark.parametrize("sentence", [0, 1])
