@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--model", default="bundled")
     parser.add_argument("--target", default="de", choices=("de", "fr"), help="language of the captions")
     parser.add_argument("--threshold", type=float, default=50)
-    parser.add_argument("--captions", "--others", type=int, default=300, help="number of the other texts")
+    parser.add_argument("--others", type=int, default=300, help="number of the other texts")
     options = parser.parse_args()
     target = options.target if options.multi30k else "pt"
     translator = uwaga.load(options.model, source="en", target=target)
@@ -63,7 +63,7 @@ def main() -> None:
         train, validation = (pairs(options.multi30k, name, target) for name in ("train", "val"))
     else:
         train, validation = documentation(options.pydocs)
-    validation = validation[: options.captions]
+    validation = validation[: options.others]
 
     def scores(texts: list[Pair], memory: Memory | None, one_by_one: bool = False) -> str:
         use = {"memory": memory, "threshold": options.threshold}
