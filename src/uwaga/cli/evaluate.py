@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,6 +30,8 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
     from uwaga.evaluation.alignment_error import alignment_report, moses_links, read_gold, select_lines
     from uwaga.files.lines import decode_lines
 
+    if not references:
+        raise typer.BadParameter("--set has no alignments: give --reference")
     if len(references) != 1:
         raise SettingsError("--alignments takes a single file of gold alignments: give --reference once")
     gold = read_gold(references[0])
@@ -158,67 +161,111 @@ def evaluate(
     if (test_set is None) == (not reference):
         raise typer.BadParameter("give either --reference or --set")
     if alignments:
-        if not reference:
-            raise typer.BadParameter("--set has no alignments: give --reference")
-        evaluate_links(hypotheses, reference, as_json)
+        evaluate_links(hypotheses, reference or [], as_json)
         return
-    from uwaga import evaluation
-    from uwaga.evaluation import files
+    from uwaga.evaluation.files import read_aligned
 
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
     reference_set = _read_set(test_set) if test_set else _read_files(reference or [], columns)
-    references, tokenize = reference_set.references, tokenize or reference_set.tokeniser
-    lines, sources, learned = (
-        _translations(hypotheses, reference_set.name, len(references)),
-        reference_set.sources,
-        None,
-    )
-    if source is not None:
-        sources = files.read_aligned(source, str(hypotheses), len(lines))
+    lines = _translations(hypotheses, reference_set.name, len(reference_set.references))
+    learned = None
     if COMET in metrics:
-        if sources is None:
-            raise SettingsError("comet needs the source texts: add --source")
-        learned = evaluation.comet(sources, lines, references, comet_model)
+        sources = reference_set.sources
+        if source is not None:
+            sources = read_aligned(source, str(hypotheses), len(lines))
+        learned = _comet(sources, lines, reference_set.references, comet_model)
         metrics.remove(COMET)
+    system = System(
+        lines, reference_set.references, metrics, learned, tokenize or reference_set.tokeniser, lowercase
+    )
     if sentences:
         if against is not None:
             raise SettingsError("--sentences scores a single system: omit --against")
-        _print_sentences(lines, references, metrics, learned, tokenize, lowercase, as_json)
+        _print_sentences(system.sentence_scores(), as_json)
         return
-    rows: tuple[Comparison, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     if against is not None:
-        baseline_lines = files.read_aligned(against, reference_set.name, len(references))
-        rows = evaluation.compare(
-            lines,
-            baseline_lines,
-            references,
-            metrics,
-            tokenize=tokenize,
-            lowercase=lowercase,
+        baseline = read_aligned(against, reference_set.name, len(reference_set.references))
+        comparisons = system.compare(baseline, samples)
+    report = system.report()
+    if as_json:
+        _print_json(report, comparisons)
+        return
+    _print_report(report)
+    if against is not None:
+        _print_comparisons(comparisons, hypotheses.name, against.name)
+
+
+@dataclass(frozen=True)
+class System:
+    """The translations of a system, their references, and how they are scored.
+
+    Attributes:
+        lines: one translation per line.
+        references: the references of each line.
+        metrics: names of sacreBLEU's metrics.
+        learned: the scores of COMET, if it was asked for.
+        tokenize: sacreBLEU's tokeniser.
+        lowercase: whether BLEU, chrF and TER ignore case.
+    """
+
+    lines: Sequence[str]
+    references: References
+    metrics: Sequence[str]
+    learned: CometScores | None
+    tokenize: str
+    lowercase: bool
+
+    def report(self) -> Report:
+        """Return the scores of all metrics, with COMET last."""
+        from uwaga import evaluation
+
+        report = evaluation.Report(len(self.lines), ())
+        if self.metrics or self.learned is None:
+            report = evaluation.evaluate(
+                self.lines, self.references, self.metrics, tokenize=self.tokenize, lowercase=self.lowercase
+            )
+        if self.learned is not None:
+            comet_score = evaluation.MetricScore(COMET, self.learned.value, self.learned.model)
+            report = evaluation.Report(report.sentences, (*report.scores, comet_score))
+        return report
+
+    def sentence_scores(self) -> list[dict[str, float]]:
+        """Return the scores of each line by metric."""
+        from uwaga import evaluation
+
+        rows: list[dict[str, float]] = [{} for _ in self.lines]
+        if self.metrics or self.learned is None:
+            rows = evaluation.evaluate_sentences(
+                self.lines, self.references, self.metrics, tokenize=self.tokenize, lowercase=self.lowercase
+            )
+        if self.learned is not None:
+            rows = [row | {COMET: value} for row, value in zip(rows, self.learned.sentences, strict=True)]
+        return rows
+
+    def compare(self, baseline: Sequence[str], samples: int) -> tuple[Comparison, ...]:
+        """Compare with the translations of another system by paired bootstrap resampling."""
+        from uwaga import evaluation
+
+        return evaluation.compare(
+            self.lines,
+            baseline,
+            self.references,
+            self.metrics,
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
             samples=samples,
         )
-    report = _report(lines, references, metrics, learned, tokenize, lowercase)
-    _print(report, rows, hypotheses.name, against.name if against else None, as_json)
 
 
-def _report(
-    lines: Sequence[str],
-    references: References,
-    metrics: Sequence[str],
-    learned: CometScores | None,
-    tokenize: str,
-    lowercase: bool,
-) -> Report:
-    """Return the scores of all metrics, with COMET last."""
+def _comet(
+    sources: Sequence[str] | None, lines: Sequence[str], references: References, model: str
+) -> CometScores:
     from uwaga import evaluation
 
-    report = evaluation.Report(len(lines), ())
-    if metrics or learned is None:
-        report = evaluation.evaluate(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
-    if learned is not None:
-        comet_score = evaluation.MetricScore(COMET, learned.value, learned.model)
-        report = evaluation.Report(report.sentences, (*report.scores, comet_score))
-    return report
+    if sources is None:
+        raise SettingsError("comet needs the source texts: add --source")
+    return evaluation.comet(sources, lines, references, model)
 
 
 def _read_set(name: str) -> TestSet:
@@ -242,25 +289,8 @@ def _echo(name: str | None, echo: Literal["source", "reference"]) -> None:
         typer.echo(source if echo == "source" else references[0])
 
 
-def _print_sentences(
-    lines: Sequence[str],
-    references: References,
-    metrics: Sequence[str],
-    learned: CometScores | None,
-    tokenize: str,
-    lowercase: bool,
-    as_json: bool,
-) -> None:
+def _print_sentences(rows: Sequence[dict[str, float]], as_json: bool) -> None:
     """Print a header, and one line per sentence with its number (from 1) and its scores."""
-    from uwaga import evaluation
-
-    rows: list[dict[str, float]] = [{} for _ in lines]
-    if metrics or learned is None:
-        rows = evaluation.evaluate_sentences(
-            lines, references, metrics, tokenize=tokenize, lowercase=lowercase
-        )
-    if learned is not None:
-        rows = [row | {COMET: value} for row, value in zip(rows, learned.sentences, strict=True)]
     if as_json:
         for number, row in enumerate(rows, start=1):
             typer.echo(json.dumps({"line": number} | row))
@@ -268,18 +298,6 @@ def _print_sentences(
     typer.echo("\t".join(["line", *rows[0]]))
     for number, row in enumerate(rows, start=1):
         typer.echo("\t".join([str(number), *(f"{row[name]:.{DECIMALS.get(name, 2)}f}" for name in row)]))
-
-
-def _print(
-    report: Report, rows: Sequence[Comparison], system: str, baseline: str | None, as_json: bool
-) -> None:
-    if as_json:
-        comparison = {"comparison": [row.to_dict() for row in rows]} if rows else {}
-        typer.echo(json.dumps(report.to_dict() | comparison, ensure_ascii=False, indent=2))
-        return
-    _print_report(report)
-    if baseline is not None:
-        _print_comparisons(rows, system, baseline)
 
 
 def _translations(path: Path, reference: str, count: int) -> list[str]:
@@ -291,6 +309,11 @@ def _translations(path: Path, reference: str, count: int) -> list[str]:
     lines = list(decode_lines(sys.stdin.buffer, "standard input"))
     check_aligned(str(path), len(lines), reference, count)
     return lines
+
+
+def _print_json(report: Report, comparisons: Sequence[Comparison]) -> None:
+    comparison = {"comparison": [row.to_dict() for row in comparisons]} if comparisons else {}
+    typer.echo(json.dumps(report.to_dict() | comparison, ensure_ascii=False, indent=2))
 
 
 def _print_report(report: Report) -> None:
