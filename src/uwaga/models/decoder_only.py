@@ -203,7 +203,7 @@ class DecoderOnly(Seq2Seq):
         if state.furthest >= self.settings.max_length:
             raise _too_long(state.furthest + 1, self.settings.max_length)
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
-        mask = torch.cat([state.mask, torch.ones_like(state.mask[:, :1])], dim=1)  # (rows, past + 1)
+        mask = torch.cat([state.mask, state.mask.new_ones(len(state.mask), 1)], dim=1)  # (rows, past + 1)
         x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, key_positions(mask))
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         following = replace(
