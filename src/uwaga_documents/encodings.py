@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from xml.parsers import expat
 
 from uwaga.errors import DataError, SettingsError, quoted
@@ -92,15 +93,41 @@ def decode(content: bytes, encoding: str, location: str) -> str:
     return text
 
 
-def decode_text(content: bytes, encoding: str | None, location: str) -> tuple[str, str, bytes]:
-    """Return the text of a file, its encoding (UTF-8 by default) and its byte order mark."""
-    mark, mark_encoding = marked_encoding(content)
-    name = mark_encoding or (normalise_encoding(encoding, location) if encoding else "utf-8")
-    return decode(content[len(mark) :], name, location), name, mark
+@dataclass(frozen=True)
+class DecodedText:
+    """The text of a document.
+
+    Attributes:
+        text: the text, without the byte order mark.
+        encoding: Python's name of its encoding.
+        mark: its byte order mark, or empty.
+    """
+
+    text: str
+    encoding: str
+    mark: bytes
+
+    def reading(self, pieces: Iterable[Piece], errors: str = "strict") -> Reading:
+        """Return the pieces of the text as a document in its encoding; see :class:`Reading`."""
+        return Reading(pieces, self.encoding, errors, self.mark)
 
 
-def html_text(source: DocumentSource) -> tuple[str, str, bytes]:
-    """Return the text of an HTML page, its encoding and its byte order mark."""
+def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
+    """Decode a document: by its byte order mark, else by ``options.encoding``, else by ``default``.
+
+    Raises:
+        DataError: the content is not valid in the encoding; the message names the line.
+        SettingsError: the encoding is unknown.
+    """
+    mark, encoding = marked_encoding(source.content)
+    if encoding is None:
+        requested = source.options.encoding
+        encoding = normalise_encoding(requested, source.name) if requested else default
+    return DecodedText(decode(source.content[len(mark) :], encoding, source.name), encoding, mark)
+
+
+def html_text(source: DocumentSource) -> DecodedText:
+    """Decode an HTML page: as other documents, but by the encoding that it declares before the default."""
     mark, encoding = marked_encoding(source.content)
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)
@@ -109,7 +136,7 @@ def html_text(source: DocumentSource) -> tuple[str, str, bytes]:
     content = source.content[len(mark) :]
     if encoding == "cp1252" and any(byte in content for byte in b"\x81\x8d\x8f\x90\x9d"):
         encoding = "iso8859-1"
-    return decode(content, encoding, source.name), encoding, mark
+    return DecodedText(decode(content, encoding, source.name), encoding, mark)
 
 
 def _declared_encoding(source: DocumentSource) -> str:
@@ -123,8 +150,8 @@ def _declared_encoding(source: DocumentSource) -> str:
     return "utf-8" if name in UNREADABLE_DECLARATIONS else SUPERSETS.get(name, name)
 
 
-def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
-    """Return the text of a well-formed XML document, its encoding and its byte order mark."""
+def xml_text(source: DocumentSource) -> DecodedText:
+    """Decode a well-formed XML document, by its byte order mark or its declaration."""
     mark, encoding = marked_encoding(source.content)
     if encoding is None:
         declaration = DECLARED_XML_ENCODING.match(source.content[:1024])
@@ -137,7 +164,7 @@ def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
         if encoding in ("utf-16", "utf-16-le", "utf-16-be"):
             raise DataError(f"{source.name}: is declared as UTF-16 but has no byte order mark")
     _check_xml(source)
-    return decode(source.content[len(mark) :], encoding, source.name), encoding, mark
+    return DecodedText(decode(source.content[len(mark) :], encoding, source.name), encoding, mark)
 
 
 def _check_xml(source: DocumentSource) -> None:
@@ -182,7 +209,7 @@ def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
     """Return a reader of XML files from a function that yields the pieces of their text."""
 
     def read(source: DocumentSource) -> Reading:
-        text, encoding, mark = xml_text(source)
-        return Reading(pieces(xml_in_target(text, source.options)), encoding, "xmlcharrefreplace", mark)
+        decoded = xml_text(source)
+        return decoded.reading(pieces(xml_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 
     return read

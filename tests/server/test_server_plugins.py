@@ -43,6 +43,9 @@ def test_document_format_of_a_plugin_is_read_and_written(
     assert "unknown file type '.properties'" in CliRunner().invoke(app, command).stderr
     assert CliRunner().invoke(app, ["--plugin", str(plugin), *command]).exit_code == 0
     assert target.read_text("utf-8") == "title=Ein Hund schläft.\n# a comment\nfoot=12\n"
+    source.write_text("title=café\n", encoding="latin-1")
+    invalid = CliRunner().invoke(app, ["--plugin", str(plugin), *command, "--force"])
+    assert invalid.exit_code == 1 and "line 1, byte 10 of the file is not valid utf-8" in invalid.stderr
 
 
 def test_unknown_dialect_error_suggests_a_plugin(tmp_path: Path) -> None:

@@ -49,13 +49,14 @@ ESCAPED_CHARACTERS = {"n": "\n", "t": "\t"}
 
 def read(source: DocumentSource) -> Reading:
     """Read the texts of a resource file."""
-    text, encoding, mark = xml_text(source)
+    decoded = xml_text(source)
+    text = decoded.text
     root = next((token for token in xml_tokens(text) if token.kind in ("open", "empty")), None)
     if root is None or root.name != "resources":
         raise DataError(f"{source.name}: not an Android strings file: its root is not <resources>")
     target = source.options.target
     pieces = content_pieces(text, RESOURCE_ELEMENTS, lambda element: _resource(text, element, target))
-    return Reading(pieces, encoding, "xmlcharrefreplace", mark)
+    return decoded.reading(pieces, "xmlcharrefreplace")
 
 
 def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece]:

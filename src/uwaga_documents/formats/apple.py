@@ -9,7 +9,7 @@ from uwaga.errors import DataError
 from uwaga.markup.units import Piece, with_key
 from uwaga.markup.xml import escape, unescape, xml_tokens
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
-from uwaga_documents.encodings import decode_text, marked_encoding, xml_text
+from uwaga_documents.encodings import decode_text, xml_text
 from uwaga_documents.messages import PLURAL_CATEGORIES, MessageSyntax, message_unit
 
 SYNTAX = MessageSyntax(("objc",), numbering="printf")
@@ -23,10 +23,11 @@ def read_property_list(source: DocumentSource, is_displayed: Callable[[str], boo
         source: the file.
         is_displayed: returns for a raw key whether its string is displayed.
     """
-    text, encoding, mark = xml_text(source)
+    decoded = xml_text(source)
+    text = decoded.text
     if "<plist" not in text:
         raise DataError(f"{source.name}: not a property list in XML; convert it with plutil -convert xml1")
-    return Reading(_list_pieces(text, is_displayed), encoding, "xmlcharrefreplace", mark)
+    return decoded.reading(_list_pieces(text, is_displayed), "xmlcharrefreplace")
 
 
 def _list_pieces(text: str, is_displayed: Callable[[str], bool]) -> Iterator[Piece]:
@@ -77,13 +78,14 @@ def read_strings(source: DocumentSource) -> Reading:
     """Read the values of a file of key-value pairs."""
     if source.content.startswith(BINARY):
         raise DataError(f"{source.name}: a binary property list; convert it with plutil -convert xml1")
-    encoding = source.options.encoding
-    if encoding is None and marked_encoding(source.content)[1] is None and b"\0" in source.content[:2]:
-        encoding = "utf-16-be" if source.content[:1] == b"\0" else "utf-16-le"
-    text, encoding, mark = decode_text(source.content, encoding, source.name)
+    default = "utf-8"
+    if b"\0" in source.content[:2]:
+        default = "utf-16-be" if source.content[:1] == b"\0" else "utf-16-le"
+    decoded = decode_text(source, default)
+    text = decoded.text
     if text.lstrip().startswith("<"):
         return read_property_list(source, lambda key: True)
-    return Reading(_pair_pieces(text, source.name), encoding, mark=mark)
+    return decoded.reading(_pair_pieces(text, source.name))
 
 
 def _pair_pieces(text: str, location: str) -> Iterator[Piece]:

@@ -24,12 +24,13 @@ def check(options: DocumentOptions) -> None:
 
 def read(source: DocumentSource) -> Reading:
     """Read the cells of the selected columns."""
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    decoded = decode_text(source)
+    text = decoded.text
     header = next(iter(text.splitlines()), "")
     separator = max(SEPARATORS, key=header.count) if not source.name.lower().endswith(".tsv") else "\t"
     if header.count(separator) == 0:
         separator = ","
-    return Reading(_pieces(text, separator, source), encoding, mark=mark)
+    return decoded.reading(_pieces(text, separator, source))
 
 
 def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece]:

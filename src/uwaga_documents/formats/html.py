@@ -16,8 +16,8 @@ from uwaga_documents.language import html_in_target
 
 def read_html(source: DocumentSource) -> Reading:
     """Read the texts of a page's blocks and of attributes with text for readers."""
-    text, encoding, mark = html_text(source)
-    return Reading(html_pieces(html_in_target(text, source.options)), encoding, "xmlcharrefreplace", mark)
+    decoded = html_text(source)
+    return decoded.reading(html_pieces(html_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 
 
 HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)

@@ -71,7 +71,8 @@ def read_json(source: DocumentSource) -> Reading:
     language becomes the root of a file whose only root is the source language, as in i18n-js. Of entries that
     describe a text, as in Chrome's ``messages.json``, only the text is translated, unless keys are selected.
     """
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    decoded = decode_text(source)
+    text = decoded.text
     described = check_json(text, source.name)
     described = None if source.options.keys else described
     syntax = DESCRIBED_KEYS[described] if described else APPLICATION_SYNTAX
@@ -81,7 +82,7 @@ def read_json(source: DocumentSource) -> Reading:
         return value if is_text else value._replace(selected=False)
 
     pieces = _pieces(text, source, choose, source.options.target, syntax)
-    return Reading(_root_in_target(text, pieces, source), encoding, mark=mark)
+    return decoded.reading(_root_in_target(text, pieces, source))
 
 
 def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) -> Iterator[Piece]:
@@ -98,14 +99,15 @@ def read_arb(source: DocumentSource) -> Reading:
 
     ``@@locale`` becomes the target language, if that is known.
     """
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    decoded = decode_text(source)
+    text = decoded.text
     check_json(text, source.name)
     if source.options.target:
         text = _with_locale(text, source.options.target)
     pieces = _pieces(
         text, source, lambda value: None if value.top.startswith("@") else value, None, COMMON_SYNTAX
     )
-    return Reading(pieces, encoding, mark=mark)
+    return decoded.reading(pieces)
 
 
 def _with_locale(text: str, target: str) -> str:

@@ -42,8 +42,8 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
 
 def read(source: DocumentSource) -> Reading:
     """Read the paragraphs, headings and cells of a document."""
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    return Reading(_pieces(text, source.options.keys), encoding, mark=mark)
+    decoded = decode_text(source)
+    return decoded.reading(_pieces(decoded.text, source.options.keys))
 
 
 def _pieces(text: str, keys: Sequence[str]) -> Iterator[Piece]:

@@ -14,7 +14,7 @@ from uwaga.markup import Inline
 from uwaga.markup.placeholders import CONVERSIONS
 from uwaga.markup.units import Fragment, Piece, Unit, paired_texts, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
-from uwaga_documents.encodings import decode, marked_encoding, normalise_encoding
+from uwaga_documents.encodings import DecodedText, decode, marked_encoding, normalise_encoding
 from uwaga_documents.language import written_code
 from uwaga_documents.messages import MessageSyntax, message_unit
 from uwaga_documents.plurals import plural_expression, repeats_singular, singular_forms
@@ -377,13 +377,12 @@ def _string(keyword: str, text: str, line_end: str) -> str:
 
 def read(source: DocumentSource) -> Reading:
     """Read the untranslated and fuzzy entries, or all entries if the options require it."""
-    text, encoding, mark = po_text(source)
-    charset = (encoding or "utf-8").upper()
-    return Reading(po_pieces(text, source, charset), encoding or "utf-8", mark=mark)
+    decoded = po_text(source)
+    return decoded.reading(po_pieces(decoded.text, source, decoded.encoding.upper()))
 
 
-def po_text(source: DocumentSource) -> tuple[str, str | None, bytes]:
-    """Return the text of a catalogue, its encoding, if it has one, and its byte order mark."""
+def po_text(source: DocumentSource) -> DecodedText:
+    """Decode a catalogue: as other documents, but by the encoding of its header before the default."""
     mark, encoding = marked_encoding(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:
@@ -393,7 +392,8 @@ def po_text(source: DocumentSource) -> tuple[str, str | None, bytes]:
             encoding = normalise_encoding(declared[1].decode("ascii"), source.name)
         except SettingsError:
             encoding = None
-    return decode(source.content[len(mark) :], encoding or "utf-8", source.name), encoding, mark
+    encoding = encoding or "utf-8"
+    return DecodedText(decode(source.content[len(mark) :], encoding, source.name), encoding, mark)
 
 
 FORMAT = DocumentFormat("po", (".po", ".pot"), read)

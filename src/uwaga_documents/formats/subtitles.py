@@ -60,20 +60,22 @@ class Cue(NamedTuple):
 
 def read_srt(source: DocumentSource) -> Reading:
     """Read a SubRip file."""
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    decoded = decode_text(source)
+    text = decoded.text
     cues = list(_cues(text, SRT_TIMES, numbered=True))
     if text.strip() and not cues:
         raise DataError(f"{source.name}: holds no time such as 00:00:01,000 --> 00:00:02,000: is it SubRip?")
-    return Reading(_pieces(text, _with_text(text, cues), escaped=False), encoding, mark=mark)
+    return decoded.reading(_pieces(text, _with_text(text, cues), escaped=False))
 
 
 def read_vtt(source: DocumentSource) -> Reading:
     """Read a WebVTT file."""
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
+    decoded = decode_text(source)
+    text = decoded.text
     if not text.startswith("WEBVTT"):
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")
     cues = _voices(text, _cues(text, VTT_TIMES, numbered=False))
-    return Reading(_pieces(text, _with_text(text, cues), escaped=True), encoding, mark=mark)
+    return decoded.reading(_pieces(text, _with_text(text, cues), escaped=True))
 
 
 def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]:
@@ -310,17 +312,13 @@ def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
             continue
         remainder = part
         while remaining_cuts and position <= remaining_cuts[0] < position + len(remainder):
-            before, remainder = (
-                remainder[: remaining_cuts[0] - position],
-                remainder[remaining_cuts[0] - position :],
-            )
+            before = remainder[: remaining_cuts[0] - position]
+            remainder = remainder[remaining_cuts[0] - position :]
             position = remaining_cuts.pop(0)
             parts[-1] += [before.rstrip(" "), *(end for _, end in reversed(open_tags))]
             parts.append([start for start, _ in open_tags])
-            position, remainder = (
-                position + len(remainder) - len(remainder.lstrip(" ")),
-                remainder.lstrip(" "),
-            )
+            position += len(remainder) - len(remainder.lstrip(" "))
+            remainder = remainder.lstrip(" ")
         parts[-1].append(remainder)
         position += len(remainder)
     return [trim(join_parts(part))[1] for part in parts]

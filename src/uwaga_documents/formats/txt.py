@@ -24,8 +24,8 @@ def read(source: DocumentSource) -> Reading:
     Consecutive lines are one paragraph if they have the same indentation and only the last is short; the
     translation is wrapped to the same width. A list item begins a paragraph.
     """
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    return Reading(_pieces(text), encoding, mark=mark)
+    decoded = decode_text(source)
+    return decoded.reading(_pieces(decoded.text))
 
 
 def _pieces(text: str) -> Iterator[Piece]:

@@ -58,7 +58,8 @@ UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
 
 def read(source: DocumentSource) -> Reading:
     """Read the units of a file."""
-    text, encoding, mark = xml_text(source)
+    decoded = xml_text(source)
+    text = decoded.text
     root = next((token for token in xml_tokens(text) if token.kind in ("open", "empty")), None)
     root_attributes = attributes(text[root.start : root.end]) if root is not None else {}
     version = root_attributes.get("version", "")
@@ -66,7 +67,7 @@ def read(source: DocumentSource) -> Reading:
         raise DataError(f"{source.name}: not XLIFF of version 1 or 2")
     prefix = root.name.removesuffix("xliff")
     pieces = _XliffUnits(text, prefix, version[0] == "2", source).pieces()
-    return Reading(pieces, encoding, "xmlcharrefreplace", mark)
+    return decoded.reading(pieces, "xmlcharrefreplace")
 
 
 class _XliffUnits:

@@ -102,8 +102,8 @@ def read(source: DocumentSource) -> Reading:
     A mapping of plural forms, as in Rails, gets those of the target language, and a file whose only root is
     the source language gets the target language as its root.
     """
-    text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    return Reading(_in_target(text, source), encoding, mark=mark)
+    decoded = decode_text(source)
+    return decoded.reading(_in_target(decoded.text, source))
 
 
 def _in_target(text: str, source: DocumentSource) -> Iterator[Piece]:

@@ -31,7 +31,7 @@ def read_po(file: TranslationFile) -> Iterator[Pair]:
         content = read_regular(file.path, MAX_DOCUMENT_BYTES)
     except OSError as error:
         raise DataError(f"{file.path}: cannot be read: {error.strerror or error}") from None
-    text, _, _ = po_text(DocumentSource(str(file.path), content))
+    text = po_text(DocumentSource(str(file.path), content)).text
     for entry in po_entries(text, str(file.path)):
         if isinstance(entry, str):
             continue
