@@ -77,6 +77,7 @@ def searched_by_decoder(
     decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]
 ) -> bool:
     """Return True if the decoder has a beam search that supports these options."""
-    needs_steps = options.sample or options.no_repeat_ngram or options.min_total or options.attention is True
+    needs_steps = options.sample or options.no_repeat_ngram or options.attention is True
+    needs_steps = needs_steps or any(sentence.minimum != options.min_length for sentence in sentences)
     longest = max(sentence.limit for sentence in sentences)
     return decoder.beam_search is not None and not needs_steps and longest <= MAX_STEPS
