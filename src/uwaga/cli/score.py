@@ -57,9 +57,9 @@ def score(
 
     chunks = read_pairs(files or [])
     from uwaga.translator import Translator
-    from uwaga.translator.loading import load_named, named_by
+    from uwaga.translator.loading import base_of_adapter, load_named
 
-    translator = Translator(load_named(model or named_by(load.adapter, None), load))
+    translator = Translator(load_named(model or base_of_adapter(load.adapter, None), load))
     with open_output(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

@@ -308,8 +308,8 @@ def translate(
     load: Load,
 ) -> None:
     """Translate texts, a file or standard input: one line in, one line out."""
-    shape = _Shape(as_json, stream, nbest_format == "moses", confidence, shows_colours(output))
-    shape.check(search)
+    output_format = _OutputFormat(as_json, stream, nbest_format == "moses", confidence, shows_colours(output))
+    output_format.check(search)
     if request["format"] != "text" and stream:
         raise SettingsError("--format inserts tags into complete translations: leave out --stream")
     if request["format"] != "text" and alignments is not None:
@@ -330,13 +330,13 @@ def translate(
     if memory is not None and is_complete(text, input_):
         chunks = with_contexts(chunks)
     notes = Notes("text" if text else "line", bundled, memory=memory)
-    with open_results(translator, template, shape, output, resume) as journal:
-        job = _Job(translator, template, shape, notes, pace, journal, load.source == AUTO)
+    with open_results(translator, template, output_format, output, resume) as journal:
+        job = _Job(translator, template, output_format, notes, pace, journal, load.source == AUTO)
         job.run(chunks, input_, output, alignments)
     notes.finish()
 
 
-class _Shape(NamedTuple):
+class _OutputFormat(NamedTuple):
     """The format of the output: JSON, streamed, a Moses n-best list, or plain text.
 
     With ``confident``, uncertain words are marked, in ``colours`` or with their probability.
@@ -382,7 +382,7 @@ class _Shape(NamedTuple):
 
 @contextlib.contextmanager
 def open_results(
-    translator: Translator, request: Request, shape: _Shape, output: Path | None, resume: bool
+    translator: Translator, request: Request, output_format: _OutputFormat, output: Path | None, resume: bool
 ) -> Iterator[Journal | None]:
     """Open the journal of an output file, from which an interrupted run resumes. Yield None for a stream."""
     if output is None or (output.exists() and not output.is_file()):
@@ -395,7 +395,7 @@ def open_results(
         "prefix": request.prefix,
         "ignore_tags": list(request.ignore_tags),
         "on_error": request.on_error,
-        "output": shape._asdict(),
+        "output": output_format._asdict(),
     }
     if not resume and journal_path(output).is_file():
         typer.echo(f"note: {output}: without --resume, an interrupted run's results are dropped", err=True)
@@ -429,7 +429,7 @@ class _Job:
 
     translator: Translator
     request: Request
-    shape: _Shape
+    output_format: _OutputFormat
     notes: Notes
     pace: Pace | None
     journal: Journal | None
@@ -450,8 +450,10 @@ class _Job:
                 earlier = self._replayed(chunk)
                 remaining = chunk.without(len(earlier))
                 write("".join(result.text for result in earlier))
-                results = self._stream(remaining, write) if self.shape.streams else self._translate(remaining)
-                if not self.shape.streams:
+                if self.output_format.streams:
+                    results = self._stream(remaining, write)
+                else:
+                    results = self._translate(remaining)
                     write("".join(result.text for result in results))
                 if write_links is not None:
                     write_links("".join(result.links for result in (*earlier, *results)))
@@ -492,7 +494,7 @@ class _Job:
         for number, line, skipped in zip(count(chunk.first), chunk.lines, in_target, strict=False):
             translation = copied(line) if skipped else next(translated)
             self.notes.add(number, translation)
-            text = self.shape.show(translation, number - 1)
+            text = self.output_format.show(translation, number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
         return results
 

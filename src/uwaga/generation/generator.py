@@ -143,7 +143,7 @@ class TextGenerator:
         from uwaga.settings.load_options import LoadOptions
         from uwaga.translator.loading import load_generator
 
-        return cls(*load_generator(name, LoadOptions.from_mapping(options)))
+        return cls(**vars(load_generator(name, LoadOptions.from_mapping(options))))
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is a sequence of prompts too; it comes first

@@ -78,11 +78,11 @@ def recorder(decoder: Decoder, *, all_matrices: bool) -> Decoder:
         SettingsError: the decoder is an ensemble, and all attention is requested.
     """
     if all_matrices and decoder.attentions is None:
-        raise no_attentions()
+        raise ensemble_error()
     return decoder if decoder.recording is None else decoder.recording(all_matrices)
 
 
-def no_attentions() -> SettingsError:
+def ensemble_error() -> SettingsError:
     """Return the error for a request for all attention matrices of an ensemble."""
     return SettingsError(
         "attention 'all' needs a single model, because the members of an ensemble differ: load one of them "
@@ -97,7 +97,7 @@ def all_attentions(decoder: Decoder, pairs: Sequence[TokenPair]) -> list[Attenti
         SettingsError: the decoder is an ensemble.
     """
     if decoder.attentions is None:
-        raise no_attentions()
+        raise ensemble_error()
     return (
         decoder.attentions([pair.source for pair in pairs], [pair.target for pair in pairs]) if pairs else []
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -59,7 +59,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
     return [str(name) for name in listed]
 
 
-def named_by(adapter: str | Path | None, name: Named) -> Named | str:
+def base_of_adapter(adapter: str | Path | None, name: Named) -> Named | str:
     """Return the name of the model, by default the one in an adapter."""
     if adapter is None or name is not None:
         return name
@@ -84,7 +84,7 @@ def read_model(
     if isinstance(name, Checkpoint):
         checkpoint = name
     else:
-        checkpoint = formats.read(find_model(named_by(adapter, name)), memory == "shared")
+        checkpoint = formats.read(find_model(base_of_adapter(adapter, name)), memory == "shared")
         if adapter is not None:
             from uwaga.checkpoints.adapter import adapted, read_adapter
 
@@ -211,16 +211,16 @@ def _model(name: Name, options: LoadOptions) -> Model:
         decoder, scorer = model, parallel_scorer(model)
     return Model(
         decoder,
-        checkpoint.source,
-        checkpoint.target,
-        _batched(checkpoint.decoding, decoder),
-        pair,
-        scorer,
-        checkpoint.text,
-        languages,
-        checkpoint.score_stats,
-        checkpoint.alignment_head,
-        None if options.adapter is not None else checkpoint.path,
+        source=checkpoint.source,
+        target=checkpoint.target,
+        decoding=_batched(checkpoint.decoding, decoder),
+        languages=pair,
+        scorer=scorer,
+        text=checkpoint.text,
+        known=languages,
+        score_stats=checkpoint.score_stats,
+        alignment_head=checkpoint.alignment_head,
+        path=None if options.adapter is not None else checkpoint.path,
     )
 
 
@@ -232,38 +232,41 @@ def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     return replace(options, batch_tokens=min(options.batch_tokens, max_tokens))
 
 
-def load_generator(
-    name: Name, options: LoadOptions
-) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None, Decoder | None]:
-    """Load a decoder-only model with its tokeniser, search options, chat template and drafting model.
+@dataclass(frozen=True)
+class LoadedGenerator:
+    """A decoder-only model; the fields are those of :class:`uwaga.generation.TextGenerator`."""
+
+    decoder: Decoder
+    tokeniser: Subwords
+    decoding: SearchOptions
+    chat: ChatTemplate | None
+    drafter: Decoder | None = None
+
+
+def load_generator(name: Name, options: LoadOptions) -> LoadedGenerator:
+    """Load a decoder-only model, and its drafting model if the options name one.
 
     With drafts, search is greedy unless a call overrides it.
     """
-    decoder, target, decoding, chat = _generator(name, options)
-    if options.draft is None:
-        return decoder, target, decoding, chat, None
-    from uwaga.translator.drafters import share_vocabulary
-
-    drafter, tokeniser_of_drafter, *_ = _generator(options.draft, replace(options, draft=None, dtype="auto"))
-    if not share_vocabulary(decoder, target, drafter, tokeniser_of_drafter):
-        raise SettingsError(
-            f"the draft model {options.draft} has another vocabulary than {name}: continuing texts "
-            "needs a draft model of the same vocabulary"
-        )
-    return decoder, target, replace(decoding, beam=1, nbest=1, sample=False), chat, drafter
-
-
-def _generator(
-    name: Name, options: LoadOptions
-) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None]:
-    """Load a decoder-only model without a drafting model; see :func:`load_generator`."""
     checkpoint = read_model(name, "generate", options.memory)
     decoder: Decoder
     if _uses_native(checkpoint, options):
         decoder = _native(checkpoint, options)
     else:
         decoder = cast("Seq2Seq", _on_torch(checkpoint, options))
-    return decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat
+    generator = LoadedGenerator(decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat)
+    if options.draft is None:
+        return generator
+    from uwaga.translator.drafters import share_vocabulary
+
+    draft = load_generator(options.draft, replace(options, draft=None, dtype="auto"))
+    if not share_vocabulary(generator.decoder, generator.tokeniser, draft.decoder, draft.tokeniser):
+        raise SettingsError(
+            f"the draft model {options.draft} has another vocabulary than {name}: continuing texts "
+            "needs a draft model of the same vocabulary"
+        )
+    greedy = replace(generator.decoding, beam=1, nbest=1, sample=False)
+    return replace(generator, decoding=greedy, drafter=draft.decoder)
 
 
 def load_filler(name: Name, options: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
@@ -302,10 +305,10 @@ def _native(checkpoint: Checkpoint, options: LoadOptions) -> Decoder:
         return engine
     if options.shortlist is None:
         return engine if checkpoint.shortlist is None else engine.with_shortlist(checkpoint.shortlist())
-    return limited(engine, checkpoint.source, checkpoint.target, Path(options.shortlist))
+    return with_shortlist_file(engine, checkpoint.source, checkpoint.target, Path(options.shortlist))
 
 
-def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
+def with_shortlist_file(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
     """Return the model limited to the shortlist of a file."""
     from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 
@@ -385,7 +388,7 @@ def with_threads(model: Module, threads: int) -> None:
     for name in CALLS:
         call = getattr(model, name, None)
         if call is not None:
-            setattr(model, name, _limited(call, threads))
+            setattr(model, name, _with_thread_limit(call, threads))
     from torch import nn
 
     head: Any = getattr(model, "head", None)
@@ -393,11 +396,11 @@ def with_threads(model: Module, threads: int) -> None:
         with_threads(head, threads)
 
 
-def _limited(call: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
+def _with_thread_limit(call: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
     import torch
 
     @wraps(call)
-    def limited(*args: Parameters.args, **named: Parameters.kwargs) -> Value:
+    def with_limit(*args: Parameters.args, **named: Parameters.kwargs) -> Value:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
@@ -405,4 +408,4 @@ def _limited(call: Callable[Parameters, Value], threads: int) -> Callable[Parame
         finally:
             torch.set_num_threads(before)
 
-    return limited
+    return with_limit

@@ -58,7 +58,7 @@ def forced_steps(
     choice = Choice(count=1, attention=attention)
     for indices, tokens, step in force_targets(decoder, sources, targets, first, choice):
         if attention and step.attention is None:
-            raise no_attention()
+            raise no_attention_error()
         yield ForcedStep(indices, tokens, step.log_probs[:, 0], step.attention)
 
 
@@ -85,7 +85,7 @@ def force(decoder: Decoder, pair: TokenPair, start: int | None = None) -> Hypoth
     return Hypothesis(tuple(pair.target[:-1]), total, total, tuple(scores), attention=np.stack(rows))
 
 
-def no_attention() -> SettingsError:
+def no_attention_error() -> SettingsError:
     """Return the error for a request for attention from a model that has none."""
     return SettingsError(
         "the model has no attention to show: its decoder gets a single vector for the whole sentence, as in "

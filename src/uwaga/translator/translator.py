@@ -642,7 +642,7 @@ class Translator:
         """
         from uwaga.translator.attention import force_recorded
         from uwaga.translator.layers.assemble import join_sentences
-        from uwaga.translator.score import no_attention
+        from uwaga.translator.score import no_attention_error
         from uwaga.translator.text import Passage, Sentence
 
         model = self.model.between()
@@ -654,7 +654,7 @@ class Translator:
                 source, attention="all" if has_attentions else True, sample=False
             )
             if best.attention is None:
-                raise no_attention()
+                raise no_attention_error()
             return best
         [pair] = model.pair_ids([(source, target)])
         hypothesis = force_recorded(model.decoder, pair, model.decoding.start)

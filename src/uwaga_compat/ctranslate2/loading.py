@@ -152,7 +152,7 @@ class ModelSpec:
             model = load_model(checkpoint, options)
             decoder, scorer = model.decoder, model.scorer
         else:
-            decoder, *_ = load_generator(checkpoint, options)
+            decoder = load_generator(checkpoint, options).decoder
         LOGGER.info("loaded %s on %s with %d threads", self.name, self.device, self.threads)
         precision = (
             decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")

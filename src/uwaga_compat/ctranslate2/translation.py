@@ -12,7 +12,7 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
 from uwaga.search.constraints import start_token
 from uwaga.search.length_batching import map_batches
-from uwaga.translator.score import in_batches, no_attention
+from uwaga.translator.score import in_batches, no_attention_error
 from uwaga.translator.text import TokenPair
 from uwaga_compat.ctranslate2.decode import decode, decode_steps
 from uwaga_compat.ctranslate2.loading import FramedSource, LoadedModel
@@ -148,7 +148,7 @@ def _attention(
     """Return the attention (target, source) of each target of each source."""
     attend, (layer, heads) = model.decoder.cross_attention, model.alignment
     if attend is None:
-        raise no_attention()
+        raise no_attention_error()
     start = start_token(search, model.decoder.symbols)
     source_ids = [
         source.ids for source, text_targets in zip(sources, targets, strict=True) for _ in text_targets
