@@ -58,15 +58,12 @@ class ServerContext:
         try:
             yield
         except BaseException:
-            await self._count(client, -characters, -documents, client.characters)
+            await self.spend(client, -characters, -documents)
             raise
 
     async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
         """Count characters and documents as used."""
-        await self._count(client, characters, documents, client.characters)
-
-    async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
-        usage, owner = self.stores.usage, self.owner(client)
+        usage, owner, limit = self.stores.usage, self.owner(client), client.characters
         if usage.blocks(limit):
             await in_thread(usage.add, owner, characters, documents, limit)
             return
@@ -184,7 +181,7 @@ class KeyLocation:
     header: str = ""
     parameter: str = ""
 
-    def client(self, context: ServerContext, request: Request, key: object = None) -> Client:
+    def admit(self, context: ServerContext, request: Request, key: object = None) -> Client:
         """Return the client of a request and count the request.
 
         Args:
@@ -195,13 +192,13 @@ class KeyLocation:
         request_key = self._key(request) or (key if isinstance(key, str) else "")
         return context.admit(request_key or None, address_of(request))
 
-    def early_client(self, context: ServerContext, request: Request) -> Client | None:
-        """Return the client of a request before its body is read, like :meth:`client`.
+    def admit_early(self, context: ServerContext, request: Request) -> Client | None:
+        """Return the client of a request before its body is read, like :meth:`admit`.
 
         Returns None if only the body can contain the key.
         """
         if context.keys is None or self._key(request):
-            return self.client(context, request)
+            return self.admit(context, request)
         return None
 
     def _key(self, request: Request) -> str:
@@ -214,9 +211,9 @@ class KeyLocation:
             key = request.query_params.get(self.parameter, "")
         return key
 
-    def owner(self, context: ServerContext, request: Request) -> str:
+    def admit_owner(self, context: ServerContext, request: Request) -> str:
         """Return the owner of a request's glossaries and documents and count the request."""
-        return context.owner(self.client(context, request))
+        return context.owner(self.admit(context, request))
 
 
 BEARER_KEY = KeyLocation(("bearer",))

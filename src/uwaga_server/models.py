@@ -19,7 +19,7 @@ from uwaga.loading import load
 from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
 from uwaga_server.api_errors import MODEL_UNAVAILABLE, ApiError, in_thread
-from uwaga_server.served_models import Route, ServedModel
+from uwaga_server.served_models import ModelRoute, ServedModel
 
 LOG = logging.getLogger("uwaga_server")
 RETRY_INTERVAL = 30.0
@@ -98,7 +98,7 @@ class ModelPool:
         self._observer = observer
 
     @asynccontextmanager
-    async def translator(self, route: Route) -> AsyncIterator[AsyncTranslator]:
+    async def translator(self, route: ModelRoute) -> AsyncIterator[AsyncTranslator]:
         """Return the translator of a route and keep it loaded during the block."""
         loaded = self._loaded.get(_route_key(route)) or await self._load_route(route)
         loaded.uses += 1
@@ -137,7 +137,7 @@ class ModelPool:
         self._loaded.clear()
         await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in loaded_models))
 
-    async def _load_route(self, route: Route) -> LoadedModel:
+    async def _load_route(self, route: ModelRoute) -> LoadedModel:
         names = [step.model.name for step in route]
         self._pending.update(names)
         try:
@@ -276,7 +276,7 @@ def _model_key(model: ServedModel) -> RouteKey:
     return ((model.name, "", ""),)
 
 
-def _route_key(route: Route) -> RouteKey:
+def _route_key(route: ModelRoute) -> RouteKey:
     if len(route) == 1:
         return _model_key(route[0].model)
     return tuple((step.model.name, step.source, step.target) for step in route)

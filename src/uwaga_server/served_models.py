@@ -53,7 +53,7 @@ class ServedModel:
         return len(self.sources) == len(self.targets) == 1
 
 
-Route = routes.Route[ServedModel]
+ModelRoute = routes.Route[ServedModel]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class ServedLanguages:
     def __init__(self, models: Iterable[ServedModel]) -> None:
         usable = [model for model in models if not model.problem]
         self.public = public_codes([code for model in usable for code in (*model.sources, *model.targets)])
-        self._routes: dict[tuple[str, str], Route | None] = {}
+        self._routes: dict[tuple[str, str], ModelRoute | None] = {}
         self._graph = LanguageGraph(usable)
         self.codes = tuple(dict.fromkeys(self.public.values()))
         self.sources = self._list_sources()
@@ -146,7 +146,7 @@ class ServedLanguages:
             None,
         )
 
-    def route(self, source: str, target: str) -> Route | None:
+    def route(self, source: str, target: str) -> ModelRoute | None:
         """Return the models that translate one language to another, chosen as on the command line.
 
         Args:

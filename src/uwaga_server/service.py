@@ -25,7 +25,7 @@ from uwaga_documents.job import BATCH_TEXTS, DocumentReport
 from uwaga_documents.translating import translate_file
 from uwaga_server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
 from uwaga_server.models import ModelPool
-from uwaga_server.served_models import Route, ServedLanguages, ServedModel
+from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel
 
 FULL_COLLECTION_THRESHOLD = 1 << 30
 """Threshold of full garbage collections, which stop all threads for 50 to 90 ms during long translations
@@ -48,20 +48,31 @@ class DetectedLanguage:
 
 
 @dataclass(frozen=True)
-class TextAnswer:
-    """Translations in the order of the texts.
+class TranslatedText:
+    """A text's translation and language.
 
     Attributes:
-        translations: the translations of the texts; one that failed has an ``error`` and no text.
-        sources: the public code of each text's language; empty if it was not detected.
-        detected: the detected language of each text; None where the request named it, or it was not detected.
-        model: the names of the models used.
+        translation: the translation; if it failed, it has an ``error`` and no text.
+        source: the public code of the text's language; empty if it was not detected.
+        detected: the detected language; None if the request named it, or it was not detected.
     """
 
-    translations: tuple[Translation, ...]
-    sources: tuple[str, ...]
-    detected: tuple[DetectedLanguage | None, ...]
+    translation: Translation
+    source: str
+    detected: DetectedLanguage | None
+
+
+@dataclass(frozen=True)
+class TextAnswer:
+    """The translated texts of a request, in their order, and the names of the models used."""
+
+    texts: tuple[TranslatedText, ...]
     model: str
+
+    @property
+    def translations(self) -> list[Translation]:
+        """The translations of the texts."""
+        return [text.translation for text in self.texts]
 
     def raise_first(self) -> None:
         """Raise the first error, for dialects that cannot report errors of single texts."""
@@ -137,22 +148,20 @@ class Service:
         """Translate texts to one language.
 
         Args:
-            requests: the texts, with public codes of languages; all have the same ``source`` and ``target``.
-                If ``source`` is None or ``auto``, the language of each text is detected.
+            requests: the texts, with public codes of languages; all have the same ``target``. If ``source``
+                is None or ``auto``, the language of the text is detected.
             client: the name of the client, for fairness.
             deadline: the time limit in seconds.
         """
         if not requests:
-            return TextAnswer((), (), (), "")
-        first = requests[0]
-        target = self.language(first.target or "", "target")
-        detected = await self.sources(requests)
-        sources = tuple("" if language is None else language.code for language in detected)
-        source_named = first.source is not None and first.source != AUTO
+            return TextAnswer((), "")
+        target = self.language(requests[0].target or "", "target")
+        sources = await self.sources(requests)
+        codes = ["" if language is None else language.code for language in sources]
         groups: dict[str | None, list[int]] = {}
-        for index, code in enumerate(sources):
-            copied_text = not source_named and not _has_letters(requests[index])
-            groups.setdefault(None if copied_text else code, []).append(index)
+        for index, request in enumerate(requests):
+            is_copied = not _names_source(request) and not _has_letters(request)
+            groups.setdefault(None if is_copied else codes[index], []).append(index)
         results = await _gather(
             self._translate_group([requests[index] for index in indices], code, target, client, deadline)
             for code, indices in groups.items()
@@ -160,12 +169,11 @@ class Service:
         by_index: dict[int, Translation] = {}
         for indices, (translations, _) in zip(groups.values(), results, strict=True):
             by_index.update(zip(indices, translations, strict=True))
-        return TextAnswer(
-            tuple(by_index[index] for index in range(len(sources))),
-            sources,
-            tuple(None if source_named else language for language in detected),
-            ", ".join(dict.fromkeys(model for _, model in results if model)),
+        texts = tuple(
+            TranslatedText(by_index[index], codes[index], None if _names_source(request) else sources[index])
+            for index, request in enumerate(requests)
         )
+        return TextAnswer(texts, ", ".join(dict.fromkeys(model for _, model in results if model)))
 
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
@@ -175,9 +183,8 @@ class Service:
         [source] = await self.sources([request])
         if source is None:
             raise api_error(self._unknown_language())
-        source_named = request.source is not None and request.source != AUTO
         is_target = source.code == target and self.languages.route(source.code, target) is None
-        if is_target or (not source_named and not _has_letters(request)):
+        if is_target or (not _names_source(request) and not _has_letters(request)):
             yield request.text
             return
         route = self.route(source.code, target)
@@ -286,29 +293,36 @@ class Service:
         return public
 
     async def sources(self, requests: Sequence[Request]) -> list[DetectedLanguage | None]:
-        """Return the language of each text, which is detected unless the first request names one for all.
+        """Return the language of each text, which is detected unless its request names it.
 
         It is None for a text in a language that is not served. A text without letters, which needs no
-        translation, has the language of the first other text, else the first language that is translated to
-        the target language, with a confidence of 0.
+        translation, has the language of the first other detected text, else the first language that is
+        translated to the target language, with a confidence of 0.
         """
-        source = requests[0].source
-        if source is not None and source != AUTO:
-            code = self.language(source, "source")
-            return [DetectedLanguage(code, 1.0)] * len(requests)
+        named = [
+            DetectedLanguage(self.language(request.source or "", "source"), 1.0)
+            if _names_source(request)
+            else None
+            for request in requests
+        ]
+        if all(named):
+            return list(named)
         target = self.language(requests[0].target or "", "target")
 
         def detect_sources() -> list[DetectedLanguage | None]:
             detected = {
                 number: next(iter(self._detect(_words(request), target)), None)
                 for number, request in enumerate(requests)
-                if _has_letters(request)
+                if named[number] is None and _has_letters(request)
             }
             code = next(
                 (language.code for language in detected.values() if language is not None),
                 next((source.code for source in self.languages.sources if target in source.targets), target),
             )
-            return [detected.get(number, DetectedLanguage(code, 0.0)) for number in range(len(requests))]
+            return [
+                language or detected.get(number, DetectedLanguage(code, 0.0))
+                for number, language in enumerate(named)
+            ]
 
         return await in_thread(detect_sources)
 
@@ -324,7 +338,7 @@ class Service:
         code = self.languages.resolve(detected.language)
         return [] if code is None else [DetectedLanguage(code, detected.probability)]
 
-    def route(self, source: str, target: str) -> Route:
+    def route(self, source: str, target: str) -> ModelRoute:
         """Return the models that translate one language to another, by public codes."""
         route = self.languages.route(source, target)
         if route is None:
@@ -374,17 +388,21 @@ async def _gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Res
     return [task.result() for task in tasks]
 
 
-def _model_languages(route: Route) -> dict[str, str]:
+def _model_languages(route: ModelRoute) -> dict[str, str]:
     """Return the languages that a call to the models must name: none if they have a single pair."""
     if len(route) > 1 or route[0].model.one_pair:
         return {}
     return {"source": route[0].source, "target": route[0].target}
 
 
-def _with_model_codes(request: Request, route: Route) -> Request:
+def _with_model_codes(request: Request, route: ModelRoute) -> Request:
     """Return a request with the model's own language codes."""
     codes = _model_languages(route)
     return replace(request, source=codes.get("source"), target=codes.get("target"))
+
+
+def _names_source(request: Request) -> bool:
+    return request.source is not None and request.source != AUTO
 
 
 def _words(request: Request) -> str:

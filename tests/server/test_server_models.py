@@ -19,7 +19,7 @@ from uwaga.languages.names import language_name, public_codes
 from uwaga.translator import Model, Request, Translator
 from uwaga_server.api_errors import ApiError
 from uwaga_server.models import ModelPool
-from uwaga_server.served_models import Route, ServedLanguages, ServedModel, read_served_models
+from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel, read_served_models
 from uwaga_server.service import DetectedLanguage, Service
 from uwaga_server.settings import ModelSettings, server_settings
 
@@ -129,7 +129,7 @@ def test_texts_in_several_languages_keep_their_order(bundled: Translator):
 
     async def work() -> None:
         result = await service.translate([Request(text, target="de") for text in texts])
-        assert result.sources == ("en", "fr", "de")
+        assert [text.source for text in result.texts] == ["en", "fr", "de"]
         assert result.translations[2].text == texts[2]
         assert [translation.source for translation in result.translations] == texts
         await service.close()
@@ -290,7 +290,7 @@ def test_failed_request_cancels_its_other_texts():
 
     class FakePool:
         @asynccontextmanager
-        async def translator(self, route: Route) -> AsyncIterator[FakeTranslator]:
+        async def translator(self, route: ModelRoute) -> AsyncIterator[FakeTranslator]:
             yield FakeTranslator(route[0].source)
 
     class FakeService(Service):

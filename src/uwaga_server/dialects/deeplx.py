@@ -87,16 +87,16 @@ def routes(context: ServerContext) -> Routes:
         return json_response({"code": 200, "message": f"uwaga: send texts to {PREFIX}/translate by POST"})
 
     async def translate_text(request: Request, method: str, token: str = "") -> Response:
-        client = KEY.client(context, request, token)
+        client = KEY.admit(context, request, token)
         body = parse_json(await read_body(request), DeepLXBody)
-        answer = await _translate(context, request, client, [body.text], body)
+        [translated] = (await _translate(context, request, client, [body.text], body)).texts
         return json_response(
             {
                 "code": 200,
                 "id": time.time_ns() // 1_000_000,
-                "data": answer.translations[0].text,
+                "data": translated.translation.text,
                 "alternatives": None,
-                "source_lang": deepl_code(answer.sources[0]),
+                "source_lang": deepl_code(translated.source),
                 "target_lang": body.target_lang,
                 "method": method,
             }
@@ -125,14 +125,14 @@ def routes(context: ServerContext) -> Routes:
     )  # fmt: skip
     async def translate_texts(request: Request) -> Response:
         """Translate texts separately; DeepLX joins them into one."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         body = await read_fields(request, DeepLXTexts)
         answer = await _translate(context, request, client, body.text, body)
         return json_response(
             {
                 "translations": [
-                    {"detected_source_language": deepl_code(source), "text": translation.text}
-                    for source, translation in zip(answer.sources, answer.translations, strict=True)
+                    {"detected_source_language": deepl_code(text.source), "text": text.translation.text}
+                    for text in answer.texts
                 ]
             }
         )

@@ -61,15 +61,14 @@ async def translate_page(
     Texts in a language that is not served are returned unchanged, with an empty code.
     """
     answer = await context.translate(request, client, texts, parameter, raises=False)
-    if not any(answer.sources):
+    if not any(text.source for text in answer.texts):
         answer.raise_first()
     for translation in answer.translations:
         if translation.error is not None and not isinstance(translation.error, UnknownLanguageError):
             raise api_error(translation.error)
-    results = zip(texts, answer.translations, answer.sources, strict=True)
     return [
-        (text.text if translation.error else translation.text, with_region(source))
-        for text, translation, source in results
+        (text.text if result.translation.error else result.translation.text, with_region(result.source))
+        for text, result in zip(texts, answer.texts, strict=True)
     ]
 
 

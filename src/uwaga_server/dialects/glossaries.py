@@ -53,7 +53,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     @routes.add("POST", prefix, "Create a glossary", body=Body(api.create, api.kind, large=True), status=201)
     async def create(request: Request) -> Response:
         """Store a glossary; requests for translations name it by its id."""
-        owner = api.auth.owner(context, request)
+        owner = api.auth.admit_owner(context, request)
         body = await api.read(request, api.create)
         glossary = await add_glossary(
             context, owner, body.name, lambda: [api.dictionary(context, new) for new in body.dictionaries]
@@ -63,7 +63,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     @routes.add("GET", prefix, "List the glossaries")
     async def list_glossaries(request: Request) -> Response:
         """List the key's glossaries, without entries."""
-        owner = api.auth.owner(context, request)
+        owner = api.auth.admit_owner(context, request)
         store = context.stores.glossaries
         return await in_thread(
             lambda: json_response({"glossaries": [api.response(summary) for summary in store.all(owner)]})
@@ -72,7 +72,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     @routes.add("GET", path, "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary."""
-        owner, full_response = api.auth.owner(context, request), api.full_response
+        owner, full_response = api.auth.admit_owner(context, request), api.full_response
         if full_response is None:
             summary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
             return json_response(api.response(summary))
@@ -83,7 +83,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     @routes.add("PATCH", path, "Change a glossary", body=Body(api.change, api.kind, large=True))
     async def change(request: Request, glossary_id: str) -> Response:
         """Rename a glossary, and change its dictionaries."""
-        owner = api.auth.owner(context, request)
+        owner = api.auth.admit_owner(context, request)
         body: Any = await api.read(request, api.change)
         if body.name is None and not body.dictionaries:
             raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
@@ -104,7 +104,7 @@ def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyL
     @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a glossary."""
-        await in_thread(context.stores.glossaries.remove, auth.owner(context, request), glossary_id)
+        await in_thread(context.stores.glossaries.remove, auth.admit_owner(context, request), glossary_id)
         return Response(status_code=NO_CONTENT)
 
 

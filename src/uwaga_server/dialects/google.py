@@ -171,13 +171,13 @@ def routes(context: ServerContext) -> Routes:
         }
         answer = await context.translate(request, client, build_requests(fields.q, options), "q")
         model = {"model": fields.model} if fields.model else {}
-        detected = [
-            {} if language is None else {"detectedSourceLanguage": with_region(language.code)}
-            for language in answer.detected
-        ]
         translations = [
-            {"translatedText": translation.text, **language, **model}
-            for translation, language in zip(answer.translations, detected, strict=True)
+            {
+                "translatedText": text.translation.text,
+                **({"detectedSourceLanguage": with_region(text.detected.code)} if text.detected else {}),
+                **model,
+            }
+            for text in answer.texts
         ]
         return json_response({"data": {"translations": translations}})
 
@@ -210,9 +210,9 @@ def routes(context: ServerContext) -> Routes:
 
 async def _admit(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
     """Return the client of a request and its parameters."""
-    client = KEY.early_client(context, request)
+    client = KEY.admit_early(context, request)
     parameters = await read_parameters(request)
-    client = client or KEY.client(context, request, parameters.get("key"))
+    client = client or KEY.admit(context, request, parameters.get("key"))
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in parameters:
             raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)

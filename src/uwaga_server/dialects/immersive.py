@@ -44,7 +44,7 @@ def routes(context: ServerContext) -> Routes:
     @routes.add("POST", PATH, "Translate texts", body=ImmersiveBody, response_model=ImmersiveAnswer)
     async def translate(request: Request) -> Response:
         """Translate a list of texts."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         body = parse_json(await read_body(request), ImmersiveBody)
         context.check_size(body.text_list, "text_list")
         texts = page_requests(body.text_list, body.source_lang, body.target_lang)

@@ -52,7 +52,7 @@ def routes(context: ServerContext) -> Routes:
     @routes.add("POST", PATH, "Translate texts", body=KissBody, responses={200: success})
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         body = parse_json(await read_body(request), KissBody)
         texts = body.texts
         if texts is None:

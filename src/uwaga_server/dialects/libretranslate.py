@@ -99,9 +99,9 @@ def add_files(routes: Routes, context: ServerContext) -> None:
         """Translate a document, and return the URL of the translation."""
         if context.documents is None:
             raise ApiError(403, "disabled", DISABLED)
-        client = KEY.early_client(context, request)
+        client = KEY.admit_early(context, request)
         async with read_form(request, context.settings.limits.body_bytes) as form:
-            client = client or KEY.client(context, request, form.get("api_key"))
+            client = client or KEY.admit(context, request, form.get("api_key"))
             file, source, target = _upload_fields(form)
             target = _server_code(context, target, "target")
             source_code = None if source == AUTO else _server_code(context, source, "source")
@@ -363,13 +363,13 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
 async def admit(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
     """Return the client of a request and its parameters, and count the request."""
-    client = KEY.early_client(context, request)
+    client = KEY.admit_early(context, request)
     parameters = await read_parameters(request)
     fields = {name: parameters[name] for name in PARAMETERS if name in parameters}
     key = fields.get("api_key")
     if key is not None and not isinstance(key, str):
         raise ApiError(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
-    return client or KEY.client(context, request, key), fields
+    return client or KEY.admit(context, request, key), fields
 
 
 def required_parameter(fields: Mapping[str, Any], name: str) -> Any:
@@ -419,7 +419,7 @@ def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) 
     texts = [translation.text for translation in answer.translations]
     content: dict[str, object] = {"translatedText": texts if several else texts[0]}
     if auto:
-        detected = [_detection_response(language) for language in answer.detected if language is not None]
+        detected = [_detection_response(text.detected) for text in answer.texts if text.detected is not None]
         content["detectedLanguage"] = detected if several else detected[0]
     if alternatives:
         alternative_texts = [

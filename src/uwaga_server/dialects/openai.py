@@ -225,14 +225,14 @@ def _add_models(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/models", "List the models", response_model=ModelsAnswer)
     async def models(request: Request) -> Response:
         """List `uwaga`, which translates between the languages that the messages name, and each pair."""
-        KEY.client(context, request)
+        KEY.admit(context, request)
         pairs = [f"{source.code}-{target}" for source in languages.sources for target in source.targets]
         return json_response({"object": "list", "data": [describe(name) for name in (MODEL, *pairs)]})
 
     @routes.add("GET", "/models/{model}", "Describe a model", response_model=Model)
     async def model(request: Request, model: str) -> Response:
         """Describe a model."""
-        KEY.client(context, request)
+        KEY.admit(context, request)
         _pair(languages, model)
         return json_response(describe(model))
 
@@ -244,7 +244,7 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", "/chat/completions", "Translate a message", body=ChatBody, responses={200: success})
     async def chat_completions(request: Request) -> Response:
         """Translate the text of the last message by the user."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         body = await read_json(request, ChatBody)
         _check_options(body)
         pair = _pair(context.service.languages, body.model)
@@ -408,10 +408,8 @@ def _segment_requests(segments: Segments, source: str | None) -> list[TextReques
 def _segments_content(segments: Segments, answer: TextAnswer) -> str:
     """Return the translations of segments as the JSON that the prompt requests."""
     translations = [
-        {"id": segment.id, "text": translation.text, "sourceLanguage": source}
-        for segment, translation, source in zip(
-            segments.segments, answer.translations, answer.sources, strict=True
-        )
+        {"id": segment.id, "text": text.translation.text, "sourceLanguage": text.source}
+        for segment, text in zip(segments.segments, answer.texts, strict=True)
     ]
     return json.dumps({"translations": translations}, ensure_ascii=False)
 

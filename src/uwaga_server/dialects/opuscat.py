@@ -135,7 +135,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     )
     async def translate_json(request: Request) -> Response:
         """Translate a text; the segments are words, with `▁` before those that follow a space."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         await read_body(request)
         return json_response(translation_pair(await translate(request, client, request.query_params)))
 
@@ -148,7 +148,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     )
     async def translate_post(request: Request) -> Response:
         """The same with the parameters in the query or the body, as Wordfast Pro sends them."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         return json_response(
             translation_pair(await translate(request, client, await read_parameters(request)))
         )
@@ -157,7 +157,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
 
     async def translate_plain(request: Request) -> Response:
         """Translate a text, and return only the translation."""
-        client = KEY.client(context, request)
+        client = KEY.admit(context, request)
         await read_body(request)
         translation = await translate(request, client, request.query_params)
         return Response(translation.text, media_type="text/plain")
@@ -175,7 +175,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", "/PreOrderBatch", "Announce texts", body=BatchBody)
     async def pre_order_batch(request: Request) -> Response:
         """Check the languages only: the server has no cache to fill with translations."""
-        KEY.client(context, request)
+        KEY.admit(context, request)
         query = validated(request.query_params, PairQuery)
         if not parse_json(await read_body(request), BatchBody).root:
             raise ApiError(400, "missing", "the list of texts is empty", "input")
@@ -193,7 +193,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     )
     async def list_supported_language_pairs(request: Request) -> Response:
         """List the pairs as `en-de`."""
-        KEY.client(context, request)
+        KEY.admit(context, request)
         return json_response(list(dict.fromkeys(_pairs(languages.sources))))
 
     @routes.add(
@@ -202,7 +202,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     )  # fmt: skip
     async def get_language_pair_model_tags(request: Request) -> Response:
         """Return an empty list: only models that OPUS-CAT has fine-tuned have tags."""
-        KEY.client(context, request)
+        KEY.admit(context, request)
         validated(request.query_params, PairQuery)
         return json_response([])
 
@@ -217,7 +217,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     )
     async def check_model_status(request: Request) -> Response:
         """Name the model that is used for a pair, or state that there is none."""
-        KEY.client(context, request)
+        KEY.admit(context, request)
         query = validated(request.query_params, PairQuery)
         pair = f"{query.srcLangCode[:20]}-{query.trgLangCode[:20]}"
         source, target = languages.resolve(query.srcLangCode), languages.resolve(query.trgLangCode)

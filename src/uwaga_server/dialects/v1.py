@@ -70,7 +70,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         With `stream`, send events `piece` with the translation's next characters, then `done` with everything
         requested, or `error`.
         """
-        client = BEARER_KEY.client(context, request)
+        client = BEARER_KEY.admit(context, request)
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         characters = context.charge(client, texts)
@@ -105,7 +105,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
     )
     async def detect(request: Request) -> Response:
         """Detect the language of each text, out of the served languages; null for a text without letters."""
-        client = BEARER_KEY.client(context, request)
+        client = BEARER_KEY.admit(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
@@ -123,13 +123,13 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List each source language with its targets."""
-        BEARER_KEY.client(context, request)
+        BEARER_KEY.admit(context, request)
         return json_response({"languages": languages_response(context.service.languages.sources)})
 
     @routes.add("GET", "/models", "List the models", response_model=schema.ModelsAnswer)
     async def models(request: Request) -> Response:
         """List each model with its own language codes, and whether it is loaded and available."""
-        BEARER_KEY.client(context, request)
+        BEARER_KEY.admit(context, request)
         pool = context.service.pool
         loaded, failed = pool.loaded_names(), pool.failures()
         listed_models = [
@@ -269,8 +269,7 @@ def _search(body: TranslateBody) -> SearchOverrides:
 
 def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
     """Return translations as JSON."""
-    pairs = zip(answer.translations, answer.detected, strict=True)
-    return [translation_response(translation, body, detected) for translation, detected in pairs]
+    return [translation_response(text.translation, body, text.detected) for text in answer.texts]
 
 
 def translation_response(

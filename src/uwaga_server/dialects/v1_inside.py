@@ -227,7 +227,7 @@ def inside_routes(context: ServerContext, routes: Routes) -> None:
         Only a single Transformer with an encoder, on the native engine, can be inspected; other models are
         refused with the code `not_inspectable`.
         """
-        client = BEARER_KEY.client(context, request)
+        client = BEARER_KEY.admit(context, request)
         body = await read_json(request, InsideBody)
         characters = context.charge(client, [body.text, body.forced or ""])
         text_request = TextRequest(body.text, source=body.source, target=body.target)

@@ -137,7 +137,7 @@ def memory_routes(context: ServerContext) -> Routes:
     @routes.add("GET", "", "List the translation memories", response_model=MemoriesAnswer)
     async def list_(request: Request) -> Response:
         """List the memories of the client, and those for all clients."""
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         memories = await in_thread(lambda: [memory_response(store, each) for each in store.list(owner)])
         return json_response({"memories": memories})
 
@@ -146,7 +146,7 @@ def memory_routes(context: ServerContext) -> Routes:
     )
     async def create(request: Request) -> Response:
         """Create an empty memory."""
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         body = await read_json(request, MemoryBody)
 
         def work() -> dict[str, object]:
@@ -157,13 +157,13 @@ def memory_routes(context: ServerContext) -> Routes:
     @routes.add("GET", "/{memory_id}", "Get a translation memory", response_model=MemoryAnswer)
     async def get(request: Request, memory_id: str) -> Response:
         """Return a memory's languages and number of pairs."""
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         return json_response(await in_thread(lambda: memory_response(store, store.find(owner, memory_id))))
 
     @routes.add("DELETE", "/{memory_id}", "Delete a translation memory", status=204)
     async def delete(request: Request, memory_id: str) -> Response:
         """Delete a memory of the client."""
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         await in_thread(store.delete, owner, memory_id)
         return Response(status_code=204)
 
@@ -176,7 +176,7 @@ def memory_routes(context: ServerContext) -> Routes:
 
         A pair that the memory has becomes its newest, and is preferred to other translations of its source.
         """
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         body = await read_json(request, PairsBody)
         pairs = [Pair(**pair.model_dump()) for pair in body.pairs]
         added = await in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
@@ -192,7 +192,7 @@ def memory_routes(context: ServerContext) -> Routes:
         The text is translated as `/v1/translate` does with the memory, without a glossary and placeholders.
         Chains of models are refused with the code `not_inspectable`.
         """
-        client = BEARER_KEY.client(context, request)
+        client = BEARER_KEY.admit(context, request)
         body = await read_json(request, LookUpBody)
         characters = context.charge(client, [body.text])
         memory = await in_thread(lambda: store.open(store.find(context.owner(client), memory_id)))

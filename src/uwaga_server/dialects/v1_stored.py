@@ -148,7 +148,7 @@ def document_routes(context: ServerContext) -> Routes:
     @routes.add("POST", "", "Upload a document", body=Body(DocumentForm, "upload"), status=202)
     async def upload(request: Request) -> Response:
         """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
-        client = BEARER_KEY.client(context, request)
+        client = BEARER_KEY.admit(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentForm) as (form, file):
             source = None if form.source in (None, AUTO) else form.source
@@ -163,7 +163,7 @@ def document_routes(context: ServerContext) -> Routes:
     @routes.add("GET", "/{document_id}", "State of a document")
     async def status(request: Request, document_id: str) -> Response:
         """Return the document's state, the number of translated texts, and the error if it failed."""
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         return json_response(
             document_response(await in_thread(context.stores.documents.status, owner, document_id))
         )
@@ -176,13 +176,13 @@ def document_routes(context: ServerContext) -> Routes:
     )
     async def result(request: Request, document_id: str) -> Response:
         """Download the translated document; repeatable until it is deleted."""
-        owner = BEARER_KEY.owner(context, request)
+        owner = BEARER_KEY.admit_owner(context, request)
         return await result_response(context.stores.documents, owner, document_id)
 
     @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation, in any state; with a key, also documents of other APIs."""
-        owner, remove = BEARER_KEY.owner(context, request), context.stores.documents.remove
+        owner, remove = BEARER_KEY.admit_owner(context, request), context.stores.documents.remove
         await in_thread(lambda: remove(owner, document_id, any_key=context.keys is not None))
         return Response(status_code=204)
 

@@ -77,7 +77,7 @@ class Endpoint:
 
         async def endpoint(request: Request) -> Response:
             """Receive messages (POST), send messages (GET), end a session (DELETE)."""
-            client = BEARER_KEY.client(context, request)
+            client = BEARER_KEY.admit(context, request)
             request.state.client = client
             if context.keys is not None:  # a session belongs to the client that started it
                 token = AccessToken(token="", client_id=client.name, scopes=[])

@@ -132,13 +132,13 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
     return schema.TranslateResult(
         translations=[
             schema.TranslatedText(
-                text=translation.text,
-                source=source or None,
+                text=(translation := text.translation).text,
+                source=text.source or None,
                 warnings=list(translation.warnings),
                 error=None if translation.error is None else api_error(translation.error).message,
                 memory=[schema.MemoryUse(**vars(use)) for use in translation.memory] or None,
             )
-            for translation, source in zip(answer.translations, answer.sources, strict=True)
+            for text in answer.texts
         ],
         model=answer.model,
     )

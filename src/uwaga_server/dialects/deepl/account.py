@@ -112,7 +112,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/languages", "Languages of one side", body=Body(LanguagesParameters, "query"))
     async def languages(request: Request) -> Response:
         """List the source or the target languages."""
-        DEEPL_KEY.client(context, request)
+        DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, LanguagesParameters)
         is_source = fields.type == "source"
         listed = source_languages(context.service) if is_source else target_languages(context.service)
@@ -124,7 +124,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v3/languages", "Languages", body=Body(ResourceParameters, "query"))
     async def version_3(request: Request) -> Response:
         """List the languages of a resource, with their features."""
-        DEEPL_KEY.client(context, request)
+        DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, ResourceParameters)
         if fields.product is not None:
             raise ApiError(400, "renamed", "Parameter 'product' was renamed to 'resource'.", "product")
@@ -135,13 +135,13 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v3/languages/resources", "Resources with languages")
     async def resources(request: Request) -> Response:
         """List the resources and their features."""
-        DEEPL_KEY.client(context, request)
+        DEEPL_KEY.admit(context, request)
         return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
 
     @routes.add("GET", "/v2/usage", "Usage of the key")
     async def usage(request: Request) -> Response:
         """Return characters and documents since the key was first used, and its limit."""
-        client = DEEPL_KEY.client(context, request)
+        client = DEEPL_KEY.admit(context, request)
         used = await in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
         started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -175,10 +175,8 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
         base_codes = dict.fromkeys(language.server_code for language in variants)  # English without a variant
         bases = [ListedLanguage(deepl_code(code), language_name(code), code) for code in base_codes]
         as_target = [*bases, *variants]
-        sources, targets = (
-            {language.code for language in as_source},
-            {language.code for language in as_target},
-        )
+        sources = {language.code for language in as_source}
+        targets = {language.code for language in as_target}
         codes = {language.code: (language.code, language.name) for language in (*as_source, *as_target)}
     stable = {"status": "stable"}
     return [

@@ -63,7 +63,7 @@ def routes(context: ServerContext) -> Routes:
 
     async def refuse(request: Request, rest: str = "") -> Response:
         """Refuse requests for other resources of DeepL."""
-        DEEPL_KEY.client(context, request)
+        DEEPL_KEY.admit(context, request)
         name = request.url.path.split("/")[2]
         raise ApiError(404, "not_supported", f"{name} is not supported: this server only translates")
 

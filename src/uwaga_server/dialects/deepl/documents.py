@@ -54,7 +54,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", "/v2/document", "Upload a document", body=Body(DocumentParameters, "upload"))
     async def upload(request: Request) -> Response:
         """Upload a document to translate."""
-        client = DEEPL_KEY.client(context, request)
+        client = DEEPL_KEY.admit(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentParameters) as (fields, file):
             refuse_unsupported(fields.formality, {"style_id": fields.style_id})
@@ -65,7 +65,7 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", DOCUMENT_PATH, "State of a document", body=Body(KeyParameters, "json or form"))
     async def status(request: Request, document_id: str) -> Response:
         """Return the state of a document, as soon as it is translated or after two seconds."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
         store = context.stores.documents
         document = await wait_for_document(store, owner, document_id, fields.document_key, MAX_WAIT)
@@ -77,14 +77,14 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
     )  # fmt: skip
     async def result(request: Request, document_id: str) -> Response:
         """Download the translated document; repeatable until it is deleted."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
         return await result_response(context.stores.documents, owner, document_id, fields.document_key)
 
     @routes.add("DELETE", DOCUMENT_PATH, "Delete a document", body=Body(KeyParameters, "query"), status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; DeepL has no such request."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, KeyParameters)
         await in_thread(context.stores.documents.remove, owner, document_id, fields.document_key)
         return Response(status_code=204)

@@ -95,7 +95,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
-        DEEPL_KEY.client(context, request)
+        DEEPL_KEY.admit(context, request)
         language_pairs = glossary_pairs(context.service)
         return json_response(
             {
@@ -114,7 +114,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     )
     async def create(request: Request) -> Response:
         """Create a glossary with one language pair."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, GlossaryParameters)
         glossary = await add_glossary(context, owner, fields.name, lambda: [_dictionary(context, fields)])
         return json_response(_pair_response(glossary), 201)
@@ -122,7 +122,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
     async def list_glossaries(request: Request) -> Response:
         """List the glossaries with one language pair."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         store = context.stores.glossaries
 
         def response() -> Response:
@@ -136,7 +136,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary's name and dictionaries."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         glossary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
         return json_response(_pair_response(_check_one_pair(glossary)))
 
@@ -150,7 +150,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     )
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries, one per line."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         accepted = [
             part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
         ]
@@ -167,15 +167,13 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
 
 
 def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
-    entries_path, dictionaries_path = (
-        "/v3/glossaries/{glossary_id}/entries",
-        "/v3/glossaries/{glossary_id}/dictionaries",
-    )
+    entries_path = "/v3/glossaries/{glossary_id}/entries"
+    dictionaries_path = "/v3/glossaries/{glossary_id}/dictionaries"
 
     @routes.add("GET", entries_path, "The entries of a pair", body=Body(PairParameters, "query"))
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries of one dictionary, as TSV in JSON."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, PairParameters)
 
         def response(glossary: StoredGlossary) -> Response:
@@ -197,7 +195,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     )
     async def put(request: Request, glossary_id: str) -> Response:
         """Add a dictionary, or replace the one with its languages."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, DictionaryParameters)
         glossary: GlossarySummary = await in_thread(
             context.stores.glossaries.change,
@@ -216,7 +214,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     )
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a dictionary of a glossary."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields = await read_fields(request, PairParameters)
         await in_thread(
             context.stores.glossaries.change,

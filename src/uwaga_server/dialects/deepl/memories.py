@@ -74,7 +74,7 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", PATH, "List translation memories", body=Body(ListParameters, "query"))
     async def list_(request: Request) -> Response:
         """List the memories of the client, and those for all clients."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields, store = await read_fields(request, ListParameters), context.stores.memories
 
         def content() -> dict[str, object]:
@@ -88,13 +88,13 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", MEMORY_PATH, "Get a translation memory")
     async def get(request: Request, memory_id: str) -> Response:
         """Return a memory's languages and number of segments."""
-        owner, store = DEEPL_KEY.owner(context, request), context.stores.memories
+        owner, store = DEEPL_KEY.admit_owner(context, request), context.stores.memories
         return json_response(await in_thread(lambda: _memory_response(store, store.find(owner, memory_id))))
 
     @routes.add("DELETE", MEMORY_PATH, "Delete a translation memory", status=204)
     async def delete(request: Request, memory_id: str) -> Response:
         """Delete a memory of the client."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         await in_thread(context.stores.memories.delete, owner, memory_id)
         return Response(status_code=204)
 
@@ -104,7 +104,7 @@ def add_memories(routes: Routes, context: ServerContext) -> None:
     )  # fmt: skip
     async def segments(request: Request, memory_id: str) -> Response:
         """Return a page of segments."""
-        owner, store = DEEPL_KEY.owner(context, request), context.stores.memories
+        owner, store = DEEPL_KEY.admit_owner(context, request), context.stores.memories
         fields = await read_fields(request, SegmentParameters)
         memory = await in_thread(lambda: store.open(store.find(owner, memory_id)))
         return json_response(await in_thread(_segments, memory, fields))
@@ -118,7 +118,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", PATH + "/import", "Import a TMX file", body=ImportParameters, status=202)
     async def import_(request: Request) -> Response:
         """Create an import job; the file is then sent with PUT to its ``upload_url``."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         fields, store = await read_fields(request, ImportParameters), context.stores.memories
         file, limit = fields.source_file, context.settings.limits.document_bytes
         if file.content_length > limit:
@@ -140,7 +140,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
     )
     async def export(request: Request, memory_id: str) -> Response:
         """Export a memory as TMX; 200 if an earlier export is used again, else 202."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         job, reused = await in_thread(context.stores.memories.export, owner, memory_id)
         content = {"job_id": job.id, "parameters": {"translation_memory_id": job.memory}}
         return json_response(content, 200 if reused else 202)
@@ -148,7 +148,7 @@ def _add_jobs(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", JOB_PATH, "State of an import or export")
     async def job(request: Request, job_id: str) -> Response:
         """Return the state of a job, with the URL of its download or the id of the new memory."""
-        owner = DEEPL_KEY.owner(context, request)
+        owner = DEEPL_KEY.admit_owner(context, request)
         stored = await in_thread(context.stores.memories.job, job_id, owner)
         return json_response(_job_response(stored, _file_url(context, request, stored)))
 

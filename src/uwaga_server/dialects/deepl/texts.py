@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,6 @@ from starlette.responses import Response
 
 from uwaga.markup.formats import text_format
 from uwaga.markup.xml_text import XmlOutline
-from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
 from uwaga.translator.memories import contexts_in_order
@@ -27,6 +25,7 @@ from uwaga_server.dialects.deepl.account import deepl_code
 from uwaga_server.dialects.v1_schema import DEFAULT_BEAM
 from uwaga_server.http import Flag, Names, Parameters, TextList, json_response, read_fields, while_connected
 from uwaga_server.routing import Body, Routes
+from uwaga_server.service import TranslatedText
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 END_PUNCTUATION = ".!?…:;,。！？：；，"
@@ -114,7 +113,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", "/v2/translate", "Translate texts", body=Body(TranslateParameters, "json or form"))
     async def translate(request: Request) -> Response:
         """Translate texts."""
-        client = DEEPL_KEY.client(context, request)
+        client = DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, TranslateParameters)
         refuse_unsupported(fields.formality, _unsupported(fields))
         characters = context.charge(client, fields.text)
@@ -125,15 +124,16 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
             glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         requests = await with_memory(context, client, fields, text_requests(fields, glossary))
         async with context.spending(client, characters), while_connected(request):
-            translated = await _translate(context, fields, requests, client.name)
-        return json_response(
-            {
-                "translations": [
-                    _response(fields, *translation)
-                    for translation in zip(fields.text, *translated, strict=True)
-                ]
-            }
-        )
+            requests = await _with_sources(context, fields, requests)
+            answer = await context.service.translate(
+                requests, client=client.name, deadline=context.settings.limits.deadline
+            )
+            answer.raise_first()
+        translations = [
+            _response(fields, text, translated)
+            for text, translated in zip(fields.text, answer.texts, strict=True)
+        ]
+        return json_response({"translations": translations})
 
 
 async def with_memory(
@@ -225,47 +225,28 @@ def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
         )
 
 
-async def _translate(
-    context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest], client: str
-) -> tuple[list[Translation], list[str]]:
-    """Return the translations and the language of each text."""
-    sources = [fields.source_lang] * len(fields.text)
-    if fields.source_lang is None and fields.context:
-        sources = [await _detect(context, f"{fields.context}\n{text}") for text in fields.text]
-    groups: dict[str | None, list[int]] = {}
-    for index, source in enumerate(sources):
-        groups.setdefault(source, []).append(index)
-    deadline = context.settings.limits.deadline
-    calls = [
-        context.service.translate(
-            [replace(requests[index], source=source) for index in indices], client=client, deadline=deadline
-        )
-        for source, indices in groups.items()
-    ]
-    answers = await asyncio.gather(*calls) if len(calls) > 1 else [await calls[0]]
-    by_index: dict[int, tuple[Translation, str]] = {}
-    for indices, answer in zip(groups.values(), answers, strict=True):
-        answer.raise_first()
-        by_index.update(zip(indices, zip(answer.translations, answer.sources, strict=True), strict=True))
-    translations = [by_index[index] for index in range(len(sources))]
-    return [translation for translation, _ in translations], [code for _, code in translations]
+async def _with_sources(
+    context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest]
+) -> list[TextRequest]:
+    """Return the requests with the languages of their texts, detected together with the request's context."""
+    if fields.source_lang is not None or not fields.context:
+        return list(requests)
+    with_sources = []
+    for request in requests:
+        detected = await context.service.detect(f"{fields.context}\n{request.text}")
+        with_sources.append(replace(request, source=detected[0].code if detected else None))
+    return with_sources
 
 
-async def _detect(context: ServerContext, text: str) -> str | None:
-    detected = await context.service.detect(text)
-    return detected[0].code if detected else None
-
-
-def _response(
-    fields: TranslateParameters, text: str, translation: Translation, source: str
-) -> dict[str, object]:
+def _response(fields: TranslateParameters, text: str, translated: TranslatedText) -> dict[str, object]:
     """Return a translation in DeepL's format."""
+    translation = translated.translation.text
     preserves = fields.preserve_formatting and fields.tag_handling is None
     if preserves and fields.split_sentences not in (None, "1"):
         text = join_lines(text)
     content: dict[str, object] = {
-        "detected_source_language": deepl_code(source),
-        "text": restore_formatting(text, translation.text) if preserves else translation.text,
+        "detected_source_language": deepl_code(translated.source),
+        "text": restore_formatting(text, translation) if preserves else translation,
     }
     if fields.show_billed_characters:
         content["billed_characters"] = len(text)
