@@ -16,7 +16,6 @@ from toy import toy_settings, toy_values, write_reversal_corpus
 from uwaga.errors import CheckpointError, SettingsError
 from uwaga.settings import Settings, load_settings, parse
 from uwaga.training.checkpoint import (
-    Progress,
     checkpoint_path,
     checkpoint_steps,
     read_checkpoint,
@@ -136,21 +135,6 @@ def test_changed_corpus_and_metric_are_reported(folder: Path, capsys: pytest.Cap
     assert "earlier scores no longer count" in log
     best = read_progress(checkpoint_path(settings.run / "checkpoints", 6)).best
     assert list(best) == [6] and all(score >= 0 for score in best.values())
-
-
-def test_old_checkpoints_are_compared_with_the_settings_file(folder: Path) -> None:
-    settings = toy_settings(folder, steps=4)
-    train(settings)
-    path = checkpoint_path(settings.run / "checkpoints", 4)
-    progress, tensors = read_checkpoint(path)
-    write_checkpoint(
-        settings.run / "checkpoints",
-        Progress(4, progress.epoch, progress.batch, progress.best, 0, "0123456789abcdef"),
-        tensors,
-    )
-    with pytest.raises(CheckpointError, match=r"training\.clip was 0\.0 and is now 1\.0"):
-        train(toy_settings(folder, steps=6, clip=1.0))
-    assert train(toy_settings(folder, steps=6)) is not None
 
 
 def test_subword_models_of_other_settings_are_rejected(folder: Path) -> None:

@@ -79,7 +79,7 @@ def scoring_settings(settings: Settings) -> dict[str, Any]:
     return {name: values[name] for name in SCORING_SETTINGS}
 
 
-def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings) -> None:
+def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> None:
     """Check that a checkpoint was written with settings that allow the run to be resumed.
 
     Args:
@@ -88,8 +88,6 @@ def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings
         settings: current settings.
     """
     current = fixed_settings(settings)
-    if isinstance(before, str):
-        before = fixed_settings(load_settings(settings.run / "settings.yaml"))
     changed = _changed_names(before, current)
     if not changed:
         return

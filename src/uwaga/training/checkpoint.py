@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -108,7 +109,7 @@ class Progress:
     batch: int = 0
     best: dict[int, float] = field(default_factory=dict)
     stale: int = 0
-    settings: dict[str, Any] | str = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     scoring: dict[str, Any] = field(default_factory=dict)
     corpus: str = ""
     base: str = ""
@@ -183,9 +184,7 @@ def _wrap_read_errors(path: Path) -> Iterator[None]:
 
 
 def _progress(header: Mapping[str, str]) -> Progress:
-    values = json.loads(header["progress"])
-    values["best"] = {int(step): score for step, score in values["best"].items()}
-    return Progress(**values)
+    return TypeAdapter(Progress).validate_json(header["progress"])
 
 
 def newest_checkpoint(folder: Path) -> Path | None:

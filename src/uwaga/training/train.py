@@ -25,7 +25,7 @@ from uwaga.training.batch_sharding import check_world
 from uwaga.training.changes import check_text, check_unchanged, describe_changes
 from uwaga.training.checkpoint import newest_checkpoint, read_progress, remove_leftovers, wrap_write_errors
 from uwaga.training.consistency import check_consistent, check_shared_folder
-from uwaga.training.corpus import prepare_corpora
+from uwaga.training.corpus import Corpora, prepare_corpora
 from uwaga.training.final_model import (
     check_dtype,
     final_folder,
@@ -115,31 +115,39 @@ def _open_run(
     ranks.run_on_rank_0(lambda: _write_settings(settings))
     tokenisers = None if base is None or settings.adapt.vocabulary == "new" else (base.source, base.target)
     corpora = ranks.run_rank_0_first(lambda: prepare_corpora(settings, reporter.log, tokenisers))
-    training = settings.training
-    model = ranks.run_on_all(lambda: start_model(settings, base, corpora.source, corpora.target))
-    if training.precision == "float64":
-        model.double()
-    ranks.broadcast([parameter.data for parameter in model.parameters()])
-    trainable = ranks.run_on_all(lambda: _trainable_model(model, training, ranks, device))
-    reporter.utilisation = find_utilisation(model, training, ranks, device)
+    model = _start_model(settings, base, corpora, ranks)
+    trainable = ranks.run_on_all(lambda: _trainable_model(model, settings.training, ranks, device))
+    reporter.utilisation = find_utilisation(model, settings.training, ranks, device)
     run = Run(settings, model, corpora, reporter, base, ranks, trainable)
     resumed = ranks.run_on_all(run.resume)
-    if resumed:
-        reporter.log(f"resuming from step {run.progress.step}")
-    else:
-        weights = sum(p.numel() for p in model.parameters())
-        trainable_weights = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        size = (
-            f"{weights:,} weights"
-            if trainable_weights == weights
-            else f"{weights:,} weights, {trainable_weights:,} trained"
-        )
-        reporter.log(f"starting a new run in {settings.run}: {size}")
-    _log_ranks(training, ranks, device, reporter)
+    _log_start(run, resumed)
+    _log_ranks(settings.training, ranks, device, reporter)
     reporter.start(run.progress)
     if base is not None and not resumed:
         ranks.run_on_rank_0(run.score_base)
     return run
+
+
+def _start_model(settings: Settings, base: Base | None, corpora: Corpora, ranks: Ranks) -> Seq2Seq:
+    """Return a model with the initial weights of rank 0."""
+    model = ranks.run_on_all(lambda: start_model(settings, base, corpora.source, corpora.target))
+    if settings.training.precision == "float64":
+        model.double()
+    ranks.broadcast([parameter.data for parameter in model.parameters()])
+    return model
+
+
+def _log_start(run: Run, resumed: bool) -> None:
+    """Log the step from which a run is resumed, or the number of weights of a new run."""
+    if resumed:
+        run.reporter.log(f"resuming from step {run.progress.step}")
+        return
+    weights = sum(p.numel() for p in run.model.parameters())
+    trainable_weights = sum(p.numel() for p in run.model.parameters() if p.requires_grad)
+    size = f"{weights:,} weights"
+    if trainable_weights < weights:
+        size += f", {trainable_weights:,} trained"
+    run.reporter.log(f"starting a new run in {run.settings.run}: {size}")
 
 
 def _trainable_model(
