@@ -146,10 +146,10 @@ NB_MODULE(_core, m) {
                 return PyState{std::move(joined), states[0]->handle};
             },
             "states"_a)
-        .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false,
+        .def("step", &step_state, "tokens"_a, "count"_a, "full_vocabulary"_a = false, "attention"_a = false,
              "renormalise"_a = false, "banned"_a = nb::none(), "forced"_a = nb::none(),
              "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
-             "wanted"_a = nb::none(), "fed"_a = nb::none(), "logits"_a = false, "features"_a = false);
+             "requested"_a = nb::none(), "counts"_a = nb::none(), "logits"_a = false, "features"_a = false);
 
     nb::class_<PyShortlist>(m, "Shortlist");
     bind_checkpoints(m);
@@ -168,22 +168,22 @@ NB_MODULE(_core, m) {
                const std::vector<int32_t>& target_positions) {
                 return edited_model(self, attention, source_positions, target_positions, &check_signals);
             },
-            "attention"_a, "source_places"_a, "target_places"_a)
+            "attention"_a, "source_positions"_a, "target_positions"_a)
         .def_prop_ro("kept_tokens", [](const Handle& self) { return self.model->cached_tokens(); })
         .def_prop_ro("can_verify", [](const Handle& self) { return self.model->can_verify(); })
-        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false,
+        .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "copy_source"_a = false,
              "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())
-        .def("insight", &insight_of, "source"_a, "target"_a, "names"_a, "bound"_a)
+        .def("insight", &insight_of, "source"_a, "target"_a, "names"_a, "max_bytes"_a)
         .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a)
         .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a,
              "head"_a);
 
     nb::class_<PyRules>(m, "Rules")
-        .def("__init__", &make_rules, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "ends"_a,
-             "never"_a, "min_length"_a, "stopping"_a, "force_end"_a, "score_forced"_a, "renormalise"_a,
-             "divisors"_a, "inside"_a);
+        .def("__init__", &make_rules, "model"_a, "beams"_a, "pool_size"_a, "nbest"_a, "start"_a, "ends"_a,
+             "banned"_a, "min_length"_a, "early_stopping"_a, "force_end"_a, "score_forced"_a, "renormalise"_a,
+             "divisors"_a, "continues_word"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "rules"_a)
@@ -191,7 +191,7 @@ NB_MODULE(_core, m) {
         .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a,
              "phrases"_a = nb::list(), "streams"_a = false, "drafts"_a = nb::list())
         .def("run", &run_search, "tokens"_a)
-        .def("found", &hypotheses_of)
+        .def("finished", &hypotheses_of)
         .def("decided", &decided_of);
 
     nb::class_<PyLane>(m, "Lane").def(
@@ -204,10 +204,10 @@ NB_MODULE(_core, m) {
     nb::class_<PyRunningBatch>(m, "RunningBatch")
         .def("__init__", &make_batch, "model"_a, "shortlist"_a.none() = nb::none())
         .def("ticket", &ticket_of, "lane"_a, "streams"_a = false)
-        .def("hand", &submit_sentences, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a,
+        .def("submit", &submit_sentences, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a,
              "phrases"_a = nb::list(), "drafts"_a = nb::list(),
              "datastores"_a = std::vector<const PyDatastore*>{})
-        .def("take", &take_updates, "ticket"_a, "seconds"_a)
+        .def("collect", &take_updates, "ticket"_a, "seconds"_a)
         .def(
             "leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); },
             "ticket"_a)

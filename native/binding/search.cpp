@@ -76,17 +76,19 @@ auto exclusively(PyBeamSearch& self, const Work& work) {
 
 }  // namespace
 
-void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough,
+void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t pool_size,
                 int64_t nbest, int64_t start, Shaped<int64_t, 1> ends, Shaped<int64_t, 1> banned,
-                int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
-                Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
+                int64_t min_length, int early_stopping, bool force_end, bool score_forced, bool renormalise,
+                Shaped<double, 1> divisors, Shaped<uint8_t, 1> continues_word) {
     const int64_t vocabulary = handle->model->target_vocabulary;
-    if (beams < 1 || beams > max_beams || enough < 1 || enough > beams || nbest < 1 || nbest > enough)
-        refuse("beams, enough or nbest: out of range");
-    if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown value");
+    if (beams < 1 || beams > max_beams || pool_size < 1 || pool_size > beams || nbest < 1 ||
+        nbest > pool_size)
+        refuse("beams, pool_size or nbest: out of range");
+    if (early_stopping < 0 || early_stopping > static_cast<int>(Stopping::estimate))
+        refuse("early_stopping: unknown value");
     BeamRules rules;
     rules.beams = beams;
-    rules.enough = enough;
+    rules.pool_size = pool_size;
     rules.nbest = nbest;
     rules.start = checked_token(start, vocabulary, "start");
     if (!ends.size()) refuse("ends: at least the end symbol is required");
@@ -94,13 +96,13 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     for (std::size_t i = 1; i < ends.size(); ++i)
         rules.other_ends.push_back(checked_token(ends.data()[i], vocabulary, "ends"));
     for (std::size_t i = 0; i < banned.size(); ++i) {
-        const int32_t token = checked_token(banned.data()[i], vocabulary, "never");
+        const int32_t token = checked_token(banned.data()[i], vocabulary, "banned");
         if (rules.ends(token) || (i && token <= rules.banned.back()))
-            refuse("never: the tokens must be ascending and exclude the end symbols");
+            refuse("banned: the tokens must be ascending and exclude the end symbols");
         rules.banned.push_back(token);
     }
     rules.min_length = min_length;
-    rules.stopping = static_cast<Stopping>(stopping);
+    rules.early_stopping = static_cast<Stopping>(early_stopping);
     rules.force_end = force_end;
     rules.score_forced = score_forced;
     rules.renormalise = renormalise;
@@ -108,9 +110,9 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     for (const double divisor : rules.divisors) {
         if (!(divisor > 0) || std::isinf(divisor)) refuse("divisors: must be positive and finite");
     }
-    if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary)
-        refuse("inside: expected one value per token");
-    rules.inside.assign(inside.data(), inside.data() + inside.size());
+    if (continues_word.size() && static_cast<int64_t>(continues_word.size()) != vocabulary)
+        refuse("continues_word: expected one value per token");
+    rules.continues_word.assign(continues_word.data(), continues_word.data() + continues_word.size());
     new (self) PyRules{std::move(rules), handle};
 }
 

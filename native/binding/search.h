@@ -25,10 +25,10 @@ struct PyRules {
     std::shared_ptr<Handle> handle;
 };
 
-void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough,
+void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t pool_size,
                 int64_t nbest, int64_t start, Shaped<int64_t, 1> ends, Shaped<int64_t, 1> banned,
-                int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
-                Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside);
+                int64_t min_length, int early_stopping, bool force_end, bool score_forced, bool renormalise,
+                Shaped<double, 1> divisors, Shaped<uint8_t, 1> continues_word);
 // Check the inputs of sentences, one of each per sentence.
 std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences,
                                    const Shaped<int64_t, 1>& limits, const Shaped<int64_t, 1>& uncounted,

@@ -62,15 +62,16 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
     request.banned_first[static_cast<std::size_t>(rows)] = unique_count;
 }
 
-// The first row of each sentence, and the number of rows, where `fed` tokens are fed to each.
-std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& fed) {
+// The first row of each sentence, and the number of rows, where `counts` tokens are fed to each.
+std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& counts) {
     if (state.beams != 1 || !state.network->can_verify())
-        refuse("fed: the model takes one token at a time, and a state of several beams too");
-    if (fed.size() != state.sentences.size()) refuse("fed: expected one number per sentence");
+        refuse("counts: the model takes one token at a time, and a state of several beams too");
+    if (counts.size() != state.sentences.size()) refuse("counts: expected one number per sentence");
     std::vector<int64_t> first(1, 0);
-    for (std::size_t s = 0; s < fed.size(); ++s) {
-        if (fed.data()[s] < 1 || fed.data()[s] > 1 << 20) refuse("fed: at least one token per sentence");
-        first.push_back(first.back() + fed.data()[s]);
+    for (std::size_t s = 0; s < counts.size(); ++s) {
+        if (counts.data()[s] < 1 || counts.data()[s] > 1 << 20)
+            refuse("counts: at least one token per sentence");
+        first.push_back(first.back() + counts.data()[s]);
     }
     return first;
 }
@@ -105,7 +106,7 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool fu
 
 void add_requested(Request& request, const Shaped<int64_t, 2>& requested, int64_t rows, int64_t vocabulary) {
     if (static_cast<int64_t>(requested.shape(0)) != rows)
-        refuse("wanted: expected one row per row of the state");
+        refuse("requested: expected one row per row of the state");
     for (std::size_t i = 0; i < requested.size(); ++i) {
         if (requested.data()[i] != -1) checked_token(requested.data()[i], vocabulary);
     }
@@ -123,7 +124,7 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     const int32_t *starts = first.data(), *lists = targets.data();
     if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: out of range");
     if (copy_source && sources != model.target_vocabulary)
-        refuse("own: source and target have different vocabularies");
+        refuse("copy_source: source and target have different vocabularies");
     if (!common.size()) refuse("common: at least the end symbol is required");
     check_rising(common.data(), 0, static_cast<int64_t>(common.size()), model.target_vocabulary, "common");
     if (static_cast<int64_t>(first.size()) != sources + 1)
@@ -228,18 +229,18 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
                      bool attention, bool renormalise, std::optional<Shaped<int64_t, 2>> banned,
                      std::optional<Shaped<int64_t, 1>> forced, std::optional<Shaped<double, 1>> uniform,
                      double temperature, int64_t top_k, double top_p,
-                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> fed,
+                     std::optional<Shaped<int64_t, 2>> requested, std::optional<Shaped<int64_t, 1>> counts,
                      bool logits, bool features) {
     const State& state = self.state;
     const Network& model = *state.network;
-    const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
-    const int64_t rows = fed ? first.back() : state.rows(), vocabulary = model.target_vocabulary;
+    const std::vector<int64_t> first = counts ? first_rows(state, *counts) : std::vector<int64_t>{};
+    const int64_t rows = counts ? first.back() : state.rows(), vocabulary = model.target_vocabulary;
     if (static_cast<int64_t>(tokens.shape(0)) != rows)
-        refuse("tokens: expected one per row of the state, or as many as are fed");
+        refuse("tokens: expected one per row of the state, or as many as `counts` sums to");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row)
         checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
-    if (!model.has_source()) feed_last_prompt_tokens(state, checked.data(), fed ? first.data() : nullptr);
+    if (!model.has_source()) feed_last_prompt_tokens(state, checked.data(), counts ? first.data() : nullptr);
     Request request = checked_request(rows, vocabulary, count, full_vocabulary, renormalise, banned, forced,
                                       uniform, temperature, top_k, top_p);
     request.logits = logits;
@@ -264,8 +265,8 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     PyState next{{}, self.handle};
     {
         const nb::gil_scoped_release free;
-        next.state = fed ? model.verify(state, first, checked.data(), request, answer)
-                         : model.step(state, checked.data(), request, answer);
+        next.state = counts ? model.verify(state, first, checked.data(), request, answer)
+                            : model.step(state, checked.data(), request, answer);
     }
     return nb::make_tuple(tokens_array, log_probs, nb::cast(std::move(next)), weights, features_array);
 }

@@ -229,7 +229,7 @@ class Translation {
     BeamRules rules_for(const std::vector<TextResult>& texts) const {
         const Decoding& d = request_.decoding;
         BeamRules rules;
-        rules.beams = rules.enough = d.beam;
+        rules.beams = rules.pool_size = d.beam;
         rules.nbest = d.nbest;
         rules.start = start();
         rules.end = opened_.symbols.end;
@@ -237,7 +237,7 @@ class Translation {
         if (!request_.targets) banned = never_produced(rules.start);
         rules.banned.assign(banned.begin(), banned.end());
         rules.min_length = request_.targets ? 0 : d.min_length;
-        rules.stopping = static_cast<Stopping>(d.stopping);
+        rules.early_stopping = static_cast<Stopping>(d.stopping);
         rules.force_end = d.force_end;
         rules.keep_tree = request_.tree;
         rules.score_forced = d.score_forced;

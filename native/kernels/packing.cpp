@@ -29,7 +29,7 @@ int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) {
 }
 
 float largest_magnitude(const float* row, int64_t inputs) {
-    float largest = 0.0f, not_finite = 0.0f;  // bad: NaN if a weight is not finite
+    float largest = 0.0f, not_finite = 0.0f;  // NaN if a weight is not finite
     for (int64_t k = 0; k < inputs; ++k) {
         largest = std::fmax(largest, std::fabs(row[k]));
         not_finite += row[k] * 0.0f;

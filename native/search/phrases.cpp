@@ -52,15 +52,16 @@ void PhraseTracker::requested_tokens(int64_t beam, std::vector<int32_t>& tokens)
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
 }
 
-PhraseState PhraseTracker::advance(int64_t beam, int32_t token, bool inside, int32_t* counts) const {
+PhraseState PhraseTracker::advance(int64_t beam, int32_t token, bool continues_word, int32_t* counts) const {
     const Phrases& p = *phrases_;
     const int32_t node = state(beam).node, *before = counts_.data() + beam * p.count;
     PhraseState next_state{p.next(node, token), 0};
     int64_t open = 0;
     for (int64_t c = 0; c < p.count; ++c) {
         const std::size_t index = static_cast<std::size_t>(c);
-        counts[c] = inside && p.whole_words[index] ? before[c]
-                                                   : static_cast<int32_t>(count_occurrences(before, node, c));
+        counts[c] = continues_word && p.whole_words[index]
+                        ? before[c]
+                        : static_cast<int32_t>(count_occurrences(before, node, c));
         const int64_t occurrences = count_occurrences(counts, next_state.node, c);
         next_state.bank += occurrences * p.sizes[index];
         if (occurrences < p.times[index])

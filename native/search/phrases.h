@@ -49,9 +49,9 @@ class PhraseTracker {
     const PhraseState& state(int64_t beam) const { return states_[static_cast<std::size_t>(beam)]; }
     // The tokens that continue a phrase of the beam, ascending.
     void requested_tokens(int64_t beam, std::vector<int32_t>& tokens) const;
-    // The state of a beam after `token`; inside: the token continues a word. Writes the counts to `counts`
+    // The state of a beam after `token`, which may continue a word. Writes the counts to `counts`
     // (count,).
-    PhraseState advance(int64_t beam, int32_t token, bool inside, int32_t* counts) const;
+    PhraseState advance(int64_t beam, int32_t token, bool continues_word, int32_t* counts) const;
     // Give slots to claims, which are sorted best first, and set `selected` for those that get one; set
     // values stay set.
     void allocate(const std::vector<Claim>& claims, std::vector<uint8_t>& selected) const;

@@ -17,13 +17,13 @@ constexpr int32_t root = -1;              // the node before the first token
 }  // namespace
 
 SentenceSearch::SentenceSearch(int64_t number, const BeamRules& rules, Entry entry)
-    : number_(number), rules_(&rules), entry_(std::move(entry)), enough_(rules.enough),
+    : number_(number), rules_(&rules), entry_(std::move(entry)), pool_size_(rules.pool_size),
       beams_(static_cast<std::size_t>(rules.beams), Beam{minus_infinity, root, rules.start}) {
     beams_[0].rank = 0;  // before the first token all beams are equal: only one counts
     if (!entry_.draft.empty() && rules.beams == 1 && !entry_.phrases) draft_.emplace(std::move(entry_.draft));
     if (!entry_.phrases) return;
     phrases_.emplace(entry_.phrases, rules.beams);
-    enough_ = std::min(rules.enough, std::max(rules.nbest, phrases_->last_bank_size() + 1));
+    pool_size_ = std::min(rules.pool_size, std::max(rules.nbest, phrases_->last_bank_size() + 1));
 }
 
 int64_t SentenceSearch::forced(int64_t ahead) const {
@@ -144,8 +144,10 @@ void SentenceSearch::rank_by_banks(const int64_t* tokens, const float* log_probs
             const int32_t token = static_cast<int32_t>(from[i]);
             const int64_t counts = static_cast<int64_t>(counts_.size());
             counts_.resize(counts_.size() + static_cast<std::size_t>(phrases.count));
-            const bool inside = !rules_->inside.empty() && rules_->inside[static_cast<std::size_t>(token)];
-            const PhraseState phrase_state = phrases_->advance(beam, token, inside, counts_.data() + counts);
+            const bool continues_word = !rules_->continues_word.empty() &&
+                                        rules_->continues_word[static_cast<std::size_t>(token)];
+            const PhraseState phrase_state = phrases_->advance(beam, token, continues_word,
+                                                               counts_.data() + counts);
             rank += phrases.reward() * static_cast<double>(phrase_state.bank - phrases_->state(beam).bank);
             candidates.push_back({rank, beam_log_probs[i], token, static_cast<int32_t>(beam), false, false,
                                   phrase_state, counts});
@@ -203,7 +205,7 @@ void SentenceSearch::finish(int32_t first_node) {
 void SentenceSearch::add(const Finished& hypothesis) {
     const auto better = [](const Finished& a, const Finished& b) { return a.score > b.score; };
     finished_.insert(std::upper_bound(finished_.begin(), finished_.end(), hypothesis, better), hypothesis);
-    if (finished_.size() > static_cast<std::size_t>(enough_)) finished_.pop_back();
+    if (finished_.size() > static_cast<std::size_t>(pool_size_)) finished_.pop_back();
 }
 
 // The best candidates that did not end become the beams.
@@ -247,12 +249,12 @@ bool SentenceSearch::is_finished() const {
         }
     }
     if (beams_.size() == 1) return false;
-    const bool full = finished_.size() == static_cast<std::size_t>(enough_);
+    const bool full = finished_.size() == static_cast<std::size_t>(pool_size_);
     const auto score_of = [&](std::size_t i) {
         return i < finished_.size() ? finished_[i].score : minus_infinity;
     };
-    if (rules_->stopping == Stopping::full) return full;
-    if (rules_->stopping == Stopping::estimate)
+    if (rules_->early_stopping == Stopping::full) return full;
+    if (rules_->early_stopping == Stopping::estimate)
         return full && best / divisor(steps_) <= finished_.back().score;
     // Log-probabilities only fall and the divisor is monotonic, so the best case is at one end of the
     // lengths.

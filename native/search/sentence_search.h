@@ -15,23 +15,23 @@
 
 namespace uwaga {
 
-// When a sentence is finished. full: `enough` hypotheses have finished. exact: no running one can still enter
-// the n-best. estimate: the best running one, scored as if it ended now, does not beat the last of `enough`
-// finished ones.
+// When a sentence is finished. full: `pool_size` hypotheses have finished. exact: no running one can still
+// enter the n-best. estimate: the best running one, scored as if it ended now, does not beat the last of
+// `pool_size` finished ones.
 enum class Stopping { full, exact, estimate };
 
 // See uwaga.decoder.BeamRules.
 struct BeamRules {
-    int64_t beams = 1, enough = 1, nbest = 1;
+    int64_t beams = 1, pool_size = 1, nbest = 1;
     int32_t start = 0, end = 0;
     std::vector<int32_t> other_ends;  // tokens that end a target besides the end symbol
     std::vector<int32_t> banned;      // tokens never produced, ascending
     int64_t min_length = 0;
-    Stopping stopping = Stopping::full;
+    Stopping early_stopping = Stopping::full;
     bool force_end = false, score_forced = true, renormalise = false;
-    bool keep_tree = false;        // return the tokens that were tried
-    std::vector<double> divisors;  // divisor of a log-probability, by the counted length
-    std::vector<uint8_t> inside;   // (vocabulary,): whether a token continues a word; empty: none does
+    bool keep_tree = false;               // return the tokens that were tried
+    std::vector<double> divisors;         // divisor of a log-probability, by the counted length
+    std::vector<uint8_t> continues_word;  // (vocabulary,): whether a token continues a word; empty: none does
 
     bool ends(int32_t token) const {
         return token == end || std::find(other_ends.begin(), other_ends.end(), token) != other_ends.end();
@@ -139,11 +139,11 @@ class SentenceSearch {
     int64_t number_;
     const BeamRules* rules_;
     Entry entry_;
-    int64_t enough_;  // finished hypotheses to wait for
+    int64_t pool_size_;  // finished hypotheses to wait for
     int64_t steps_ = 0;
     std::vector<TreeNode> nodes_;
     std::vector<Beam> beams_;
-    std::vector<Finished> finished_;     // best first, at most `enough_`
+    std::vector<Finished> finished_;     // best first, at most `pool_size_`
     std::vector<Candidate> candidates_;  // candidates of this step, best first
     std::optional<PhraseTracker> phrases_;
     std::optional<DraftCursor> draft_;

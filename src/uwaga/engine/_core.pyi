@@ -157,7 +157,7 @@ class State:
         self,
         tokens: NDArray[np.int64],
         count: int,
-        whole: bool = False,
+        full_vocabulary: bool = False,
         attention: bool = False,
         renormalise: bool = False,
         banned: NDArray[np.int64] | None = None,
@@ -166,8 +166,8 @@ class State:
         temperature: float = 1.0,
         top_k: int = 0,
         top_p: float = 1.0,
-        wanted: NDArray[np.int64] | None = None,
-        fed: NDArray[np.int64] | None = None,
+        requested: NDArray[np.int64] | None = None,
+        counts: NDArray[np.int64] | None = None,
         logits: bool = False,
         features: bool = False,
     ) -> tuple[
@@ -193,8 +193,8 @@ class Model:
         attention: Sequence[
             tuple[int, int, int, int, NDArray[np.float32] | None, NDArray[np.float32] | None, float | None]
         ],
-        source_places: Sequence[int],
-        target_places: Sequence[int],
+        source_positions: Sequence[int],
+        target_positions: Sequence[int],
     ) -> Model: ...
     @property
     def kept_tokens(self) -> int: ...
@@ -205,7 +205,7 @@ class Model:
         common: NDArray[np.int32],
         first: NDArray[np.int32],
         targets: NDArray[np.int32],
-        own: bool = False,
+        copy_source: bool = False,
         multiple: int = 1,
     ) -> Shortlist: ...
     def encode(self, sources: Sequence[Sequence[int]], shortlist: Shortlist | None = None) -> Memory: ...
@@ -213,7 +213,7 @@ class Model:
         self, sources: Sequence[Sequence[int]], shortlist: Shortlist | None = None
     ) -> Memory: ...
     def insight(
-        self, source: Sequence[int], target: Sequence[int], names: Sequence[str], bound: int
+        self, source: Sequence[int], target: Sequence[int], names: Sequence[str], max_bytes: int
     ) -> dict[str, NDArray[np.float32]]: ...
     def attentions(
         self, memories: Sequence[Memory], sentences: Sequence[int], targets: Sequence[Sequence[int]]
@@ -232,18 +232,18 @@ class Rules:
         self,
         model: Model,
         beams: int,
-        enough: int,
+        pool_size: int,
         nbest: int,
         start: int,
         ends: NDArray[np.int64],
-        never: NDArray[np.int64],
+        banned: NDArray[np.int64],
         min_length: int,
-        stopping: int,
+        early_stopping: int,
         force_end: bool,
         score_forced: bool,
         renormalise: bool,
         divisors: NDArray[np.float64],
-        inside: NDArray[np.uint8],
+        continues_word: NDArray[np.uint8],
     ) -> None: ...
 
 class BeamSearch:
@@ -261,7 +261,7 @@ class BeamSearch:
         drafts: list[Draft | None] = ...,
     ) -> None: ...
     def run(self, tokens: int) -> None: ...
-    def found(self) -> list[list[FinishedTuple]]: ...
+    def finished(self) -> list[list[FinishedTuple]]: ...
     def decided(self) -> list[DecidedTuple]: ...
 
 class SentencePiece:
@@ -306,7 +306,7 @@ class Ticket: ...
 class RunningBatch:
     def __init__(self, model: Model, shortlist: Shortlist | None = None) -> None: ...
     def ticket(self, lane: Lane, streams: bool = False) -> Ticket: ...
-    def hand(
+    def submit(
         self,
         ticket: Ticket,
         sources: Sequence[Sequence[int]],
@@ -317,7 +317,7 @@ class RunningBatch:
         drafts: list[Draft | None] = ...,
         datastores: Sequence[Datastore | None] = ...,
     ) -> None: ...
-    def take(
+    def collect(
         self, ticket: Ticket, seconds: float
     ) -> tuple[list[tuple[int, list[FinishedTuple]]], list[DecidedTuple]]: ...
     def leave(self, ticket: Ticket) -> None: ...

@@ -49,7 +49,7 @@ class NativeBeamSearch:
             self._core.run(tokens)
 
     def finished(self) -> list[list[FinishedTarget]]:
-        return [list(map(finished_target, nbest)) for nbest in self._core.found()]
+        return [list(map(finished_target, nbest)) for nbest in self._core.finished()]
 
     def decided(self) -> list[DecidedToken]:
         return list(map(DecidedToken._make, self._core.decided()))
@@ -180,7 +180,7 @@ class NativeTicket:
         if self._check is not None:
             self._check()
         with translated_errors(), closed_as_cancelled():
-            self._batch.hand(
+            self._batch.submit(
                 self._ticket,
                 sources,
                 entries.limits,
@@ -193,7 +193,7 @@ class NativeTicket:
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with translated_errors(), closed_as_cancelled():
-            finished, decided = self._batch.take(self._ticket, seconds)
+            finished, decided = self._batch.collect(self._ticket, seconds)
         targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished]
         return targets, list(map(DecidedToken._make, decided))
 
