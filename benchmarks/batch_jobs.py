@@ -106,11 +106,9 @@ class Passes:
     def __init__(self, folder: Path, arguments: argparse.Namespace, options: list[str]) -> None:
         self.folder, self.options = folder, options
         self.lines, self.part_rows, self.kills = arguments.lines, arguments.part_rows, arguments.kill
-        self.source, self.plain, self.results_path = (
-            folder / "in.txt",
-            folder / "plain.txt",
-            folder / "passes.json",
-        )
+        self.source = folder / "in.txt"
+        self.plain = folder / "plain.txt"
+        self.results_path = folder / "passes.json"
         self.results: dict[str, Any] = {"lines": self.lines}
         if self.results_path.is_file():
             self.results = json.loads(self.results_path.read_text(encoding="utf-8"))

@@ -56,10 +56,8 @@ class Values:
         return english, self.note(english.replace(",", "."))
 
     def decimal(self) -> tuple[str, str]:
-        integer, part = (
-            self.rng.randint(0, 200),
-            self.rng.choice(["5", "25", "75", str(self.rng.randint(1, 99))]),
-        )
+        integer = self.rng.randint(0, 200)
+        part = self.rng.choice(["5", "25", "75", str(self.rng.randint(1, 99))])
         return f"{integer}.{part}", self.note(f"{integer},{part}")
 
     def price(self) -> tuple[str, str]:

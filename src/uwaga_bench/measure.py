@@ -63,10 +63,8 @@ def measure(
     checkpoint = read(find_model(name))
     models = [load_model(checkpoint, number_format, threads) for number_format in numbers or [None]]
     sizes = {f"{model.numbers} weights of a step": model.work.step_bytes for model in models}
-    machine_count, search_count = (
-        count_measurements(threads, len(models)),
-        len(models) * len(BATCH_SIZES) * len(BEAM_SIZES),
-    )
+    machine_count = count_measurements(threads, len(models))
+    search_count = len(models) * len(BATCH_SIZES) * len(BEAM_SIZES)
     measurement_seconds, completed = (1 - SEARCH_SHARE) * seconds / machine_count, 0
 
     def count_measurement() -> None:

@@ -165,8 +165,6 @@ def test_shards_equal_single_file(folder, tmp_path):
     peer = transformers.MarianMTModel.from_pretrained(folder)
     peer.save_pretrained(tmp_path / "m", max_shard_size="20KB")
     assert (tmp_path / "m/model.safetensors.index.json").exists()
-    single, sharded = (
-        load_torch(folder).model.state_dict(),
-        load_torch(tmp_path / "m").model.state_dict(),
-    )
+    single = load_torch(folder).model.state_dict()
+    sharded = load_torch(tmp_path / "m").model.state_dict()
     assert all(torch.equal(single[name], sharded[name]) for name in single)

@@ -348,10 +348,8 @@ def test_page_gives_the_same_verdicts_as_python(tmp_path):
             verdict = check(exercise, command_words(exercise, answer))
             expected.append({"right": verdict.right, "remark": verdict.remark})
     script = CHECK.replace("BUILT", bundle.as_uri())
-    command, payload = (
-        ["node", "--input-type=module", "-e", script],
-        json.dumps({"cases": cases, "texts": NUMBERS}),
-    )
+    command = ["node", "--input-type=module", "-e", script]
+    payload = json.dumps({"cases": cases, "texts": NUMBERS})
     process = subprocess.run(command, input=payload, capture_output=True, text=True, check=True)
     answers_of_page = json.loads(process.stdout)
     assert answers_of_page["verdicts"] == expected

@@ -352,11 +352,9 @@ def test_interrupted_read_resumes(faulty_store, ending: str, fault) -> None:
 
 
 def test_persistent_failure_is_reported_with_its_byte(faulty_store) -> None:
-    faulty_store.content, faulty_store.fault, faulty_store.faults = (
-        tsv(PAIRS),
-        OSError("connection reset"),
-        [8192] * store.ATTEMPTS,
-    )
+    faulty_store.content = tsv(PAIRS)
+    faulty_store.fault = OSError("connection reset")
+    faulty_store.faults = [8192] * store.ATTEMPTS
     with pytest.raises(
         DataError, match=r"shaky://c\.tsv: reading failed 6 times at byte 8192 of \d+: connection reset"
     ):

@@ -58,10 +58,8 @@ def check_equal(actual: list[Attentions], expected: list[Attentions], bound: flo
 @example(BASE, 0)
 def test_M10_attentions_match_torch(shape, seed):
     model = random_model(shape, seed)
-    sources, inputs = (
-        sentences(3, seed),
-        [[SYMBOLS.start, *attentions] for attentions in sentences(3, seed + 1)],
-    )
+    sources = sentences(3, seed)
+    inputs = [[SYMBOLS.start, *attentions] for attentions in sentences(3, seed + 1)]
     actual, expected = native_model(model).attentions(sources, inputs), model.attentions(sources, inputs)
     check_equal(actual, expected)
     for attentions in (*actual, *expected):
@@ -133,10 +131,8 @@ def test_recording_does_not_change_steps(precision):
     states = [engine.start(memory, 1), recorder.start(recorded_memory, 1)]
     tokens = np.full(len(SOURCES), SYMBOLS.start)
     for _ in range(4):
-        step, recorded_step = (
-            engine.step(tokens, states[0], Choice(3)),
-            recorder.step(tokens, states[1], Choice(3)),
-        )
+        step = engine.step(tokens, states[0], Choice(3))
+        recorded_step = recorder.step(tokens, states[1], Choice(3))
         assert np.array_equal(step.tokens, recorded_step.tokens) and np.array_equal(
             step.log_probs, recorded_step.log_probs
         )

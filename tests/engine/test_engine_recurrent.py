@@ -104,10 +104,8 @@ def test_ensemble_search_matches_torch(options):
     )
     shapes = (VARIANTS["bahdanau"], transformer, VARIANTS["sutskever"])
     members = [random_model(shape, index, spread=2.0) for index, shape in enumerate(shapes)]
-    engine_ensemble, torch_ensemble = (
-        Ensemble([native_model(member) for member in members]),
-        Ensemble(members),
-    )
+    engine_ensemble = Ensemble([native_model(member) for member in members])
+    torch_ensemble = Ensemble(members)
     sources, search_options = sentences(12), SearchOptions(max_length=10, **options)
     for nbest, expected_nbest in zip(
         search(engine_ensemble, inputs(sources), search_options),

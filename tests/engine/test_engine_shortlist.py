@@ -231,10 +231,8 @@ def test_rows_do_not_depend_on_joins_and_selections(seed):
         state = joint_step.state
         if rng.integers(3) == 0:
             selected = rng.permutation(len(separate))[: int(rng.integers(1, len(separate) + 1))]
-            state, separate = (
-                state.select(selected),
-                [separate[source_or_state] for source_or_state in selected],
-            )
+            state = state.select(selected)
+            separate = [separate[source_or_state] for source_or_state in selected]
         if rng.integers(3) == 0:
             added_state, added = enter(int(rng.integers(1, 4)))
             state, separate = model.join(state, added_state), separate + added

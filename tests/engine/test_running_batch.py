@@ -95,10 +95,8 @@ def draw_searches(data, make):
 @given(st.data())
 def test_shared_batch_equals_separate_searches(data):
     seed = data.draw(st.integers(0, 10**6))
-    shape, spread = (
-        data.draw(transformer_settings() | recurrent_settings()),
-        data.draw(st.sampled_from([1.0, 3.0])),
-    )
+    shape = data.draw(transformer_settings() | recurrent_settings())
+    spread = data.draw(st.sampled_from([1.0, 3.0]))
     model = random_model(shape, seed, spread=spread)
     engine = native_model(
         model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2))

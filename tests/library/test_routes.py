@@ -116,11 +116,9 @@ def scored_model(name, score, parameters):
 
 
 def test_scores_take_precedence_over_size():
-    best, large, unknown = (
-        scored_model("best", 50, 10),
-        scored_model("large", 40, 20),
-        model("unknown", "en", "de", 99),
-    )
+    best = scored_model("best", 50, 10)
+    large = scored_model("large", 40, 20)
+    unknown = model("unknown", "en", "de", 99)
     assert mean_score(best.metrics) == pytest.approx(0.65)
     for models in itertools.permutations([best, large, unknown]):
         assert names(find_route("en", "de", models)) == ["best"]

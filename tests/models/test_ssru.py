@@ -83,11 +83,9 @@ def test_M26_gradient_matches_finite_differences() -> None:
 
 
 def test_M26_gradient_matches_autograd() -> None:
-    gates, new, start = (
-        random_tensor(ROWS, TIME, WIDTH, seed=1),
-        random_tensor(ROWS, TIME, WIDTH, seed=2),
-        random_tensor(ROWS, WIDTH, seed=3),
-    )
+    gates = random_tensor(ROWS, TIME, WIDTH, seed=1)
+    new = random_tensor(ROWS, TIME, WIDTH, seed=2)
+    start = random_tensor(ROWS, WIDTH, seed=3)
     weights = random_tensor(ROWS, TIME, WIDTH, seed=4).detach()
     cell, cells = start, []
     for position in range(TIME):
@@ -112,10 +110,8 @@ def test_M26_inputs_and_gradients_are_not_modified() -> None:
 
 
 def test_M26_saturated_gates_keep_or_replace_cells() -> None:
-    new, start = (
-        random_tensor(ROWS, TIME, WIDTH, seed=2).detach(),
-        random_tensor(ROWS, WIDTH, seed=3).detach(),
-    )
+    new = random_tensor(ROWS, TIME, WIDTH, seed=2).detach()
+    start = random_tensor(ROWS, WIDTH, seed=3).detach()
     open_gates = torch.full_like(new, 800.0)
     cells = scan(open_gates, new, start)
     torch.testing.assert_close(cells, start[:, None].expand_as(cells), rtol=0, atol=0)

@@ -50,11 +50,9 @@ def test_step_product_matches_matrix_products(per_row: bool) -> None:
 
 def test_step_product_supports_repeated_and_partial_backward() -> None:
     """Backward passes over the first step and over all steps do not affect each other."""
-    base, matrix, x = (
-        random_tensor(ROWS, TIME, WIDTH, seed=1),
-        random_tensor(WIDTH, WIDTH, seed=2),
-        random_tensor(ROWS, WIDTH, seed=3),
-    )
+    base = random_tensor(ROWS, TIME, WIDTH, seed=1)
+    matrix = random_tensor(WIDTH, WIDTH, seed=2)
+    x = random_tensor(ROWS, WIDTH, seed=3)
     product = StepProduct(base, matrix)
     outputs = [product(x) for _ in range(TIME)]
     (partial,) = torch.autograd.grad(outputs[0].sum(), matrix, retain_graph=True)
@@ -65,11 +63,9 @@ def test_step_product_supports_repeated_and_partial_backward() -> None:
 
 
 def test_gru_cell_and_its_gradients_match_torch() -> None:
-    a, b, h = (
-        random_tensor(ROWS, 3 * WIDTH, seed=1),
-        random_tensor(ROWS, 3 * WIDTH, seed=2),
-        random_tensor(ROWS, WIDTH, seed=3),
-    )
+    a = random_tensor(ROWS, 3 * WIDTH, seed=1)
+    b = random_tensor(ROWS, 3 * WIDTH, seed=2)
+    h = random_tensor(ROWS, WIDTH, seed=3)
     peer = nn.GRUCell(3 * WIDTH, WIDTH).double()
     with torch.no_grad():
         for parameter in peer.parameters():
@@ -156,11 +152,9 @@ def test_beams_attend_like_single_rows() -> None:
 
 
 def test_energies_and_their_gradients_match_the_formula() -> None:
-    query, keys, vector = (
-        random_tensor(2, 3, 5, seed=1),
-        random_tensor(2, 4, 5, seed=2),
-        random_tensor(5, seed=3),
-    )
+    query = random_tensor(2, 3, 5, seed=1)
+    keys = random_tensor(2, 4, 5, seed=2)
+    vector = random_tensor(5, seed=3)
     expected = torch.tanh(query[:, :, None] + keys[:, None]) @ vector
     torch.testing.assert_close(energies(query, keys, vector), expected)
     assert torch.autograd.gradcheck(energies, (query, keys, vector))

@@ -56,10 +56,8 @@ def check_equal(engine, sources, options, prefixes, phrases=None):
 @given(st.data())
 def test_engine_search_matches_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 9))
-    shape, spread = (
-        data.draw(transformer_settings() | recurrent_settings()),
-        data.draw(st.sampled_from([0.0, 1.0, 3.0])),
-    )
+    shape = data.draw(transformer_settings() | recurrent_settings())
+    spread = data.draw(st.sampled_from([0.0, 1.0, 3.0]))
     model = random_model(shape, seed, spread=spread)
     engine = native_model(
         model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2))

@@ -208,11 +208,9 @@ def _llama3_divisors(config):
     """Return the factors that llama.cpp's converter stores for Llama 3's scaling."""
     rope, width = config.rope_parameters, config.head_dim
     turns = 1.0 / rope["rope_theta"] ** (np.arange(0, width, 2) / width)
-    length, low, high = (
-        rope["original_max_position_embeddings"],
-        rope["low_freq_factor"],
-        rope["high_freq_factor"],
-    )
+    length = rope["original_max_position_embeddings"]
+    low = rope["low_freq_factor"]
+    high = rope["high_freq_factor"]
     divisors = []
     for wave in 2 * np.pi / turns:
         if wave < length / high:

@@ -226,10 +226,8 @@ def _align_substrings(
         yield from _align_evenly(left_range, right_range)
         return
     for _, i1, i2, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        a, b = (
-            range(left_range.start + i1, left_range.start + i2),
-            range(right_range.start + j1, right_range.start + j2),
-        )
+        a = range(left_range.start + i1, left_range.start + i2)
+        b = range(right_range.start + j1, right_range.start + j2)
         if a and b:
             yield from _align_evenly(a, b)
 

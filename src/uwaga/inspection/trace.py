@@ -241,11 +241,9 @@ class _Tracer:
     def _attention_bytes(self, hypothesis: Hypothesis) -> int:
         settings = self._model.settings
         assert isinstance(settings, TransformerSettings)
-        sizes, source, target = (
-            Sizes.from_settings(settings),
-            len(self._source),
-            len(self._decoder_inputs(hypothesis)),
-        )
+        sizes = Sizes.from_settings(settings)
+        source = len(self._source)
+        target = len(self._decoder_inputs(hypothesis))
         encoder_weights = sizes.encoder_layers * settings.heads * source * source
         return 4 * (encoder_weights + sizes.decoder_layers * sizes.decoder_heads * target * (source + target))
 

@@ -120,11 +120,9 @@ class _HtmlReader:
     """Reads the blocks of a page; holds the parts and the start of the current block."""
 
     def __init__(self, text: str, ignored: frozenset[str], message: bool) -> None:
-        self._text, self._ignored, self._message = (
-            text,
-            ignored | UNTRANSLATED_INLINE | UNTRANSLATED_BLOCKS,
-            message,
-        )
+        self._text = text
+        self._ignored = ignored | UNTRANSLATED_INLINE | UNTRANSLATED_BLOCKS
+        self._message = message
         self._parts: list[str | Tag] = []
         self._raw_words: list[str] = []  # as they are written
         self._attribute_pieces: dict[str, list[Piece]] = {}

@@ -166,10 +166,8 @@ def view_script() -> str:
 
 def view_module() -> str:
     """Return a JavaScript module: ``attentionView``, its ``style`` sheet and its ``phrases`` by language."""
-    style, phrases = (
-        json.dumps(_read_file("attention_view.css")),
-        _read_file("attention_phrases.json").rstrip(),
-    )
+    style = json.dumps(_read_file("attention_view.css"))
+    phrases = _read_file("attention_phrases.json").rstrip()
     constants = f"export const style = {style};\nexport const phrases = {phrases};\n"
     return f"{view_script()}\n{constants}export {{ attentionView }};\n"
 

@@ -77,10 +77,8 @@ class Banks:
             parts = [np.asarray(getattr(automaton, name), dtype=np.int64) for automaton in automata]
             return np.stack([np.pad(part, (0, width - len(part))) for part in parts])  # (sentences, phrases)
 
-        nodes, edges = (
-            [len(automaton.first) - 1 for automaton in automata],
-            [len(automaton.tokens) for automaton in automata],
-        )
+        nodes = [len(automaton.first) - 1 for automaton in automata]
+        edges = [len(automaton.tokens) for automaton in automata]
         self._roots: Ids = np.cumsum([0, *nodes[:-1]], dtype=np.int64)
         offsets = np.cumsum([0, *edges[:-1]], dtype=np.int64)
         first_edges = [

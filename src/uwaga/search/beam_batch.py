@@ -455,18 +455,14 @@ class BeamBatch(StepBatch):
         phrase_states = None if candidates.phrase_states is None else candidates.phrase_states.select(keep)
         unfinished = self._undecided(ranks, steps, phrase_states)
         parent_beams = gather(candidates.beams, keep)  # (sentences, beams)
-        tokens, nodes, remaining = (
-            gather(candidates.tokens, keep),
-            gather(nodes, keep),
-            np.nonzero(unfinished)[0],
-        )
+        tokens = gather(candidates.tokens, keep)
+        nodes = gather(nodes, keep)
+        remaining = np.nonzero(unfinished)[0]
         if len(remaining) < sentences:
-            ranks, tokens, nodes, parent_beams = (
-                ranks[remaining],
-                tokens[remaining],
-                nodes[remaining],
-                parent_beams[remaining],
-            )
+            ranks = ranks[remaining]
+            tokens = tokens[remaining]
+            nodes = nodes[remaining]
+            parent_beams = parent_beams[remaining]
             self._indices = self._indices[remaining]
         if self._banks is not None and phrase_states is not None:
             self._banks.update(phrase_states, remaining)

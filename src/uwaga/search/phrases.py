@@ -188,11 +188,9 @@ class Phrases:
         """
         sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus = tables
         phrases = cls.__new__(cls)
-        phrases.phrases, phrases.continues_word, phrases.bonus = (
-            (),
-            continues_word,
-            None if bonus < 0 else bonus,
-        )
+        phrases.phrases = ()
+        phrases.continues_word = continues_word
+        phrases.bonus = None if bonus < 0 else bonus
         phrases.sizes, phrases.times, phrases.whole_word = sizes, times, whole_word.astype(np.bool_)
         phrases.total = int((sizes * times).sum())
         phrases.tokens, phrases.first, phrases.targets = tokens, first, targets

@@ -187,10 +187,8 @@ class TermFinder:
         unknown = self._target.symbols.unknown
         spellings = [tuple(self._target.encode(form))]
         if unspaced:
-            context, in_context = (
-                self._target.encode(UNSPACED_CONTEXT),
-                self._target.encode(UNSPACED_CONTEXT + form),
-            )
+            context = self._target.encode(UNSPACED_CONTEXT)
+            in_context = self._target.encode(UNSPACED_CONTEXT + form)
             if in_context[: len(context)] == context:
                 spellings.append(tuple(in_context[len(context) :]))
         return [spelling for spelling in spellings if spelling and unknown not in spelling] or spellings[:1]

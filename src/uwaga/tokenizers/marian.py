@@ -85,10 +85,9 @@ class MarianTokeniser:
         match = LANGUAGE_TOKEN.match(text)
         language_token, remainder = (match.group(), text[match.end() :]) if match else ("", text)
         if not match and self._default_tag:
-            language_token, remainder = (
-                self._default_tag,
-                f" {text}",
-            )  # as if the text began with the token and a space
+            # As if the text began with the token and a space.
+            language_token = self._default_tag
+            remainder = f" {text}"
         languages = self.languages
         if language_token and languages and language_token not in self._ids:
             raise DataError(

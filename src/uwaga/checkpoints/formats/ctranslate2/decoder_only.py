@@ -41,11 +41,9 @@ REVISIONS = range(3, 9)
 SEARCH_OPTIONS = SearchOptions(beam=1, max_length=512, max_ratio=math.inf)
 """CTranslate2's defaults."""
 TOKENISER_FILES = ("tokenizer.json", "vocab.json")
-EMBEDDING, POSITIONS, OUTPUT = (
-    "decoder/embeddings/weight",
-    "decoder/position_encodings/encodings",
-    "decoder/projection/weight",
-)
+EMBEDDING = "decoder/embeddings/weight"
+POSITIONS = "decoder/position_encodings/encodings"
+OUTPUT = "decoder/projection/weight"
 BLOCK = (
     ("attention.query", View("self_attention/linear_0", first=0, last=1, parts=3)),
     ("attention.key_value", View("self_attention/linear_0", first=1, last=3, parts=3)),
