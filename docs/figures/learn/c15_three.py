@@ -39,8 +39,8 @@ def deleted(translator: Translator, text: str, target: str) -> Matrix:
     return np.array(lost).T
 
 
-def matrices(native: Translator, torch: Translator, text: str) -> tuple[list[str], list[Matrix]]:
-    """Return the target tokens, and attention, deletion and integrated gradients (target, source word)."""
+def matrices(native: Translator, torch: Translator | None, text: str) -> tuple[list[str], list[Matrix]]:
+    """Return the target tokens, and (target, source word) attention, deletion and, with torch, gradients."""
     translation = native.translate(text, attention=True)
     assert translation.attention is not None
     assert translation.source_tokens is not None
@@ -50,9 +50,11 @@ def matrices(native: Translator, torch: Translator, text: str) -> tuple[list[str
     def merged(values: Matrix) -> Matrix:  # pieces of a word are added; the end symbol is left out
         return np.add.reduceat(values[:, : len(pieces)], word_starts, axis=1)
 
-    gradients = attribute(torch, text, translation.text).values
     rows = [piece.replace("▁", "") for piece in translation.tokens]
-    return rows, [merged(translation.attention), deleted(native, text, translation.text), merged(gradients)]
+    tables = [merged(translation.attention), deleted(native, text, translation.text)]
+    if torch is not None:
+        tables.append(merged(attribute(torch, text, translation.text).values))
+    return rows, tables
 
 
 def agreement() -> tuple[int, int, int]:
