@@ -92,6 +92,15 @@ def test_figure_equals_output_of_its_script(script):
     assert re.sub(r"\d[\d.]*", "#", svg) == re.sub(r"\d[\d.]*", "#", committed)
 
 
+@pytest.mark.skipif(not BUNDLED.exists(), reason="this source tree holds no bundled model")
+def test_figures_of_a_model_are_of_the_bundled_one():
+    """The numbers that pages quote from these figures, too: a new model needs new figures, and new words."""
+    model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.svg")]
+    drawn_from = [match for text in texts for match in re.findall(r"<metadata>(.*?)</metadata>", text)]
+    assert len(drawn_from) >= 20 and {*drawn_from} == {f"model sha256:{model}"}
+
+
 def test_all_mechanisms_are_taught():
     numbers = (ROOT / "docs/mechanisms/numbers.md").read_text(encoding="utf-8")
     anchors = set(re.findall(r'<a id="(\w+)">', numbers))
