@@ -11,12 +11,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from stated_numbers import WORDS
 
 from uwaga.checkpoints.formats.huggingface.llama import FAMILIES
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "docs/learn").glob("[0-9]*.md"))
+FENCE = re.compile(r"^( *)```[^\n]*\n.*?^\1```$", re.MULTILINE | re.DOTALL)
 DECODERS = {
     "Llama": "llama",
     "Mistral": "mistral",
@@ -31,8 +33,8 @@ def models_without_windows(text: str) -> list[str]:
     """Return the models that a sentence or a row says to have windows, and that have none."""
     return [
         f"{name} in {sentence!r}"
-        for sentence in re.split(r"(?<=\.)\s|\n\n|\n(?=\|)", text)
-        if re.search(r"(?<!context )\bwindows?\b", sentence)
+        for sentence in re.split(r"(?<=\.)\s|(?<=。)|\n\n|\n(?=\|)", text)
+        if re.search(r"(?<!context )\bwindows?\b|\bventanas?\b|\boke?n\w{0,3}\b|窗口", sentence)
         for name, family in DECODERS.items()
         if name in sentence and FAMILIES[family].windows == "none"
     ]
@@ -120,3 +122,19 @@ def unlike_picture(text: str) -> list[str]:
         word for word in re.findall(r"\*(\w\S*?)\*", caption) if word not in shown.get("unsure", "").split()
     ]
     return wrong if shown.get("model") == model else [*wrong, f"{name} is of another model"]
+
+
+def wrong_times_of_index(text: str) -> list[str]:
+    """Return the chapters whose minutes are not those of a hundred words a minute, and twenty-five more."""
+    stated = dict(re.findall(r"^\| \[\d+\. [^\]]*\]\(([\w-]+\.md)\) \| .* \| (\d+) \|$", text, re.MULTILINE))
+    assert {page.name for page in CHAPTERS} == stated.keys()
+    wrong, total = [], 0.0
+    for page in CHAPTERS:
+        prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+        prose = re.sub(r"<uwaga[^>]*>|^!\[.*?\)$", "", prose, flags=re.DOTALL | re.MULTILINE)
+        minutes = len(prose.split()) / 100 + 25
+        total += minutes
+        if abs(minutes - int(stated[page.name])) > 5:
+            wrong.append(f"{page.name}: {stated[page.name]} minutes, not {minutes:.0f}")
+    hours = WORDS[round(total / 60)]
+    return wrong if f"in order, with exercises about {hours} hours" in text else [*wrong, f"{hours} hours"]

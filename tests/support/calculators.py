@@ -1,0 +1,56 @@
+"""What the course's calculators show, to check what readers without JavaScript are told."""
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+PARAMETERS = re.compile(r"[-−]?\d+(?:\.\d+)?")
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def shown_numbers(inputs: dict, text: str) -> Iterator[float]:
+    """Yield the numbers that a calculator can show; its parameters have the values that the text names."""
+    parameters = {float(number.replace("−", "-")) for number in PARAMETERS.findall(text)}
+    whole = {int(value) for value in parameters if value.is_integer()}
+    if "gru" in inputs:
+        for u in whole:
+            yield from gru_states(inputs["gru"], u)
+    elif "positions" in inputs:
+        widths = {inputs["positions"]["width"], *(width for width in whole if width > 0 and width % 2 == 0)}
+        for width, distance in itertools.product(widths, range(inputs["positions"]["count"])):
+            rates = 10000 ** (-np.arange(0, width, 2) / width)
+            yield float(np.cos(rates * distance).sum())
+    elif "softmax" in inputs:
+        scores = np.array(inputs["softmax"]["scores"], float)
+        for index, value in itertools.product(range(len(scores)), whole):
+            changed = softmax(np.where(np.arange(len(scores)) == index, value, scores))
+            yield from (*changed, *-np.log(changed))
+    elif "queries" in inputs:
+        temperatures = {1.0, *parameters} if inputs.get("temperature") else {1.0}
+        for temperature in temperatures - {0.0}:
+            yield from attention_numbers(inputs, temperature)
+
+
+def gru_states(inputs: dict, u: float) -> Iterator[float]:
+    """Yield the states of chapter 2's GRU of one number."""
+    h, w = 0.0, inputs["w"]
+    for x in inputs["inputs"]:
+        gate = 1 / (1 + np.exp(-w * x - u * h))
+        h = gate * h + (1 - gate) * np.tanh(w * x + u * gate * h)
+        yield float(h)
+
+
+def attention_numbers(inputs: dict, temperature: float) -> Iterator[float]:
+    """Yield scores, weights and contexts of dot products, divided by the root of the width or not."""
+    queries, keys = np.array(inputs["queries"], float), np.array(inputs["keys"], float)
+    values = np.array(inputs.get("values", inputs["keys"]), float)
+    for divisor in (1, np.sqrt(queries.shape[1])):
+        scores = queries @ keys.T / divisor / temperature
+        weights = softmax(scores)
+        yield from (*scores.flat, *weights.flat, *(weights @ values).flat)
