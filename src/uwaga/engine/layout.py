@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -142,18 +142,28 @@ def stored_shapes(
     return shapes
 
 
+class MatrixLayout(NamedTuple):
+    """A matrix in an int8 or int4 folder; ``arrays`` are its panels, and of integers its scales and sums."""
+
+    precision: Precision
+    outputs: int
+    inputs: int
+    arrays: tuple[str, ...]
+
+
+class TensorLayout(NamedTuple):
+    """A tensor in an int8 or int4 folder: the name of its number format, and its shape."""
+
+    number_format: str
+    shape: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class PackedLayout:
-    """The tensors of an int8 or int4 folder.
+    """The matrices and the tensors of an int8 or int4 folder by name; a matrix is several tensors."""
 
-    Attributes:
-        matrices: the number format, outputs, inputs and arrays of each matrix: panels, and of integers scales
-            and sums.
-        tensors: number format and shape of each tensor, those of the arrays included.
-    """
-
-    matrices: dict[str, tuple[Precision, int, int, list[str]]]
-    tensors: dict[str, tuple[str, tuple[int, ...]]]
+    matrices: dict[str, MatrixLayout]
+    tensors: dict[str, TensorLayout]
 
     @classmethod
     def for_settings(
@@ -181,10 +191,10 @@ class PackedLayout:
         arrays = [array for *_, matrix_arrays in matrices for array in matrix_arrays]
         return cls(
             {
-                name: (number_format, outputs, inputs, [array[0] for array in names])
-                for name, number_format, outputs, inputs, names in matrices
+                name: MatrixLayout(matrix_precision, outputs, inputs, tuple(array for array, *_ in names))
+                for name, matrix_precision, outputs, inputs, names in matrices
             },
-            {name: (number_format, shape) for name, number_format, shape in [*arrays, *others]},
+            {name: TensorLayout(number_format, shape) for name, number_format, shape in [*arrays, *others]},
         )
 
 

@@ -382,11 +382,13 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWe
     layout = PackedLayout.for_settings(
         config.model, *config.sizes, config.precision, config.weights.kept, location
     )
-    check_size(path, config, sum(_bytes(shape, kind) for kind, shape in layout.tensors.values()))
+    check_size(
+        path, config, sum(_bytes(tensor.shape, tensor.number_format) for tensor in layout.tensors.values())
+    )
     check_header(
         path,
-        {name: shape for name, (_, shape) in layout.tensors.items()},
-        {name: kind for name, (kind, _) in layout.tensors.items()},
+        {name: tensor.shape for name, tensor in layout.tensors.items()},
+        {name: tensor.number_format for name, tensor in layout.tensors.items()},
     )
     file = SharedFile(path) if shared else None
     content = read_private(path) if file is None else file.read_all()
@@ -404,9 +406,9 @@ def _tensors(packed: PackedWeights, layout: PackedLayout) -> dict[str, NDArray[A
     panels: dict[str, NDArray[Any]] = {}
     others: dict[str, NDArray[Any]] = {}
     for name, matrix in packed.matrices.items():
-        first, *names = layout.matrices[name][-1]
+        first, *remaining = layout.matrices[name].arrays
         panels[first] = matrix.arrays[0]
-        others |= dict(zip(names, matrix.arrays[1:], strict=True))
+        others |= dict(zip(remaining, matrix.arrays[1:], strict=True))
     return panels | others | packed.vectors
 
 
@@ -415,12 +417,14 @@ def _packed(
 ) -> PackedWeights:
     matrices: dict[str, Matrix] = {}
     vectors = dict(tensors)
-    for matrix, (number_format, outputs, inputs, names) in layout.matrices.items():
-        arrays = tuple(vectors.pop(name).values for name in names)
-        if number_format != "bfloat16" and not np.isfinite(arrays[1]).all():
-            raise ModelError(f"{path}: scales of {matrix!r} are not finite; convert the model again")
-        spread = bool(config.weights.spread) and number_format == "int8"
-        matrices[matrix] = Matrix(outputs, inputs, number_format, config.weights.levels, arrays, spread)
+    for name, matrix in layout.matrices.items():
+        arrays = tuple(vectors.pop(array).values for array in matrix.arrays)
+        if matrix.precision != "bfloat16" and not np.isfinite(arrays[1]).all():
+            raise ModelError(f"{path}: scales of {name!r} are not finite; convert the model again")
+        spread = bool(config.weights.spread) and matrix.precision == "int8"
+        matrices[name] = Matrix(
+            matrix.outputs, matrix.inputs, matrix.precision, config.weights.levels, arrays, spread
+        )
     others = {name: tensor.floats() for name, tensor in vectors.items()}
     for name, values in others.items():
         if not np.isfinite(values).all():
