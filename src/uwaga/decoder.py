@@ -8,9 +8,8 @@ hypotheses (``sentences * beams``, the beams of a sentence adjacent); ``k`` are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import starmap
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -265,50 +264,25 @@ MAX_WEIGHT = 0.99
 
 
 class NewSentence(NamedTuple):
-    """A sentence that enters a search: its source, and its values of :class:`NewSentences`."""
+    """A sentence that enters a search.
+
+    Attributes:
+        source: its tokens, end symbol included.
+        limit: maximum steps.
+        uncounted: number of first tokens excluded from the length.
+        forced: the first tokens of its target.
+        phrases: what its target must contain.
+        draft: a probable target, for one beam only.
+        datastore: decoder states of similar sentences, for a batch that encodes its source.
+    """
 
     source: Sequence[int]
     limit: int
-    uncounted: int
-    forced: Sequence[int]
-    phrases: PhraseTables | None
-    draft: Draft | None
-    datastore: Datastore | None
-
-
-class NewSentences(NamedTuple):
-    """Sentences that enter a search.
-
-    Attributes:
-        limits: (sentences,) maximum steps.
-        uncounted: (sentences,) first tokens excluded from the length.
-        forced: (sentences, width) the first tokens, -1 where they are free.
-        phrases: the phrases of each sentence, None for none; empty if no sentence has phrases.
-        drafts: the draft of each sentence, None for none; empty if there are none. For one beam only.
-        datastores: the datastore of each sentence, for a batch that encodes them; empty if there are none.
-    """
-
-    limits: Ids
-    uncounted: Ids
-    forced: Ids
-    phrases: Sequence[PhraseTables | None] = ()
-    drafts: Sequence[Draft | None] = ()
-    datastores: Sequence[Datastore | None] = ()
-
-    def split(self, sources: Sources) -> Iterator[NewSentence]:
-        """Yield each sentence, given the sources of all."""
-        missing = [None] * len(sources)
-        rows = zip(
-            sources,
-            self.limits.tolist(),
-            self.uncounted.tolist(),
-            self.forced.tolist(),
-            self.phrases or missing,
-            self.drafts or missing,
-            self.datastores or missing,
-            strict=True,
-        )
-        return starmap(NewSentence, rows)
+    uncounted: int = 0
+    forced: Sequence[int] = ()
+    phrases: PhraseTables | None = None
+    draft: Draft | None = None
+    datastore: Datastore | None = None
 
 
 class FinishedTarget(NamedTuple):
@@ -341,7 +315,7 @@ class BeamSearch(Protocol):
         """Unfinished sentences (sentences,), numbered in the order in which they entered."""
         ...
 
-    def enter(self, memory: Memory, entries: NewSentences) -> None:
+    def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
         """Add sentences, whose encoded sources are ``memory``, to the batch."""
         ...
 
@@ -358,7 +332,7 @@ class BeamSearch(Protocol):
 class BatchTicket(Protocol):
     """The sentences of a search in a running batch, numbered in the order of submission."""
 
-    def submit(self, sources: Sources, entries: NewSentences) -> None:
+    def submit(self, sentences: Sequence[NewSentence]) -> None:
         """Add sentences, to be decoded as soon as possible; see :meth:`BeamSearch.enter`."""
         ...
 

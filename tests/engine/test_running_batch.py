@@ -21,7 +21,7 @@ from random_searches import (
 from search_inputs import inputs
 from toy_decoders import RecurrentToy
 
-from uwaga.decoder import BeamRules, NewSentences
+from uwaga.decoder import BeamRules, NewSentence
 from uwaga.errors import CancelledRequestError, DataError, ModelError, UwagaError
 from uwaga.scheduling.batching_decoder import BatchingDecoder
 from uwaga.scheduling.call_context import CallContext
@@ -286,9 +286,7 @@ def rules(beams=1, min_length=0):
 
 
 def submit_sentences(ticket, sources, limit):
-    limits = np.full(len(sources), limit, dtype=np.int64)
-    uncounted = np.zeros(len(sources), dtype=np.int64)
-    ticket.submit(sources, NewSentences(limits, uncounted, np.zeros((len(sources), 0), dtype=np.int64)))
+    ticket.submit([NewSentence(source, limit) for source in sources])
 
 
 def collect_results(ticket, count):

@@ -19,7 +19,7 @@ from prompted_models import decoder_only_settings, native_decoder, prompts, rand
 from random_searches import options, phrases_for, prefixes_for, random_shortlist, search_or_error
 from search_inputs import inputs
 
-from uwaga.decoder import BeamRules, NewSentences
+from uwaga.decoder import BeamRules, NewSentence
 from uwaga.errors import DataError, ModelError
 from uwaga.search import SearchOptions, search
 from uwaga.search.decoder_batch import DecoderBatch
@@ -204,23 +204,24 @@ def test_core_rejects_invalid_rules(changes):
 
 def test_core_rejects_arguments_that_do_not_fit_the_memory():
     engine = native_model(random_model(SHAPE))
-    memory = engine.encode(sentences(2))
-    valid = np.array([4, 10]), np.array([0, 0]), np.array([[-1], [5]])
+    sources = sentences(2)
+    memory = engine.encode(sources)
+    valid = [NewSentence(sources[0], 4), NewSentence(sources[1], 10, forced=[5])]
     invalid = [
-        (np.array([4]), *valid[1:]),
-        (np.array([4, 11]), *valid[1:]),
-        (np.array([0, 4]), *valid[1:]),
-        (valid[0], np.array([0, 11]), valid[2]),
-        (*valid[:2], np.array([[-1], [23]])),
-        (*valid[:2], np.array([[-2], [5]])),
+        valid[:1],
+        [valid[0], valid[1]._replace(limit=11)],
+        [valid[0]._replace(limit=0), valid[1]],
+        [valid[0], valid[1]._replace(uncounted=11)],
+        [valid[0], valid[1]._replace(forced=[23])],
+        [valid[0]._replace(forced=[-2]), valid[1]],
     ]
-    for arguments in invalid:
+    for entering in invalid:
         with pytest.raises(DataError):
-            engine.beam_search(RULES).enter(memory, NewSentences(*arguments))
+            engine.beam_search(RULES).enter(memory, entering)
     with pytest.raises(DataError):
-        native_model(random_model(SHAPE)).beam_search(RULES).enter(memory, NewSentences(*valid))
+        native_model(random_model(SHAPE)).beam_search(RULES).enter(memory, valid)
     beam_search = engine.beam_search(RULES)
-    beam_search.enter(memory, NewSentences(*valid))
+    beam_search.enter(memory, valid)
     assert beam_search.running.tolist() == [0, 1]
     assert beam_search.finished() == [[], []]
     beam_search.run(0)
@@ -248,9 +249,9 @@ def test_core_rejects_invalid_phrases(changes):
     for index, table in changes.items():
         tables[index] = table
     beam_search = engine.beam_search(RULES)
-    arguments = (np.array(value) for value in ([9], [0], [[-1]]))
+    [source] = sentences(1)
     with pytest.raises(DataError):
-        beam_search.enter(engine.encode(sentences(1)), NewSentences(*arguments, [tuple(tables)]))
+        beam_search.enter(engine.encode([source]), [NewSentence(source, 9, phrases=tuple(tables))])
     with pytest.raises(DataError):
         engine.beam_search(replace(RULES, continues_word=np.zeros(4, bool)))
 
@@ -260,8 +261,8 @@ def test_failed_search_cannot_continue():
     model.output_weight.data[7] = float(np.finfo(np.float32).max)
     engine = native_model(model)
     beam_search = engine.beam_search(RULES)
-    entries = NewSentences(*(np.array(value) for value in ([9], [0], [[-1]])))
-    beam_search.enter(engine.encode(sentences(1)), entries)
+    [source] = sentences(1)
+    beam_search.enter(engine.encode([source]), [NewSentence(source, 9)])
     with pytest.raises(ModelError):
         beam_search.run(0)
     with pytest.raises(DataError, match="failed"):

@@ -10,7 +10,7 @@ import numpy as np
 from overflowing_models import check_overflow
 from search_inputs import inputs
 
-from uwaga.decoder import BeamRules, Choice, NewSentences, Sampling, Symbols
+from uwaga.decoder import BeamRules, Choice, NewSentence, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import stored_shapes
@@ -218,8 +218,7 @@ def check_search(rng, model, sources, target):
         divisors=np.arange(1.0, 13.0),
     )
     beam_search = model.beam_search(rules)
-    limits, uncounted = np.full(len(sources), 10), np.zeros(len(sources), dtype=np.int64)
-    beam_search.enter(model.encode(sources), NewSentences(limits, uncounted, np.full((len(sources), 1), -1)))
+    beam_search.enter(model.encode(sources), [NewSentence(source, 10) for source in sources])
     threads = [threading.Thread(target=beam_search.run, args=(10**6,)) for _ in range(3)]
     for thread in threads:
         thread.start()

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypedDict
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Datastore, DecidedToken, FinishedTarget, Ids, Memory, NewSentences
+from uwaga.decoder import (
+    BeamRules,
+    Datastore,
+    DecidedToken,
+    Draft,
+    FinishedTarget,
+    Ids,
+    Memory,
+    NewSentence,
+    PhraseTables,
+)
 from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.translation import DraftUse
@@ -31,18 +42,10 @@ class NativeBeamSearch:
     def running(self) -> Ids:
         return self._core.running
 
-    def enter(self, memory: Memory, entries: NewSentences) -> None:
+    def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
         assert isinstance(memory, _core.Memory)
         with translated_errors():
-            self._core.enter(
-                memory,
-                entries.limits,
-                entries.uncounted,
-                np.ascontiguousarray(entries.forced),
-                list(entries.phrases),
-                self._streams,
-                list(entries.drafts),
-            )
+            self._core.enter(memory, streams=self._streams, **core_sentences(sentences))
 
     def run(self, tokens: int) -> None:
         with translated_errors():
@@ -53,6 +56,37 @@ class NativeBeamSearch:
 
     def decided(self) -> list[DecidedToken]:
         return list(map(DecidedToken._make, self._core.decided()))
+
+
+class CoreSentences(TypedDict):
+    """The values of sentences as the core takes them; see :class:`uwaga.decoder.NewSentence`.
+
+    ``forced`` (sentences, longest) is -1 where a token is free; ``phrases`` and ``drafts`` are empty if no
+    sentence has any.
+    """
+
+    limits: Ids
+    uncounted: Ids
+    forced: Ids
+    phrases: list[PhraseTables | None]
+    drafts: list[Draft | None]
+
+
+def core_sentences(sentences: Sequence[NewSentence]) -> CoreSentences:
+    """Convert sentences for the core, which checks them."""
+    longest = max((len(sentence.forced) for sentence in sentences), default=0)
+    forced: Ids = np.full((len(sentences), longest), -1, dtype=np.int64)
+    for row, sentence in zip(forced, sentences, strict=True):
+        row[: len(sentence.forced)] = sentence.forced
+    has_phrases = any(sentence.phrases is not None for sentence in sentences)
+    has_drafts = any(sentence.draft is not None for sentence in sentences)
+    return {
+        "limits": np.array([sentence.limit for sentence in sentences], dtype=np.int64),
+        "uncounted": np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
+        "forced": forced,
+        "phrases": [sentence.phrases for sentence in sentences] if has_phrases else [],
+        "drafts": [sentence.draft for sentence in sentences] if has_drafts else [],
+    }
 
 
 def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
@@ -176,20 +210,13 @@ class NativeTicket:
     ) -> None:
         self._batch, self._ticket, self._check = batch, ticket, check
 
-    def submit(self, sources: Sequence[Sequence[int]], entries: NewSentences) -> None:
+    def submit(self, sentences: Sequence[NewSentence]) -> None:
         if self._check is not None:
             self._check()
+        sources = [sentence.source for sentence in sentences]
+        datastores = [core_datastore(sentence.datastore) for sentence in sentences]
         with translated_errors(), closed_as_cancelled():
-            self._batch.submit(
-                self._ticket,
-                sources,
-                entries.limits,
-                entries.uncounted,
-                np.ascontiguousarray(entries.forced),
-                list(entries.phrases),
-                list(entries.drafts),
-                list(map(core_datastore, entries.datastores)),
-            )
+            self._batch.submit(self._ticket, sources, datastores=datastores, **core_sentences(sentences))
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with translated_errors(), closed_as_cancelled():

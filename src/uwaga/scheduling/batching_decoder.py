@@ -24,7 +24,6 @@ from uwaga.decoder import (
     Ids,
     Memory,
     NewSentence,
-    NewSentences,
     State,
     Step,
     Verify,
@@ -185,11 +184,11 @@ class BatchingBeamSearch:
             [index for index, result in enumerate(self._results) if result is None], dtype=np.int64
         )
 
-    def enter(self, memory: Memory, entries: NewSentences) -> None:
+    def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
-        sizes = [len(source) for source in memory.sources]
-        self._queued.extend(entries._replace(datastores=memory.datastores).split(memory.sources))
+        sizes = [len(sentence.source) for sentence in sentences]
+        self._queued.extend(sentences)
         self._sizes += sizes
         self._results += [None] * len(sizes)
         self._running += len(sizes)
@@ -256,22 +255,8 @@ class BatchingBeamSearch:
     def admit(self, count: int) -> None:
         """Submit the next ``count`` sentences to the batch; called by any thread that releases tokens."""
         sentences = [self._queued.popleft() for _ in range(count)]
-        width = max(len(sentence.forced) for sentence in sentences)
-        forced = np.full((count, width), -1, dtype=np.int64)
-        for row, sentence in zip(forced, sentences, strict=True):
-            row[: len(sentence.forced)] = sentence.forced
         try:
-            self._ticket.submit(
-                [sentence.source for sentence in sentences],
-                NewSentences(
-                    np.array([sentence.limit for sentence in sentences], dtype=np.int64),
-                    np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
-                    forced,
-                    [sentence.phrases for sentence in sentences],
-                    [sentence.draft for sentence in sentences],
-                    [sentence.datastore for sentence in sentences],
-                ),
-            )
+            self._ticket.submit(sentences)
         except UwagaError as error:
             self._error = error
             self._ticket.leave()

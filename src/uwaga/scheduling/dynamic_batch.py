@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uwaga.decoder import BeamRules, DecidedToken, Decoder, FinishedTarget, NewSentence, NewSentences
+from uwaga.decoder import BeamRules, DecidedToken, Decoder, FinishedTarget, NewSentence
 from uwaga.errors import CancelledRequestError, SettingsError
 from uwaga.search.batch import StepBatch
 from uwaga.search.beam_batch import BeamBatch
@@ -23,7 +23,7 @@ class PendingSentence:
 
     ticket: DynamicTicket
     number: int
-    entry: NewSentence
+    sentence: NewSentence
 
 
 class DynamicBatch:
@@ -91,18 +91,19 @@ class DynamicBatch:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             batch: list[PendingSentence] = []
             remaining, used = [], 0
-            for sentence in self._waiting:
-                size = len(sentence.entry.source) * sentence.ticket.rules.beams
-                if not batch or (
-                    sentence.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
-                ):
-                    batch.append(sentence)
+            for pending in self._waiting:
+                size = len(pending.sentence.source) * pending.ticket.rules.beams
+                fits = not batch or (
+                    pending.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
+                )
+                if fits:
+                    batch.append(pending)
                     used += size
                 else:
-                    remaining.append(sentence)
+                    remaining.append(pending)
             self._waiting = remaining
             # Decoders require the longest first.
-            return sorted(batch, key=lambda sentence: -len(sentence.entry.source))
+            return sorted(batch, key=lambda pending: -len(pending.sentence.source))
 
     def _search(self, sentences: list[PendingSentence]) -> None:
         try:
@@ -154,13 +155,13 @@ class DynamicTicket:
         self._finished: set[int] = set()
         self._error: Exception | None = None
 
-    def submit(self, sources: Sequence[Sequence[int]], entries: NewSentences) -> None:
-        sentences = [
-            PendingSentence(self, number, entry)
-            for number, entry in enumerate(entries.split(sources), start=self._submitted)
+    def submit(self, sentences: Sequence[NewSentence]) -> None:
+        pending = [
+            PendingSentence(self, number, sentence)
+            for number, sentence in enumerate(sentences, start=self._submitted)
         ]
-        self._submitted += len(sentences)
-        self._batch.add(sentences)
+        self._submitted += len(pending)
+        self._batch.add(pending)
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with self._changed:
@@ -218,17 +219,17 @@ def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
 
 
 def _search_sentence(pending: PendingSentence) -> SearchSentence:
-    entry, rules, phrases = pending.entry, pending.ticket.rules, None
-    if entry.phrases is not None:
-        phrases = Phrases.from_tables(entry.phrases, rules.continues_word)
+    sentence, rules, phrases = pending.sentence, pending.ticket.rules, None
+    if sentence.phrases is not None:
+        phrases = Phrases.from_tables(sentence.phrases, rules.continues_word)
     return SearchSentence(
-        entry.source,
-        [token for token in entry.forced if token >= 0],
-        entry.uncounted,
-        entry.limit,
+        sentence.source,
+        sentence.forced,
+        sentence.uncounted,
+        sentence.limit,
         rules.beams,
         phrases,
-        entry.draft,
+        sentence.draft,
         rules.min_length,
-        datastore=entry.datastore,
+        datastore=sentence.datastore,
     )

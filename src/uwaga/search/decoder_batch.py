@@ -21,11 +21,11 @@ from uwaga.decoder import (
     FinishedTarget,
     Ids,
     Memory,
-    NewSentences,
+    NewSentence,
     Symbols,
 )
 from uwaga.search.batch import Batch
-from uwaga.search.constraints import FREE, banned_tokens, start_token
+from uwaga.search.constraints import banned_tokens, start_token
 from uwaga.search.inputs import SearchSentence
 from uwaga.search.length_batching import next_entry
 from uwaga.search.options import SearchOptions
@@ -56,12 +56,9 @@ class DecoderBatch(Batch):
     ) -> None:
         super().__init__(decoder, options, sentences)
         self._streams = streams
-        self._forced_width = max(1, *(len(sentence.forced) for sentence in sentences))
-        self._has_phrases = any(sentence.phrases is not None for sentence in sentences)
-        self._has_drafts = any(sentence.draft is not None for sentence in sentences)
         longest = max(sentence.limit for sentence in sentences)
         continues_word = None
-        if self._has_phrases:
+        if any(sentence.phrases is not None for sentence in sentences):
             from uwaga.search.phrases import word_continuations
 
             continues_word = word_continuations([sentence.phrases for sentence in sentences])
@@ -72,18 +69,19 @@ class DecoderBatch(Batch):
         return self._search.running
 
     def _enter(self, sentences: Sequence[SearchSentence], memory: Memory) -> None:
-        limits: Ids = np.array([sentence.limit for sentence in sentences], dtype=np.int64)
-        uncounted: Ids = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
-        forced: Ids = np.full((len(sentences), self._forced_width), FREE, dtype=np.int64)
-        for row, sentence in zip(forced, sentences, strict=True):
-            row[: len(sentence.forced)] = sentence.forced
-        tables = [
-            None if sentence.phrases is None else sentence.phrases.tables
+        new_sentences = [
+            NewSentence(
+                sentence.ids,
+                sentence.limit,
+                sentence.uncounted,
+                sentence.forced,
+                None if sentence.phrases is None else sentence.phrases.tables,
+                sentence.draft,
+                sentence.datastore,
+            )
             for sentence in sentences
-            if self._has_phrases
         ]
-        drafts = [sentence.draft for sentence in sentences if self._has_drafts]
-        self._search.enter(memory, NewSentences(limits, uncounted, forced, tables, drafts))
+        self._search.enter(memory, new_sentences)
 
     def step(self) -> StepOutcome | None:
         """Run steps until other sentences may enter or all are finished; a single step when streaming."""
