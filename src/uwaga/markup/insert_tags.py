@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from itertools import groupby, pairwise
@@ -114,7 +115,7 @@ def _with_spaces(
     elif white_space and any(slots):
         slots[next(number for number, slot in enumerate(slots) if slot)] = white_space
     for number, mark in enumerate(marks):
-        if mark.tag.kind == "kept":  # visible text, separated from the adjacent words
+        if mark.tag.kind == "kept" and not _is_invisible(mark.tag.text):  # separated from the adjacent words
             slots[number] = slots[number] or _separating_space(neighbours[0] if number == 0 else "")
             slots[number + 1] = slots[number + 1] or _separating_space(
                 neighbours[1] if mark is marks[-1] else ""
@@ -123,6 +124,11 @@ def _with_spaces(
     for mark, slot in zip(marks, slots[1:], strict=True):
         parts += [mark.tag, slot]
     return parts
+
+
+def _is_invisible(text: str) -> bool:
+    """Return whether a text consists of controls, which take no space."""
+    return bool(text) and all(unicodedata.category(character) in ("Cf", "Cc") for character in text)
 
 
 def _separating_space(character: str) -> str:
