@@ -67,6 +67,10 @@ def test_spans_move_with_their_words(text):
         ("Wait…", "Wait..."),
         ("File › Open", "File › Open"),
         ("a‑b", "a-b"),
+        ("it′s 5′ ″", "it's 5′ ″"),
+        ("★—★ “★“", '★—★ "★"'),
+        ("do\u00adg“\u0301", "dog“\u0301"),
+        ("Cafe\u0300", "Cafe\u0300"),
     ],
 )
 def test_unknown_typography_is_replaced_by_plain_characters(text, plain):
@@ -123,6 +127,11 @@ def test_kept_characters_do_not_change_the_text(text):
         ("© 2026 Acme™", ["© 2026", "Acme™"]),
         ("salt & pepper, AT&T", ["&", "AT&T"]),
         ("½ cup", ["½"]),
+        ("Press 1️⃣ or *️⃣now", ["1️⃣", "*️⃣"]),
+        ("See H̵e̷y̶ there", ["H̵e̷y̶"]),
+        ("is ◕_◕, (◕‿◕) or (╯°□°)╯", ["◕_◕", "(◕‿◕)", "(╯°□°)╯"]),
+        ("It is 6′2″, f′ and ″the dog″", ["6′2″", "f′", "″", "″"]),
+        ("dog\ue000 \u0378", ["\ue000", "\u0378"]),
     ],
 )
 def test_unknown_characters_are_kept_with_their_word_or_number(text, pieces):

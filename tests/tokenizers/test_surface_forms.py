@@ -1,4 +1,4 @@
-"""Surface forms and their shares."""
+"""Surface forms and their shares, and characters with their marks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
-from uwaga.tokenizers.text import augment, choose_forms, surface
+from uwaga.tokenizers.text import augment, choose_forms, clusters, surface
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,14 @@ def test_augment_is_deterministic(text: str, seed: int) -> None:
     assert augmented[0] == augmented[1]
     assert augmented[0] in (text, text.lower(), text.upper())
     assert augment(text, {}, np.random.default_rng(seed)) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", " ", "1\ufe0f\u20e3", "e\u0301\u0335", "👩🏽\u200d🚀", "🏴\U000e0067\U000e007f"]
+        )
+    )
+)
+def test_marks_and_joiners_stay_with_their_characters(characters):
+    assert clusters("".join(characters)) == characters

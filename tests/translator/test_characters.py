@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.markup.inline import Tag
+from uwaga.markup.inline import Tag, plain_text
+from uwaga.markup.typography import PLAIN_EQUIVALENTS, apply_edits, plain_equivalents
 from uwaga.results.translation import Translation
 from uwaga.search import search
-from uwaga.tokenizers.subwords import byte_tokens
+from uwaga.tokenizers.subwords import BYTE_PIECES, byte_tokens
+from uwaga.tokenizers.text import clusters
 from uwaga.translator.layers.characters import Characters
 from uwaga.translator.layers.differences import lost_signs, with_doubts
 from uwaga.translator.split import KnownCharacters
@@ -61,6 +63,10 @@ class Losing:
         ("The word नमस्ते is old.", "नमस्ते"),
         ("Click File › Open.", "›"),
         ("Wait… what?", "…"),
+        ("Press 1️⃣ to start.", "1️⃣"),
+        ("I am happy ◕_◕ today.", "◕_◕"),
+        ("He is 5′10″ tall.", "5′10″"),
+        ("Hello \u2068Tom\u2069, how are you?", "\u2068Tom\u2069"),
     ],
 )
 def test_special_characters_survive_translation(translator, source, expected):
@@ -125,6 +131,68 @@ def test_lost_characters_are_reported():
     assert text.result.warnings == ("characters that the model does not know are missing: ★",)
 
 
+class Reading:
+    """A model that copies what its tokeniser knows, and the untranslated pieces."""
+
+    def __init__(self, tokeniser) -> None:
+        self._tokeniser = tokeniser
+
+    def translate(self, texts):
+        for text in texts:
+            inline = tuple(self._copied(part) if isinstance(part, str) else part for part in text.content)
+            text.inlines = [inline]
+            text.translation = Translation(plain_text(inline), 0.0, (), (), source=plain_text(text.content))
+
+    def _copied(self, text):
+        pieces = self._tokeniser.pieces(self._tokeniser.encode(text))
+        return "".join(piece for piece in pieces if piece not in BYTE_PIECES).replace("\u2581", " ")
+
+
+def silently_lost(translation: Translation) -> list[str]:
+    """Return the rare characters of a source that neither its translation nor a warning contains."""
+    source, target = (unicodedata.normalize("NFC", text) for text in (translation.source, translation.text))
+    missing = Counter(clusters(source)) - Counter(clusters(target))
+    warnings = " ".join(translation.warnings)
+    return [
+        cluster
+        for cluster in missing
+        if not cluster.isascii()
+        and not cluster.isspace()
+        and cluster not in PLAIN_EQUIVALENTS
+        and cluster not in warnings
+        and not all(f"U+{ord(character):04X}" in warnings for character in cluster)
+    ]
+
+
+MARKS = st.text("\u0301\u0335\u0336\u0489\u20d7\ufe0e\ufe0f\u20e3", min_size=1, max_size=4)
+RARE_WORDS = """
+    1️⃣ *️⃣ H̵e̷l̶l̷o̵ ◕_◕ (╯°□°)╯ ★“★ ◕—◕ ′ ″ 6′2″ f′ it′s ‼ ‥ ︵ 🏴\U000e0067\U000e007f 👩🏽\u200d🚀 🇵🇱 ❤︎ ♥ Ⅱ xⁿ ┻━┻
+    ⠓⠊ a\u00adb \u2068Ana\u2069 \u200e \u202e \x07 \u0378\U000e0fff \ue000 ▁ 𝗮𝗯 ℝ ｈｉ！ ＄ ﾊ Ⓐ①
+    за\u0301мок \ufffd
+""".split()  # noqa: SIM905
+RARE = st.one_of(
+    st.builds(str.__add__, st.sampled_from("1#aZé.“😀 "), MARKS),
+    st.sampled_from(RARE_WORDS),
+    st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp"]), max_size=4).filter(
+        lambda text: not any("<compat>" in unicodedata.decomposition(character) for character in text)
+    ),
+)
+
+
+@given(st.lists(st.one_of(RARE, st.sampled_from(["dog", " ", " the ", ", "])), max_size=8))
+def test_no_rare_character_is_lost_silently(translator, parts):
+    model = translator.model
+    text = Text((f"The {''.join(parts)} sleeps.",), "text 1")
+    Characters(Reading(model.source), model.characters, ("en", "de")).translate([text])
+    assert not silently_lost(text.result), (ascii(text.content), text.result)
+
+
+def test_no_rare_character_is_lost_silently_by_a_model(translator):
+    texts = [text for word in RARE_WORDS for text in (f"The {word} dog sleeps.", f"Tom saw the dog{word}")]
+    for translation in translator.translate(texts):
+        assert not silently_lost(translation), (ascii(translation.source), translation)
+
+
 def test_lost_quotation_marks_are_restored_around_their_words():
     class Forgetful(Losing):
         def translate(self, texts):
@@ -135,7 +203,8 @@ def test_lost_quotation_marks_are_restored_around_their_words():
                         tuple(part.upper() if isinstance(part, str) else part for part in text.content)
                     ]
 
-    known = SimpleNamespace(unknown=set("“”").intersection)
+    characters = set("“”").intersection
+    known = SimpleNamespace(unknown=characters, unfamiliar=characters)
     text = Text(("he said “no” to it",), "text 1")
     Characters(Forgetful('"'), known, ("en", "de")).translate([text])
     assert text.result.text == "HE SAID „NO“ TO IT"
@@ -159,8 +228,35 @@ def test_characters_outside_the_tokeniser_are_unknown():
     assert characters.unknown("the 😀 dog") == {"😀"}
     assert characters.unknown("½ …") >= {"½"}
     assert not characters.unknown("\u200d\ufe0f\u0301 \n\t") & known
-    decomposed = unicodedata.normalize("NFD", "é")
-    assert "\u0301" not in characters.unknown(decomposed)
+    decomposed = unicodedata.normalize("NFD", "ä")
+    assert not characters.unknown("ä") and not characters.unknown(decomposed)
+    assert characters.unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
+
+
+def test_joiners_are_part_of_the_spelling_of_some_languages():
+    tokeniser = tiny.tokeniser()
+    for language, is_unfamiliar in (("en", True), ("fa", False), ("hi", False)):
+        characters = KnownCharacters(tokeniser, language=language)
+        assert bool(characters.unfamiliar("a\u200cb")) == is_unfamiliar
+
+
+def test_letters_are_composed_and_lose_optional_marks():
+    known = "замок Café"
+    tokeniser = SimpleNamespace(
+        symbols=SimpleNamespace(unknown=0),
+        encode=lambda text: [ord(character) if character in known else 0 for character in text],
+        pieces=lambda ids: [chr(token) for token in ids],
+    )
+    text, characters = "за\u0301мок Cafe\u0301 a\u0301", KnownCharacters(tokeniser, language="ru")
+    edits = plain_equivalents(text, characters.unknown)
+    assert plain_text(apply_edits((text,), edits)) == "замок Café a\u0301"
+    assert characters.unknown(text) == {"а\u0301", "a\u0301"}
+
+
+def test_words_lose_soft_hyphens(translator):
+    soft, plain = translator.translate(["The do\u00adg sleeps.", "The dog sleeps."])
+    assert soft.text == plain.text
+    assert soft.warnings == ("characters that the model does not know are missing: U+00AD",)
 
 
 def test_incomplete_byte_tokens_are_omitted(translator):

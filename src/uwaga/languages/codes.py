@@ -143,6 +143,9 @@ LATIN_LANGUAGES = (
 )
 """Languages written in Latin letters."""
 LATIN, CYRILLIC, ARABIC, DEVANAGARI = ("LATIN",), ("CYRILLIC",), ("ARABIC",), ("DEVANAGARI",)
+GREEK = ("GREEK",)
+ALPHABETS = (LATIN, CYRILLIC, GREEK)
+"""Scripts whose languages need no joiners and no full-width forms."""
 HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "BOPOMOFO")
 SCRIPTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(LATIN_LANGUAGES.split(), LATIN),
@@ -152,7 +155,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["zh", "yue", "zho", "cmn"], HAN),
     **dict.fromkeys(["ja", "jpn"], (*HAN, "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA")),
     **dict.fromkeys(["ko", "kor"], ("HANGUL", *HAN)),
-    **dict.fromkeys(["el", "ell"], ("GREEK",)),
+    **dict.fromkeys(["el", "ell"], GREEK),
     **dict.fromkeys(["he", "yi", "heb"], ("HEBREW",)),
     **dict.fromkeys(["ka", "kat"], ("GEORGIAN",)),
     **dict.fromkeys(["hy", "hye"], ("ARMENIAN",)),

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from uwaga.alignment.words import word_spans
@@ -20,8 +21,9 @@ from uwaga.languages.codes import base_language
 from uwaga.markup.inline import Inline, Tag, TagKind, join_parts
 from uwaga.markup.words import project, project_links
 from uwaga.results.translation import Span, WordAlignment, noisy_or
+from uwaga.tokenizers.text import clusters, is_mark
 
-DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»″", "‘’‚‛‹›′", "–—―‒‑‐"
+DOUBLE_QUOTES, SINGLE_QUOTES, DASHES = "“”„‟«»", "‘’‚‛‹›", "–—―‒‑‐"
 NO_BREAK_SPACES = "\u00a0\u202f"
 PLAIN_EQUIVALENTS = {
     **dict.fromkeys(NO_BREAK_SPACES, " "),
@@ -52,8 +54,11 @@ APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 SPACED_DASH = re.compile(r"(?<=\s)-(?=\s)")
 ELLIPSIS = re.compile(r"\.\.\.")
 SPACED, WORD = re.compile(r"\S+"), re.compile(r"\w+")
-EXTENDS = re.compile("[\u200d\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
-"""Joiners, variation selectors, skin tones and tags: parts of the emoji before them."""
+PRIMES = "′″‴⁗‵‶‷"
+KEYCAP = "\u20e3"
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+OPTIONAL_MARKS = re.compile("[\u0400-\u06ff]")
+"""Letters of scripts that are usually written without stress marks and vowel points."""
 OBJECT = "\ufffc"
 FIRST_PICTOGRAPH, LAST_ARROW, LAST_OPERATOR = "\u2190", "\u21ff", "\u22ff"
 
@@ -182,22 +187,59 @@ def plain_equivalents(text: str, unknown: Callable[[str], Collection[str]]) -> l
     """Return the replacements of unknown typographic marks by plain marks that are known.
 
     If a quotation mark is unknown, all of its kind are replaced. A dash between two words without spaces gets
-    spaces, because a hyphen would join them.
+    spaces, because a hyphen would join them. A letter and its marks become the letter that they compose, or
+    lose marks that are optional; a word loses the controls inside it, such as soft hyphens.
     """
     missing = set(unknown(text))
     for kind in (DOUBLE_QUOTES, SINGLE_QUOTES):
         if missing & set(kind):
             missing |= set(kind)
-    edits = []
-    for index, character in enumerate(text):
-        twin = PLAIN_EQUIVALENTS.get(character) if character in missing else None
-        if twin is None or unknown(twin) or (character in "‹›" and _is_apart(text, index)):
-            continue
-        if character in "–—―" and _is_word(text, index - 1) and _is_word(text, index + 1):
-            is_range = text[index - 1].isdigit() and text[index + 1].isdigit()
-            twin = twin if is_range else f" {twin} "
-        edits.append(Edit(index, index + 1, twin))
-    return edits
+    edits, end = [], 0
+    for cluster in clusters(text):
+        start, end = end, end + len(cluster)
+        if len(cluster) > 1:
+            twin = _composed(cluster, missing, unknown)
+        else:
+            twin = _equivalent(text, start) if cluster in missing else None
+        if twin is not None and not unknown(twin):
+            edits.append(Edit(start, end, twin))
+    replaced = {text[edit.start : edit.end] for edit in edits}
+    kept = list(_merged(text, _pieces(text, missing.difference(replaced, OBJECT))))
+    return [edit for edit in edits if not _is_within(edit, kept)] if edits else []
+
+
+def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
+    """Return whether an edit is inside one of the spans, which are in order."""
+    index = bisect_right(spans, edit.start, key=lambda span: span[0]) - 1
+    return index >= 0 and edit.end <= spans[index][1]
+
+
+def _composed(
+    cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]
+) -> str | None:
+    """Return the letter that a letter and its marks compose, or the letter without optional marks."""
+    composed = unicodedata.normalize("NFC", cluster)
+    if composed != cluster and not unknown(composed):
+        return composed
+    if cluster not in missing or OPTIONAL_MARKS.match(cluster) is None:
+        return None
+    return "".join(character for character in cluster if not (is_mark(character) and unknown(character)))
+
+
+def _equivalent(text: str, index: int) -> str | None:
+    """Return the plain equivalent of an unknown character."""
+    character, is_inside = text[index], _is_word(text, index - 1) and _is_word(text, index + 1)
+    twin = PLAIN_EQUIVALENTS.get(character)
+    if twin is None:
+        is_apostrophe = character == "′" and is_inside and text[index - 1 : index + 2 : 2].isalpha()
+        is_control = is_inside and unicodedata.category(character) in ("Cf", "Cc")
+        return "'" if is_apostrophe else "" if is_control else None
+    if character in "‹›" and _is_apart(text, index):
+        return None
+    if character in "–—―" and is_inside:
+        is_range = text[index - 1].isdigit() and text[index + 1].isdigit()
+        return twin if is_range else f" {twin} "
+    return twin
 
 
 def typographic(source: str, target: str, language: str) -> list[Edit]:
@@ -285,13 +327,15 @@ def kept_characters(text: str, unknown: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
     For a letter, a digit, a currency or an operator, the piece is the entire word or expression: ``£20``,
-    ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones.
+    ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones. Pieces with
+    only punctuation between them are one: ``◕_◕``.
     """
     if not unknown:
         return (text,) if text else ()
     parts: list[str | Tag] = []
     position = 0
-    for start, end in _merged(_pieces(text, unknown)):
+    for span in _merged(text, _pieces(text, unknown)):
+        start, end = _with_brackets(text, *span)
         piece = text[start:end]
         parts += [text[position:start], Tag("kept", piece, piece)]
         position = end
@@ -299,23 +343,30 @@ def kept_characters(text: str, unknown: Collection[str]) -> Inline:
 
 
 def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
-    pattern = re.compile(f"[{''.join(map(re.escape, sorted(unknown)))}]")
-    end = 0
-    while match := pattern.search(text, end):
-        start, end = match.span()
-        while end < len(text) and (text[end] in unknown or EXTENDS.match(text[end])):
-            end += 1
-        first, last = text[start], text[end - 1]
-        if _belongs_to_word(first) or _belongs_to_word(last):
+    def is_unknown(cluster: str) -> bool:
+        return cluster in unknown or any(character in unknown for character in cluster)
+
+    position = covered = 0
+    for is_piece, group in groupby(clusters(text), is_unknown):
+        piece = list(group)
+        start, end = position, position + sum(map(len, piece))
+        position = end
+        if not is_piece or end <= covered:
+            continue
+        is_prime = piece[0] in PRIMES and _follows_quantity(text, start)
+        if is_prime or _belongs_to_word(piece[0]) or _belongs_to_word(piece[-1]):
             start, end = _with_operands(text, _over_word(text, start, -1), _over_word(text, end, 1))
+        covered = end
         yield start, end
 
 
-def _merged(spans: Iterator[Span]) -> Iterator[Span]:
-    """Yield spans, joined where they touch or overlap."""
+def _merged(text: str, spans: Iterator[Span]) -> Iterator[Span]:
+    """Yield spans, joined where they overlap or only punctuation is between them."""
     current: Span | None = None
     for start, end in spans:
-        if current is not None and start <= current[1]:
+        if current is not None and not any(
+            character.isalnum() or character.isspace() for character in text[current[1] : start]
+        ):
             current = (min(current[0], start), max(current[1], end))
             continue
         if current is not None:
@@ -325,11 +376,32 @@ def _merged(spans: Iterator[Span]) -> Iterator[Span]:
         yield current
 
 
-def _belongs_to_word(character: str) -> bool:
-    category = unicodedata.category(character)
+def _with_brackets(text: str, start: int, end: int) -> Span:
+    """Return the span of a piece with the partner of a bracket in it, or with brackets around only signs."""
+    piece, before, after = text[start:end], text[start - 1 : start], text[end : end + 1]
+    for opening, closing in BRACKETS:
+        unclosed = piece.count(opening) - piece.count(closing)
+        if unclosed < 0 and before == opening:
+            return start - 1, end
+        if unclosed > 0 and after == closing:
+            return start, end + 1
+        if before == opening and after == closing and not any(map(str.isalnum, piece)):
+            return start - 1, end + 1
+    return start, end
+
+
+def _belongs_to_word(cluster: str) -> bool:
+    character, category = cluster[0], unicodedata.category(cluster[0])
+    if KEYCAP in cluster:
+        return False
     if category[0] == "S" and category != "Sc":
         return character < FIRST_PICTOGRAPH or LAST_ARROW < character <= LAST_OPERATOR
-    return category[0] in "LMN" or category == "Sc" or character.isascii()
+    return category[0] in "LN" or category == "Sc" or character.isascii()
+
+
+def _follows_quantity(text: str, index: int) -> bool:
+    """Return whether a digit or a single letter is before an index, as in ``5′`` and ``f′``."""
+    return text[index - 1 : index].isdigit() or (_is_word(text, index - 1) and not _is_word(text, index - 2))
 
 
 def _with_operands(text: str, start: int, end: int) -> Span:

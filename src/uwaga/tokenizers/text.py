@@ -1,14 +1,47 @@
-"""Text before tokenisation: surface forms."""
+"""Text before tokenisation: surface forms, and characters with their marks."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import SettingsError
+
+JOINER, JOINERS = "\u200d", "\u200c\u200d"
+SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+HALFWIDTH_MARKS = "\uff9e\uff9f"
+"""The voiced sound marks of halfwidth kana, which are letters to Unicode."""
+FIRST_TAG, LAST_TAG = "\U000e0020", "\U000e007f"
+
+
+def clusters(text: str) -> list[str]:
+    """Return the characters of a text, each with its marks; joined, they equal the text."""
+    starts = [index for index in range(1, len(text)) if not extends(text[index - 1], text[index])]
+    return [text[first:last] for first, last in pairwise([0, *starts, len(text)])] if text else []
+
+
+def extends(before: str, character: str) -> bool:
+    """Return whether a character is a mark on the one before it, or joined to it."""
+    if before.isspace() or character.isspace():
+        return False
+    return before == JOINER or is_mark(character)
+
+
+def is_mark(character: str) -> bool:
+    """Return whether a character is a combining mark, joiner, variation selector, skin tone or tag."""
+    if character < "\u0300":
+        return False
+    return (
+        unicodedata.category(character)[0] == "M"
+        or character in JOINERS
+        or character in SKIN_TONES
+        or character in HALFWIDTH_MARKS
+        or FIRST_TAG <= character <= LAST_TAG
+    )
 
 
 def is_capitalised(text: str) -> bool:

@@ -80,7 +80,7 @@ class Model:
     @cached_property
     def characters(self) -> KnownCharacters:
         """The characters that the model knows; without cross-attention, also those spelled in bytes."""
-        return KnownCharacters(self.source, knows_bytes=not self.aligns)
+        return KnownCharacters(self.source, not self.aligns, self.languages[0])
 
     @cached_property
     def byte_tokens(self) -> range:

@@ -12,15 +12,15 @@ from itertools import accumulate, pairwise
 from typing import get_args
 
 from uwaga.errors import TextTooLongError, quoted
-from uwaga.languages.codes import LANGUAGE_TAG, base_language
+from uwaga.languages.codes import ALPHABETS, LANGUAGE_TAG, base_language, language_scripts
 from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
-from uwaga.tokenizers.text import is_capitalised
+from uwaga.tokenizers.text import JOINERS, clusters, is_capitalised, is_mark
 from uwaga.tokenizers.tokeniser import TARGET_TAG
-from uwaga.translator.checks import LINE_BREAK, is_bare, is_copied, script_warning, translates
+from uwaga.translator.checks import LINE_BREAK, UNNAMED, is_bare, is_copied, script_warning, translates
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
@@ -29,7 +29,6 @@ CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
 WORD = re.compile(r"(?<=\s)(?=\S)")
 PIECES_PER_PART = 4
 """Number of pieces of a word that is too long for a part; with more pieces, parts are more even."""
-JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
 
 def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
@@ -90,7 +89,7 @@ def _pieces(
 ) -> Iterator[tuple[str, int]]:
     """Yield clauses, words of clauses that are too long, and parts of such words, with their token counts."""
     if not cuts:
-        yield from _divide_units(_characters(text), limit, max(1, limit // PIECES_PER_PART), count)
+        yield from _divide_units(clusters(text), limit, max(1, limit // PIECES_PER_PART), count)
         return
     for piece in filter(None, cuts[0].split(text)):
         size = count(piece)
@@ -121,18 +120,6 @@ def _divide_units(
     bounds = [len(units) * number // groups for number in range(groups + 1)]
     for first, last in pairwise(bounds):
         yield from _divide_units(units[first:last], limit, group_tokens, count)
-
-
-def _characters(text: str) -> list[str]:
-    """Return the characters of a text, combining marks with their letters."""
-    starts = [
-        position for position in range(1, len(text)) if not _belongs(text[position - 1], text[position])
-    ]
-    return [text[first:last] for first, last in pairwise([0, *starts, len(text)])]
-
-
-def _belongs(before: str, character: str) -> bool:
-    return unicodedata.category(character).startswith("M") or character in JOINERS or before == "\u200d"
 
 
 def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
@@ -341,7 +328,13 @@ class Segmenter:
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
-ELLIPSIS = "…"
+STYLES = frozenset({"<font>", "<wide>", "<narrow>"})
+"""Compatibility decompositions of letters and digits in a style, such as ``𝒙`` and ``ｘ``."""
+EXCLAMATIONS = "‼⁇⁈⁉"
+ORDINALS = dict.fromkeys(("ca", "es", "fr", "gl", "it", "pt"), "ªº")
+"""The ordinal indicators of the languages that use them."""
+SPACE_PIECE = "\u2581"
+"""The character that stands for a space in the pieces of SentencePiece."""
 
 
 class KnownCharacters:
@@ -353,45 +346,71 @@ class KnownCharacters:
     Args:
         tokeniser: the tokeniser of a model's source side.
         knows_bytes: whether the model can read characters that are spelled in bytes.
+        language: the code of the source language. In Chinese, Persian or Hindi, to normalise full-width forms
+            and joiners preserves the meaning; in languages that do not use them, they are altered.
     """
 
-    def __init__(self, tokeniser: Subwords, knows_bytes: bool = False) -> None:
+    def __init__(self, tokeniser: Subwords, knows_bytes: bool = False, language: str = "") -> None:
         self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
         self._reads_tags = bool(getattr(tokeniser, "tags", None))
-        self._known: set[str] = set()
-        self._unknown: set[str] = set()
+        self._is_alphabetic = base_language(language) in UNNAMED or language_scripts(language) in ALPHABETS
+        self._known, self._unknown = set(ORDINALS.get(base_language(language), "")), set[str]()
+        self._altered = set[str]() if self._is_alphabetic else self._known
 
-    def unknown(self, text: str) -> set[str]:
-        """Return the characters of a text that the tokeniser does not know.
+    def unfamiliar(self, text: str) -> set[str]:
+        """Return the characters of a text that the tokeniser does not know, or reads as others.
 
         A text that begins with a language tag, for a model that reads such tags, has none.
         """
         characters = set(text) - self._known
         if not characters or TARGET_TAG.match(text) or (self._reads_tags and LANGUAGE_TAG.match(text)):
             return set()
-        for character in characters - self._unknown:
-            (self._known if self._is_known(character) else self._unknown).add(character)
-        return characters & self._unknown
+        for character in characters - self._unknown - self._altered:
+            self._choose_set(character).add(character)
+        return characters - self._known
 
-    def _is_known(self, character: str) -> bool:
+    def unknown(self, text: str) -> set[str]:
+        """Return the characters of a text, each with its marks, that the tokeniser does not know.
+
+        A letter with marks is known if the letter that they compose is.
+        """
+        characters = self.unfamiliar(text) & self._unknown
+        if not any(map(is_mark, characters)):
+            return characters
+        return {
+            cluster
+            for cluster in clusters(text)
+            if not characters.isdisjoint(cluster)
+            and self.unfamiliar(unicodedata.normalize("NFC", cluster)) & self._unknown
+        }
+
+    def _choose_set(self, character: str) -> set[str]:
+        """Return the set that a character belongs to."""
         category = unicodedata.category(character)
         if character in "\u00a0\u202f":  # no-break spaces
             ids = self._tokeniser.encode(f"a{character}a")
-            return ids != self._tokeniser.encode("a a") and self._tokeniser.symbols.unknown not in ids
-        if category[0] in "CZM" and category != "Co":
-            return True  # white space, controls, joiners and marks: normalisation removes or combines them
-        if "\uff00" < character < "\uffef":
-            return True  # full-width forms, which normalisation makes ordinary characters
-        if character in "-'":
-            return True  # a word would be cut at it
+            is_space = ids == self._tokeniser.encode("a a") or self._tokeniser.symbols.unknown in ids
+            return self._unknown if is_space else self._known
+        if character.isspace() or category == "Cs" or character in "-'":  # a word would be cut at it
+            return self._known
+        if character in JOINERS and not self._is_alphabetic:
+            return self._known
         ids = self._tokeniser.encode(character)
-        if self._tokeniser.symbols.unknown in ids:
-            return False
         pieces = self._tokeniser.pieces(ids)
-        if not self._knows_bytes and any(piece in BYTE_PIECES for piece in pieces):
-            return False
-        is_normalised = character not in "".join(pieces)
-        return not is_normalised or not (category == "No" or category[0] == "S" or character == ELLIPSIS)
+        spells = not self._knows_bytes and any(piece in BYTE_PIECES for piece in pieces)
+        if spells or self._tokeniser.symbols.unknown in ids or character == SPACE_PIECE:
+            return self._unknown
+        if character in "".join(pieces):
+            return self._known
+        style = unicodedata.decomposition(character).partition(" ")[0]
+        is_styled = style in STYLES or character in EXCLAMATIONS
+        if is_styled or category in ("Cf", "Cc") or category[0] == "M":
+            return self._altered
+        is_raised = style in ("<super>", "<sub>")
+        is_form = style == "<compat>" or (style.startswith("<") and self._is_alphabetic)
+        is_punctuation = category[0] == "P" and is_form
+        is_sign = category in ("No", "Nl", "Cn") or category[0] == "S"
+        return self._unknown if is_raised or is_punctuation or is_sign else self._known
 
 
 def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:

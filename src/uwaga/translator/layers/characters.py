@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,11 +25,12 @@ from uwaga.markup.typography import (
 )
 from uwaga.markup.units import translatable
 from uwaga.results.translation import Translation
+from uwaga.tokenizers.text import clusters
 from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
 from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Layer, Text
 
-MAX_SHOWN = 8
+MAX_SHOWN = 50
 """Maximum number of characters in a warning."""
 
 
@@ -56,8 +58,8 @@ class Characters:
             self._finish(text, enclosed.get(text, copy), edits[text])
 
     def _is_concerned(self, text: Text) -> bool:
-        """Return True for a text with unknown characters, unless it has no letters and is copied anyway."""
-        return bool(self._known.unknown(text.words)) and translatable(text.content)
+        """Return True for a text with unfamiliar characters, unless it has no letters and is copied."""
+        return bool(self._known.unfamiliar(text.words)) and translatable(text.content)
 
     def _equivalents(self, text: Text) -> list[Edit]:
         return plain_equivalents(visible_text(text.content), self._known.unknown)
@@ -125,11 +127,20 @@ class Characters:
         )
 
     def _lost(self, source: str, translation: str) -> str:
-        """Return the unknown characters that a translation lacks, except those replaced by plain marks."""
-        missing = Counter(source) - Counter(translation)
-        characters = sorted(character for character in self._known.unknown(source) if missing[character])
-        shown = [character for character in characters if character not in PLAIN_EQUIVALENTS]
+        """Return the unfamiliar characters that a translation lacks, except those replaced by plain marks."""
+        source, translation = (unicodedata.normalize("NFC", text) for text in (source, translation))
+        unfamiliar = self._known.unfamiliar(source).difference(PLAIN_EQUIVALENTS)
+        if not unfamiliar:
+            return ""
+        missing = Counter(clusters(source)) - Counter(clusters(translation))
+        shown = [_shown(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
         return " ".join(shown[:MAX_SHOWN]) + (" ..." if len(shown) > MAX_SHOWN else "")
+
+
+def _shown(cluster: str) -> str:
+    """Return a character as a warning shows it: one that is invisible by itself by its code."""
+    is_visible = unicodedata.category(cluster[0])[0] not in "CMZ"
+    return cluster if is_visible else " ".join(f"U+{ord(character):04X}" for character in cluster)
 
 
 def _lost_quotations(copy: Text) -> bool:
