@@ -6,7 +6,7 @@ how many of the text's lists contain each source (ScanCount: Li, Lu and Lu 2008)
 threshold is omitted, unless more than :data:`MAX_CANDIDATES` sources may reach it; then those with the
 highest bounds are compared.
 
-Texts are numbered within *blocks* of up to 65,536 texts of similar length, of which a look-up reads those of
+Texts are numbered within *blocks* of up to 65,536 texts of similar length, of which a look-up counts those of
 its own length. A list consists of the 16-bit numbers of its texts or is a bitmap, whichever is shorter
 (Chambi, Lemire, Kaser and Godin 2016). The second occurrence of a term in a text counts as a different term,
 so that a text is a set of terms.
@@ -17,17 +17,16 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, compress
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga_memory.similarity import ComparableText
+from uwaga_memory.similarity import ComparableText, is_word
 
 SCHEMA = """
 CREATE TABLE blocks (block INTEGER PRIMARY KEY, words BLOB NOT NULL);
@@ -46,6 +45,10 @@ OCCURRENCE = 0x9E3779B2
 BLOCK_TEXTS = 1 << SLOT_BITS
 MAX_CANDIDATES = 1_000
 """Maximum number of texts compared in a look-up."""
+MAX_CACHED_BYTES = 16 << 20
+"""Maximum bytes of lists that are cached."""
+LIST_BYTES = 200
+"""Bytes of a cached list in addition to its numbers or its bitmap."""
 MAX_PENDING = 4_000_000
 """Maximum number of list entries in memory while texts are added."""
 TOLERANCE = 1e-6
@@ -67,18 +70,18 @@ class Entry(NamedTuple):
     words: int
 
 
-class Candidate(NamedTuple):
-    """The position of a text in the index, and an upper bound of its score."""
+class Candidates(NamedTuple):
+    """The positions of texts in the index, and upper bounds of their scores, the highest first."""
 
-    position: int
-    bound: float
+    positions: Integers
+    bounds: NDArray[np.float64]
 
 
 class Index:
     """The index in the database of a memory, which has :func:`merged_postings` as an SQL function."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
+    def __init__(self, database: sqlite3.Connection, lists: TermLists | None = None) -> None:
+        self._database, self._lists = database, lists
         self._pending: list[Postings] = []
 
     def add(self, texts: Sequence[Sequence[int]]) -> list[Entry]:
@@ -87,7 +90,10 @@ class Index:
         Args:
             texts: the terms of each text.
         """
-        rows, terms = distinct_terms(texts)
+        distinct = list(map(distinct_terms, texts))
+        lengths = np.fromiter(map(len, distinct), np.int64, len(texts))
+        rows = np.repeat(np.arange(len(texts)), lengths)
+        terms = np.fromiter(chain.from_iterable(distinct), np.int64, rows.size)
         words = np.bincount(rows[terms & 1 == 1], minlength=len(texts))
         positions = self._positions(words)
         blocks, slots = positions >> SLOT_BITS, (positions % BLOCK_TEXTS).astype(np.uint16)
@@ -143,7 +149,7 @@ class Index:
             terms: its terms.
         """
         block, slot = position >> SLOT_BITS, position % BLOCK_TEXTS
-        for term in distinct_terms([terms])[1].tolist():
+        for term in distinct_terms(terms):
             key = term << BLOCK_BITS | block
             for (content,) in self._database.execute("SELECT slots FROM postings WHERE key = ?", (key,)):
                 slots = _decoded(content)
@@ -152,146 +158,148 @@ class Index:
                 if slots.size:
                     self._database.execute("INSERT INTO postings VALUES (?, ?)", (key, _encoded(slots)))
 
-    def similar(self, text: ComparableText, threshold: float) -> list[Candidate]:
-        """Return the texts whose score may reach a threshold, without penalties, the highest bounds first.
+    def similar(self, text: ComparableText, threshold: float) -> Candidates:
+        """Return the texts whose score may reach a threshold, without penalties.
 
         Args:
             text: the text.
             threshold: the minimum score, in percent.
         """
-        blocks = self._blocks(length_range(text, threshold))
-        if not blocks.numbers.size:
-            return []
-        needed = np.array([min_common(max(len(text.terms), words), threshold) for words in blocks.min_words])
-        needed_words = np.array(
-            [max(1, min_common(max(len(text.stems), words), threshold)) for words in blocks.min_words]
-        )
-        terms = distinct_terms([text.terms])[1]
-        word_terms, mark_terms = terms[terms & 1 == 1], terms[terms & 1 == 0]
-        min_lists = np.minimum(needed_words, needed - mark_terms.size)
-        words = blocks.counts(self._lists(word_terms, blocks, blocks.numbers), min_lists)
-        promising = blocks.numbers[np.maximum.reduceat(words, blocks.starts) >= min_lists]
-        if not promising.size:
-            return []
-        marks = blocks.counts(self._lists(mark_terms, blocks, promising))
-        texts = np.flatnonzero(
-            (words >= np.repeat(needed_words, blocks.sizes))
-            | (words + marks >= np.repeat(needed, blocks.sizes))
-        )
+        lists = self._lists or TermLists(self._database)
+        first, stop = lists.text_range(*length_range(text, threshold))
+        terms = distinct_terms(text.terms)
+        word_terms = [term for term in terms if is_word(term)]
+        mark_terms = [term for term in terms if not is_word(term)]
+        min_words = max(1, min_common(len(text.stems), threshold))
+        min_terms = min_common(len(terms), threshold)
+        words = lists.counts(self._database, word_terms, first, stop)
+        if words.max(initial=0) < min(min_words, min_terms - len(mark_terms)):
+            return Candidates(np.zeros(0, np.int64), np.zeros(0))
+        marks = lists.counts(self._database, mark_terms, first, stop)
+        texts = np.flatnonzero((words >= min_words) | (words + marks >= min_terms))
         words, marks = words[texts].astype(int), marks[texts].astype(int)
-        block_indices = np.searchsorted(blocks.starts, texts, side="right") - 1
-        lengths = blocks.lengths[texts].astype(int)
+        texts += first
+        lengths = lists.lengths[texts].astype(int)
         bounds = 100 * np.maximum(
             words / np.maximum(lengths, max(1, len(text.stems))),
-            (words + marks) / np.maximum(lengths + marks, len(text.terms)),
+            (words + marks) / np.maximum(lengths + marks, len(terms)),
         )
-        positions = (blocks.numbers[block_indices] << SLOT_BITS) + texts - blocks.starts[block_indices]
-        order = np.argsort(-bounds, kind="stable")[:MAX_CANDIDATES]
-        order = order[bounds[order] >= threshold - TOLERANCE]
-        return list(map(Candidate, positions[order].tolist(), bounds[order].tolist()))
-
-    def _blocks(self, words: tuple[int, int]) -> Blocks:
-        """Return the blocks of the texts whose number of words is in a range (minimum, maximum)."""
-        shortest, longest = bucket_of(np.array(words)).tolist()
-        rows = self._database.execute(
-            "SELECT block, words FROM blocks WHERE block BETWEEN ? AND ? ORDER BY block",
-            (shortest << SERIAL_BITS, (longest + 1 << SERIAL_BITS) - 1),
-        ).fetchall()
-        lengths = [np.frombuffer(content, np.uint16) for _, content in rows]
-        return Blocks(
-            np.array([number for number, _ in rows], np.int64),
-            np.array([content.size for content in lengths], np.int64),
-            np.concatenate([np.zeros(0, np.uint16), *lengths]),
-        )
-
-    def _lists(self, terms: Integers, blocks: Blocks, numbers: Integers) -> Lists:
-        """Return the lists of terms in a range of blocks, from the first to the last of ``numbers``."""
-        rows = self._database.execute(
-            "SELECT postings.key, slots FROM json_each(?) AS term "
-            "CROSS JOIN postings ON postings.key BETWEEN term.value + ? AND term.value + ?",
-            (json.dumps((terms << BLOCK_BITS).tolist()), int(numbers[0]), int(numbers[-1])),
-        ).fetchall()
-        keys = np.array([key for key, _ in rows], np.int64) % (1 << BLOCK_BITS)
-        return Lists(np.searchsorted(blocks.numbers, keys), [slots for _, slots in rows])
+        likely = np.flatnonzero(bounds >= threshold - TOLERANCE)
+        order = likely[np.argsort(-bounds[likely], kind="stable")[:MAX_CANDIDATES]]
+        return Candidates(lists.positions(texts[order]), bounds[order])
 
 
-class Lists(NamedTuple):
-    """Lists of texts, and the index of the block of each."""
+class TermLists:
+    """The lists of terms in one state of the index. Those read last are cached; threads may share them.
 
-    blocks: Integers
-    slots: list[bytes]
+    Texts are numbered from 0 over all blocks; those of a block begin at a multiple of 8. A list has the
+    numbers of its texts, or is a bitmap, whichever is shorter.
 
-
-@dataclass
-class Blocks:
-    """The blocks that a look-up reads, in ascending order, with their texts numbered from 0.
+    Args:
+        database: the database.
 
     Attributes:
-        numbers: the number of each block.
-        sizes: the number of texts of each block.
         lengths: the number of words of each text.
     """
 
-    numbers: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    lengths: NDArray[np.uint16]
+    def __init__(self, database: sqlite3.Connection) -> None:
+        rows = database.execute("SELECT block, words FROM blocks ORDER BY block").fetchall()
+        self._blocks = np.array([block for block, _ in rows], np.int64)
+        contents = [content.ljust(-len(content) % 16 + len(content), b"\0") for _, content in rows]
+        self.lengths = np.frombuffer(b"".join(contents), np.uint16)
+        self._starts = np.cumsum([0, *(len(content) // 2 for content in contents)])
+        self._first_texts = dict(zip(self._blocks.tolist(), self._starts.tolist(), strict=False))
+        self._lists: dict[int, Integers] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
 
-    @cached_property
-    def starts(self) -> Integers:
-        """The index of the first text of each block."""
-        return np.cumsum(self.sizes) - self.sizes
+    def text_range(self, shortest: int, longest: int) -> tuple[int, int]:
+        """Return the first text, and the end, of the blocks of texts whose number of words is in a range."""
+        first, last = bucket_of(np.array([shortest, longest])).tolist()
+        blocks = np.searchsorted(self._blocks, [first << SERIAL_BITS, last + 1 << SERIAL_BITS])
+        start, stop = self._starts[blocks].tolist()
+        return start, stop
 
-    @cached_property
-    def min_words(self) -> list[int]:
-        """The minimum number of words of the texts of each block."""
-        return [min_words(number >> SERIAL_BITS) for number in self.numbers.tolist()]
+    def positions(self, texts: Integers) -> Integers:
+        """Return the positions of texts."""
+        blocks = np.searchsorted(self._starts, texts, side="right") - 1
+        positions: Integers = (self._blocks[blocks] << SLOT_BITS) + texts - self._starts[blocks]
+        return positions
 
-    def counts(self, lists: Lists, minimum: Integers | int = 1) -> Integers:
-        """Return the number of lists that contain each text.
+    def counts(self, database: sqlite3.Connection, terms: Sequence[int], first: int, stop: int) -> Integers:
+        """Return how many of the terms each text in a range has.
 
         Args:
-            lists: the lists.
-            minimum: minimum number of lists of a block; the texts of other blocks are not counted.
+            database: the database, in the state of the lists.
+            terms: the terms.
+            first: the first text, a multiple of 8.
+            stop: the end of the range, a multiple of 8.
         """
-        of_block = np.bincount(lists.blocks, minlength=self.numbers.size)
-        counted = of_block >= minimum
-        integer = np.uint8 if of_block.max() < 128 else np.uint16
-        sizes = np.fromiter(map(len, lists.slots), np.int64, len(lists.slots))
-        bitmap = sizes % 2 == 1
-        short = ~bitmap & counted[lists.blocks]
-        slots = np.frombuffer(b"".join(compress(lists.slots, short.tolist())), np.uint16)
-        first = np.repeat(self.starts[lists.blocks[short]], sizes[short] // slots.itemsize)
-        counts: Integers = np.bincount(slots + first, minlength=self.lengths.size).astype(integer)
-        bitmaps = defaultdict[int, list[bytes]](list)
-        for index in np.flatnonzero(bitmap & counted[lists.blocks]).tolist():
-            bitmaps[int(lists.blocks[index])].append(lists.slots[index])
-        for block, contents in bitmaps.items():
-            start, size = int(self.starts[block]), int(self.sizes[block])
-            width = bitmap_bytes(size)
-            joined = b"".join([content.ljust(width, b"\0") for content in contents])
-            bits = np.unpackbits(np.frombuffer(joined, np.uint8)).reshape(len(contents), -1)
-            counted_bits = np.add.reduce(bits, axis=0, dtype=integer)
-            counts[start : start + size] += counted_bits[:size]
+        lists = self._read(database, terms)
+        integer = np.uint8 if len(lists) < 128 else np.uint16  # two counts are added
+        texts = np.concatenate([np.zeros(0, np.int32), *(each for each in lists if each.dtype == np.int32)])
+        texts = texts[(texts >= first) & (texts < stop)] - first
+        counts: Integers = np.bincount(texts, minlength=stop - first).astype(integer)
+        bitmaps = [each[first >> 3 : stop >> 3] for each in lists if each.dtype == np.uint8]
+        for start in range(0, stop - first if bitmaps else 0, BLOCK_TEXTS):
+            end = min(start + BLOCK_TEXTS, stop - first)
+            joined = np.concatenate([each[start >> 3 : end >> 3] for each in bitmaps])
+            bits = np.unpackbits(joined).reshape(len(bitmaps), -1)
+            counts[start:end] += np.add.reduce(bits, axis=0, dtype=integer)
         return counts
 
+    def _read(self, database: sqlite3.Connection, terms: Sequence[int]) -> list[Integers]:
+        """Return the list of each term."""
+        lists = {term: texts for term in terms if (texts := self._lists.get(term)) is not None}
+        missing = [term for term in terms if term not in lists]
+        if missing:
+            rows = database.execute(
+                "SELECT term.key, postings.key - term.value, slots FROM json_each(?) AS term "
+                "CROSS JOIN postings ON postings.key BETWEEN term.value AND term.value + ?",
+                (json.dumps([term << BLOCK_BITS for term in missing]), (1 << BLOCK_BITS) - 1),
+            )
+            contents: list[list[tuple[int, bytes]]] = [[] for _ in missing]
+            for index, block, content in rows:
+                contents[index].append((self._first_texts[block], content))
+            for term, content_of_blocks in zip(missing, contents, strict=True):
+                lists[term] = self._joined(content_of_blocks)
+                self._keep(term, lists[term])
+        return [lists[term] for term in terms]
 
-def distinct_terms(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the terms of texts; repetitions of a term in a text become different terms.
+    def _joined(self, blocks: Sequence[tuple[int, bytes]]) -> Integers:
+        """Return the list of a term from its lists in blocks, each with the first text of the block."""
+        bitmaps = [(first, content) for first, content in blocks if len(content) % 2]
+        short = [(first, content) for first, content in blocks if len(content) % 2 == 0]
+        count = sum(len(content) // 2 for _, content in short)
+        count += sum(int.from_bytes(content).bit_count() for _, content in bitmaps)
+        is_bitmap = count * 32 > self.lengths.size
+        decoded = short if is_bitmap else blocks
+        slots = [_decoded(content) for _, content in decoded]
+        firsts = np.array([first for first, _ in decoded], np.int64)
+        texts = np.concatenate([np.zeros(0, np.uint16), *slots])
+        texts = texts + np.repeat(firsts, [each.size for each in slots])
+        if not is_bitmap:
+            return texts.astype(np.int32)
+        bitmap = np.zeros((self.lengths.size >> 3) + 1, np.uint8)
+        for first, content in bitmaps:
+            bitmap[first >> 3 : (first >> 3) + len(content)] |= np.frombuffer(content, np.uint8)
+        np.bitwise_or.at(bitmap, texts >> 3, (128 >> (texts & 7)).astype(np.uint8))
+        return bitmap
 
-    Args:
-        texts: the terms of each text.
+    def _keep(self, term: int, texts: Integers) -> None:
+        with self._lock:
+            if term not in self._lists:
+                self._lists[term] = texts
+                self._bytes += texts.nbytes + LIST_BYTES
+            while self._bytes > MAX_CACHED_BYTES:
+                oldest = next(iter(self._lists))
+                self._bytes -= self._lists.pop(oldest).nbytes + LIST_BYTES
 
-    Returns:
-        The index of the text of each term, in ascending order, and the terms.
-    """
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    terms = np.fromiter(chain.from_iterable(texts), np.int64, int(lengths.sum()))
-    rows = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
-    keys = np.sort(rows << TERM_BITS | terms)
-    starts = _starts(keys)
-    repetitions = np.arange(keys.size) - np.repeat(starts, np.diff(starts, append=keys.size))
-    terms = (keys + repetitions * OCCURRENCE) % (1 << TERM_BITS)
-    return keys >> TERM_BITS, terms
+
+def distinct_terms(terms: Sequence[int]) -> list[int]:
+    """Return the terms of a text; repetitions of a term become different terms."""
+    occurrences = defaultdict[int, Iterator[int]](count)
+    return [(term + next(occurrences[term]) * OCCURRENCE) % (1 << TERM_BITS) for term in terms]
 
 
 def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -339,12 +347,6 @@ def bucket_of(words: Integers) -> Integers:
     """Return the buckets of numbers of words; numbers with the same two leading bits share a bucket."""
     shift: Integers = np.maximum(0, np.frexp(words)[1] - 2)
     return (shift << 1) + (words >> shift)
-
-
-def min_words(bucket: int) -> int:
-    """Return the minimum number of words of the texts of a bucket."""
-    shift = max(0, (bucket >> 1) - 1)
-    return bucket - (shift << 1) << shift
 
 
 def min_common(count: int, threshold: float) -> int:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,8 @@ MAX_KNOWN_TERMS = 500_000
 """Maximum number of tokens whose terms a stemmer caches."""
 TERM_BYTES = 4
 """Number of bytes of a term, which is a digest whose lowest bit marks words."""
+TERM = np.dtype(f"<u{TERM_BYTES}")
+"""The type of stored terms."""
 
 
 @dataclass(frozen=True)
@@ -208,21 +211,32 @@ def similarity(
     return score if score >= score_cutoff else 0.0
 
 
-def bounds(text: ComparableText, others: Sequence[ComparableText]) -> NDArray[np.float64]:
+def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]:
     """Return an upper bound of the similarity of each text.
 
     Equal tokens have equal terms, so the distance of the terms is not greater.
+
+    Args:
+        text: a text.
+        others: the terms of each other text, as stored: in 32 bits each.
     """
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 
-    ratios = [
-        cdist([tokens], other_tokens, scorer=Levenshtein.normalized_similarity, dtype=np.float64)[0]
-        for tokens, other_tokens in (
-            (text.stems, [other.stems for other in others]),
-            (text.terms, [other.terms for other in others]),
-        )
-    ]
+    texts = [np.array(text.terms, TERM).tobytes(), *others]
+    terms = np.frombuffer(b"".join(texts), TERM)
+    ends = np.cumsum([0, *(len(each) // TERM_BYTES for each in texts)])
+    # Strings are compared faster than lists: each term of the text is a character, all others are one more.
+    known = np.unique(terms[: ends[1]])
+    indices = np.searchsorted(known, terms)
+    characters = np.where(known.take(indices, mode="clip") == terms, indices + 1, 0).astype("<u4")
+    ratios = []
+    for included in (terms % 2 == 1, np.ones(terms.size, bool)):
+        joined = characters[included].tobytes().decode("utf-32-le")
+        bounds_of_texts = np.append(0, np.cumsum(included))[ends].tolist()
+        strings = [joined[start:end] for start, end in pairwise(bounds_of_texts)]
+        scores = cdist(strings[:1], strings[1:], scorer=Levenshtein.normalized_similarity, dtype=np.float64)
+        ratios.append(scores[0])
     highest: NDArray[np.float64] = 100 * np.maximum(*ratios)
     return highest
 

@@ -15,7 +15,6 @@ import sqlite3
 import tempfile
 import threading
 import weakref
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,14 +23,24 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.library.fields import LANGUAGE
 from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
 from uwaga.translator.memories import Added as Added
 from uwaga.translator.memories import Pair as Pair
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
-from uwaga_memory.index import TOLERANCE, Candidate, Entry, Index, merged_postings
-from uwaga_memory.similarity import ComparableText, Penalties, bounds, comparable_text, similarity, stemmer_of
+from uwaga_memory.index import TOLERANCE, Entry, Index, TermLists, merged_postings
+from uwaga_memory.similarity import (
+    TERM,
+    ComparableText,
+    Penalties,
+    bounds,
+    comparable_text,
+    similarity,
+    stemmer_of,
+)
 from uwaga_memory.states import StateFile
 
 FORMAT = 3
@@ -63,9 +72,7 @@ MIN_SCORE = 1.0
 """The minimum threshold."""
 BLOCK_PAIRS = 5_000
 """Number of pairs that are inserted together."""
-TERM_TYPE = "I"
-"""The type of terms in the file: 32 bits, little-endian."""
-BATCH = 50
+BATCH = 100
 """Number of candidates that are compared together."""
 SOURCE_SHIFT = 32
 """Number of bits of a pair's identity below those of its source."""
@@ -94,6 +101,55 @@ class Match:
     created: str
 
 
+class _BestMatches:
+    """The best matches of a look-up, one for each source and translation; among equal scores, the newest.
+
+    Args:
+        limit: the maximum number of matches.
+        threshold: the minimum score.
+        exact: pairs with the same source, which are not added again.
+    """
+
+    def __init__(self, limit: int, threshold: float, exact: Sequence[Match]) -> None:
+        self._limit, self._lowest = limit, (threshold, "", 0)
+        self._matches: dict[tuple[str, str], Match] = {}
+        self._exact: set[int] = set()
+        for match in sorted(exact, key=_rank, reverse=True):
+            self.add(match)
+        self._exact = {match.id for match in exact}
+
+    @property
+    def is_full(self) -> bool:
+        """True if there are as many matches as allowed."""
+        return len(self._matches) == self._limit
+
+    @property
+    def threshold(self) -> float:
+        """The score that a further match needs."""
+        return self._lowest[0]
+
+    def add(self, match: Match) -> None:
+        """Add a match if it is one of the best."""
+        pair = match.source, match.target
+        known = self._matches.get(pair)
+        lowest = self._lowest if known is None else max(self._lowest, _rank(known))
+        if match.id in self._exact or _rank(match) < lowest:
+            return
+        self._matches[pair] = match
+        if len(self._matches) > self._limit:
+            del self._matches[min(self._matches, key=lambda pair: _rank(self._matches[pair]))]
+        if self.is_full:
+            self._lowest = min(map(_rank, self._matches.values()))
+
+    def in_order(self) -> list[Match]:
+        """Return the matches, the best first."""
+        return sorted(self._matches.values(), key=_rank, reverse=True)
+
+
+def _rank(match: Match) -> tuple[float, str, int]:
+    return match.score, match.created, match.id
+
+
 class NewPair(NamedTuple):
     """A pair to add, its identity, and the terms of its source."""
 
@@ -113,7 +169,7 @@ class NewPair(NamedTuple):
             self.identity,
             entry.words,
             entry.position,
-            array(TERM_TYPE, self.terms).tobytes(),
+            np.array(self.terms, TERM).tobytes(),
         )
 
 
@@ -190,6 +246,7 @@ class Memory:
                 f"{path}: has version {quoted(version)} of the format, but this uwaga reads {FORMAT}"
             )
         self._stemmer = stemmer_of(self.languages[0])
+        self._lists: tuple[int, TermLists] | None = None
         self._states = StateFile(self.path.with_name(f"{self.path.name}-states"), self.sample)
 
     @classmethod
@@ -277,6 +334,7 @@ class Memory:
             return
         try:
             database.execute("BEGIN IMMEDIATE")
+            database.execute(f"PRAGMA user_version = {self._version() + 1}")
             yield database
             database.execute("COMMIT")
         except (sqlite3.Error, IndexError) as error:
@@ -372,7 +430,7 @@ class Memory:
             for id_ in ids:
                 row = database.execute("SELECT position, terms FROM pairs WHERE id = ?", (id_,)).fetchone()
                 if row is not None:
-                    index.remove(row[0], array(TERM_TYPE, row[1]))
+                    index.remove(row[0], np.frombuffer(row[1], TERM).tolist())
                     database.execute("DELETE FROM pairs WHERE id = ?", (id_,))
                     removed += 1
         return removed
@@ -414,24 +472,35 @@ class Memory:
         """
         if not MIN_SCORE <= threshold <= EXACT:
             raise SettingsError(f"threshold: {threshold}; expected 1 to 100")
-        if not text.strip():
+        if not text.strip() or limit < 1:
             return []
         context, penalties = context or Context(), penalties or Penalties()
+        changing = self._database.in_transaction
         with self._snapshot():
             exact = self._exact(text, context, penalties)
-            best = _best([match for match in exact if match.score >= threshold], limit)
-            if len(best) < limit and threshold <= EXACT - penalties.text:  # which others do not exceed
-                query, ids = comparable_text(text, self._stemmer), {match.id for match in exact}
-                candidates = Index(self._database).similar(query, threshold)
-                for start in range(0, len(candidates), BATCH):
-                    batch = candidates[start : start + BATCH]
-                    if len(best) == limit:
-                        threshold = best[-1].score
-                    if batch[0].bound < threshold - TOLERANCE:
+            best = _BestMatches(limit, threshold, exact)
+            if not best.is_full and threshold <= EXACT - penalties.text:  # which others do not exceed
+                query = comparable_text(text, self._stemmer)
+                index = Index(self._database, None if changing else self._term_lists())
+                candidates = index.similar(query, threshold)
+                for start in range(0, len(candidates.positions), BATCH):
+                    if candidates.bounds[start] < best.threshold - TOLERANCE:
                         break
-                    matches = self._compared(query, context, batch, threshold, penalties)
-                    best = _best(best + [match for match in matches if match.id not in ids], limit)
-        return best
+                    positions = candidates.positions[start : start + BATCH].tolist()
+                    self._compare(query, context, positions, penalties, best)
+        return best.in_order()
+
+    def _term_lists(self) -> TermLists:
+        """Return the lists of the index in the state of the snapshot."""
+        version, state = self._version(), self._lists
+        if state is None or state[0] != version:
+            self._lists = state = version, TermLists(self._database)
+        return state[1]
+
+    def _version(self) -> int:
+        """Return the number of changes to the file."""
+        [(version,)] = self._database.execute("PRAGMA user_version")
+        return int(version)
 
     def _exact(self, text: str, context: Context, penalties: Penalties) -> list[Match]:
         neighbours = normalised(context.before), normalised(context.after)
@@ -452,32 +521,32 @@ class Memory:
             matches.append(Match(id_, source, target, score, origin, created))
         return matches
 
-    def _compared(
+    def _compare(
         self,
         text: ComparableText,
         context: Context,
-        candidates: Sequence[Candidate],
-        threshold: float,
+        positions: Sequence[int],
         penalties: Penalties,
-    ) -> list[Match]:
-        """Return the matches among candidates whose score reaches a threshold."""
-        rows = self._database.execute(
-            "SELECT id, source, target, origin, created, key, terms FROM pairs "
-            "WHERE position IN (SELECT value FROM json_each(?))",
-            (json.dumps([candidate.position for candidate in candidates]),),
+        best: _BestMatches,
+    ) -> None:
+        """Add the pairs at positions of the index to the best matches if they belong to these."""
+        sources = self._database.execute(
+            "SELECT position, terms FROM pairs WHERE position IN (SELECT value FROM json_each(?))",
+            (json.dumps(positions),),
         ).fetchall()
-        matches = []
-        sources = [ComparableText(source, array(TERM_TYPE, terms).tolist()) for _, source, *_, terms in rows]
-        for row, source, bound in zip(rows, sources, bounds(text, sources).tolist(), strict=True):
-            if bound < threshold - TOLERANCE:
-                continue
-            id_, _, target, origin, created, key, _ = row
-            score = similarity(text, source, penalties, threshold)
+        highest = bounds(text, [terms for _, terms in sources])
+        for index in np.argsort(-highest).tolist():
+            if highest[index] < best.threshold - TOLERANCE:
+                break
+            position, terms = sources[index]
+            [(id_, source, target, origin, created, key)] = self._database.execute(
+                "SELECT id, source, target, origin, created, key FROM pairs WHERE position = ?", (position,)
+            )
+            other = ComparableText(source, np.frombuffer(terms, TERM).tolist())
+            score = similarity(text, other, penalties, best.threshold)
             if key and context.key and key != context.key:
                 score -= penalties.context
-            if score >= threshold:
-                matches.append(Match(id_, source.text, target, score, origin, created))
-        return matches
+            best.add(Match(id_, source, target, score, origin, created))
 
     def digest(self) -> str:
         """Return a SHA-256 of the pairs, on which the results of look-ups depend."""
@@ -529,13 +598,6 @@ def _identities(text: str) -> tuple[int, int]:
     """Return the range of identities of the pairs with a source: minimum and maximum."""
     lowest = _digest(normalised(text)) >> SOURCE_SHIFT << SOURCE_SHIFT
     return lowest, lowest + (1 << SOURCE_SHIFT) - 1
-
-
-def _best(matches: Iterable[Match], limit: int) -> list[Match]:
-    """Return the best matches, the newest first among equals, one for each source and translation."""
-    ascending = sorted(matches, key=lambda match: (match.score, match.created, match.id))
-    best = {(match.source, match.target): match for match in ascending}
-    return [match for match in reversed(ascending) if best[match.source, match.target] is match][:limit]
 
 
 def _reason_to_skip(pair: Pair) -> str:

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -223,6 +225,29 @@ def test_threads_add_and_look_up(memory: Memory) -> None:
     for thread in threads:
         thread.join()
     assert not errors and len(memory) == 80
+
+
+def test_look_ups_see_each_change_once_it_is_complete(memory: Memory) -> None:
+    other, text = Memory(memory.path), "a red house"
+
+    def sources(store: Memory) -> list[str]:
+        return [match.source for match in store.matches(text)]
+
+    def interrupted() -> Iterator[Pair]:
+        yield Pair("a new house", "x")
+        sources(memory)
+        raise KeyboardInterrupt
+
+    memory.add([Pair("a green house", "x")])
+    assert sources(memory) == sources(other) == ["a green house"]
+    for block_pairs in (1, 5_000):  # the first pair is in the index before the interruption, or not yet
+        with mock.patch("uwaga_memory.store.BLOCK_PAIRS", block_pairs), pytest.raises(KeyboardInterrupt):
+            memory.add(interrupted())
+    other.add([Pair("a blue house", "x")])
+    assert sources(memory) == sources(other) == ["a blue house", "a green house"]
+    [removed] = [match.id for match in memory.matches(text) if match.source == "a blue house"]
+    other.remove([removed])
+    assert sources(memory) == sources(other) == ["a green house"]
 
 
 def test_analysis_counts_each_text_once(memory: Memory) -> None:
