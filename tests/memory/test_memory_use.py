@@ -17,7 +17,7 @@ from uwaga.markup.inline import Tag, cut_inline
 from uwaga.search import search
 from uwaga.translator.layers import terms
 from uwaga.translator.memories import TextContext
-from uwaga.translator.repair import fit
+from uwaga.translator.repair import fit, tokens
 from uwaga.translator.request import Request
 from uwaga_memory.store import Memory, Pair
 
@@ -285,7 +285,7 @@ def test_command_line_counts_by_score(path, tmp_path, capsys, monkeypatch):
     ],
 )
 def test_pieces_of_the_text_are_exchanged(text: str, source: str, target: str, expected: str | None):
-    assert fit(text, source, target, None) == expected
+    assert fit([*tokens(text, None)], source, target, None) == expected
 
 
 @pytest.mark.parametrize("make", [lambda n: "1 a " * n, lambda n: "a b " * n, lambda n: "<b>" * n])
@@ -293,5 +293,5 @@ def test_comparison_is_bounded(make: Callable[[int], str]):
     import time
 
     started = time.perf_counter()
-    fit(make(20_000), make(19_999), "x " * 20_000, None)
+    fit([*tokens(make(20_000), None)], make(19_999), "x " * 20_000, None)
     assert time.perf_counter() - started < 5

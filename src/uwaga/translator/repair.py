@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from uwaga.alignment.words import WORD
@@ -33,27 +34,27 @@ class Token(NamedTuple):
     is_piece: bool
 
 
-def fit(text: str, source: str, target: str, placeholders: Placeholders | None) -> str | None:
+def fit(words: Sequence[Token], source: str, target: str, placeholders: Placeholders | None) -> str | None:
     """Return the target of a pair with the pieces of a text; None if other parts differ too.
 
     Args:
-        text: the text.
+        words: the :func:`tokens` of the text.
         source: the source of the pair.
         target: its target.
         placeholders: the patterns of placeholders.
     """
-    words, others = tokens(text, placeholders), tokens(source, placeholders)
-    if len(words) != len(others) or len(words) > MAX_COMPARED:
+    if len(words) > MAX_COMPARED:
         return None
-    renamed: dict[str, str] = {}
-    for index, old in enumerate(others):
-        new = words[index]
+    renamed, counts = dict[str, str](), Counter[str]()
+    for new, old in zip_longest(words, tokens(source, placeholders)):
+        if new is None or old is None:
+            return None
         if not (_class(old) == _class(new) or (_is_copied(old) and _is_copied(new))):
             return None
         if _is_copied(old) and renamed.setdefault(old.text, new.text) != new.text:
             return None
+        counts[old.text] += 1
     exchanges: list[tuple[Span, str]] = []
-    counts = Counter(token.text for token in others)
     for piece, new_piece in renamed.items():
         if piece != new_piece:
             spans = _occurrences(piece, target)
@@ -69,22 +70,21 @@ def fit(text: str, source: str, target: str, placeholders: Placeholders | None) 
     return "".join([*parts, target[end:]])
 
 
-def tokens(text: str, placeholders: Placeholders | None) -> list[Token]:
-    """Return the words, marks and pieces of a text."""
-    found, position = list[Token](), 0
+def tokens(text: str, placeholders: Placeholders | None) -> Iterator[Token]:
+    """Yield the words, marks and pieces of a text."""
+    position = 0
     parts = (text,) if placeholders is None else placeholders.split(text)
     for part in parts:
         if isinstance(part, Tag):
-            found.append(Token(part.raw, position, position + len(part.raw), True))
+            yield Token(part.raw, position, position + len(part.raw), True)
             position += len(part.raw)
             continue
         for match in WORD.finditer(part):
             start, end = position + match.start(), position + match.end()
             touches_code = start > 0 and text[start - 1] in AROUND_CODE and text[end : end + 1] != " "
             is_piece = (touches_code and match[0][0].isalnum()) or bool(PIECE.fullmatch(match[0]))
-            found.append(Token(match[0], start, end, is_piece))
+            yield Token(match[0], start, end, is_piece)
         position += len(part)
-    return found
 
 
 def _class(token: Token) -> str:

@@ -16,7 +16,7 @@ from uwaga.translator.layers.formats import join_results
 from uwaga.translator.layers.placeholders import with_placeholders
 from uwaga.translator.memories import MemoryMatch, TranslationMemory, contexts_in_order, state_store
 from uwaga.translator.plan import Plan
-from uwaga.translator.repair import fit
+from uwaga.translator.repair import Token, fit, tokens
 from uwaga.translator.text import Example, InlineText, Layer, Text
 
 EXACT = 100.0
@@ -91,12 +91,14 @@ class FromMemory:
             threshold: the minimum score of the pairs, if it is above that of the call.
         """
         written, similar = written_text(text.content).strip(), list[MemoryMatch]()
+        words: list[Token] = []
         for match in self._matches(text, written, threshold):
             if match.score >= EXACT:
                 if self._apply(text, match, match.target, "verbatim"):
                     break
                 continue
-            fitted = fit(written, match.source, match.target, self._plan.placeholders)
+            words = words or [*tokens(written, self._plan.placeholders)]
+            fitted = fit(words, match.source, match.target, self._plan.placeholders)
             if fitted is not None and self._apply(text, match, fitted, "fitted"):
                 break
             similar.append(match)
