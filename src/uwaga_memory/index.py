@@ -45,8 +45,8 @@ OCCURRENCE = 0x9E3779B2
 BLOCK_TEXTS = 1 << SLOT_BITS
 MAX_CANDIDATES = 1_000
 """Maximum number of texts compared in a look-up."""
-MAX_CACHED_BYTES = 16 << 20
-"""Maximum bytes of lists that are cached."""
+MAX_CACHED_BYTES = 64 << 20
+"""Maximum bytes of lists that are cached for a memory."""
 LIST_BYTES = 200
 """Bytes of a cached list in addition to its numbers or its bitmap."""
 MAX_PENDING = 4_000_000
@@ -237,8 +237,9 @@ class TermLists:
         """
         lists = self._read(database, terms)
         integer = np.uint8 if len(lists) < 128 else np.uint16  # two counts are added
-        texts = np.concatenate([np.zeros(0, np.int32), *(each for each in lists if each.dtype == np.int32)])
-        texts = texts[(texts >= first) & (texts < stop)] - first
+        ends = np.array([first, stop], np.int32)
+        parts = [each[slice(*each.searchsorted(ends))] for each in lists if each.dtype == np.int32]
+        texts = np.concatenate([np.zeros(0, np.int32), *parts]) - first
         counts: Integers = np.bincount(texts, minlength=stop - first).astype(integer)
         bitmaps = [each[first >> 3 : stop >> 3] for each in lists if each.dtype == np.uint8]
         for start in range(0, stop - first if bitmaps else 0, BLOCK_TEXTS):
