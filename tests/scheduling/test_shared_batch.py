@@ -339,3 +339,10 @@ except KeyboardInterrupt:
     assert code == 0, err
     first, second = out.split("\n")[:2]
     assert second == f"stopped {first} 0"
+
+
+def test_calls_of_a_shared_model_learn_about_its_tokenisers_once(translator, models):
+    shared = [translator.searched_by(models.decoder_for(CallContext())).model for _ in range(2)]
+    assert all(model.characters is translator.model.characters for model in shared)
+    assert all(model.segmenter() is translator.model.segmenter() for model in shared)
+    assert all("byte_tokens" in vars(model) for model in shared)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from uwaga.errors import CancelledRequestError, DeadlineError, UwagaError
+from uwaga.errors import CancelledRequestError, DeadlineError
 
 Item = TypeVar("Item")
 
@@ -39,16 +39,6 @@ class CallContext:
         """Seconds until the deadline, at least 0; None without a deadline."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
 
-    @property
-    def error(self) -> UwagaError | None:
-        """The error of a cancelled or expired call; None while it is active.
-
-        It is a new object each time, since a raised error refers to its frames, and these to the call.
-        """
-        if self._cancelled:
-            return CancelledRequestError(self._cancelled)
-        return self.deadline_error() if self.remaining == 0.0 else None
-
     def deadline_error(self) -> DeadlineError:
         """Return the error for an expired deadline."""
         return DeadlineError(f"not answered within {self.seconds:g} s: raise the deadline, or retry later")
@@ -60,12 +50,10 @@ class CallContext:
             DeadlineError: the deadline has passed.
             CancelledRequestError: the call was cancelled.
         """
-        error = self.error
-        try:
-            if error is not None:
-                raise error
-        finally:
-            del error  # it refers to this frame
+        if self._cancelled:
+            raise CancelledRequestError(self._cancelled)
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise self.deadline_error()
 
     def cancel(self, message: str = "the request was cancelled") -> None:
         """Cancel the call and run the registered callbacks in this thread.

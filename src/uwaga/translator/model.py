@@ -118,9 +118,15 @@ class Model:
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, path=None, states=StateCache())
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
-        """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged."""
+        """Return a copy whose decoder and drafter are wrapped by ``wrap``; the scorer is unchanged.
+
+        The copy shares what was learned about the tokenisers, since each call to a shared model makes one.
+        """
         drafter = None if self.drafter is None else self.drafter.searched_by(wrap)
-        return replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
+        model = replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
+        shared = "characters", "byte_tokens", "_segmenter"
+        vars(model).update({name: getattr(self, name) for name in shared})
+        return model
 
     def drafted_by(self, drafter: Drafter) -> Model:
         """Return a copy with a drafter and greedy search by default."""
@@ -135,9 +141,13 @@ class Model:
 
     def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:
         """Return the segmenter of this model; ``terms`` returns the spans of a text not to be split."""
+        return self._segmenter if terms is None else replace(self._segmenter, unsplittable=terms)
+
+    @cached_property
+    def _segmenter(self) -> Segmenter:
         max_source, shared = self.decoder.max_source, shared_positions(self.decoder)
         limit = max_source if shared is None else shared - shared // 2  # the target needs about as many
-        return Segmenter(self.source, limit, self.languages, self.text, terms, max_source)
+        return Segmenter(self.source, limit, self.languages, self.text, max_unsplit=max_source)
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:
         """Tokenise both sides of every pair of texts, end symbols included.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -223,7 +224,9 @@ class Translator:
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
         """Return a copy that searches with decoders wrapped by ``wrap``."""
-        return Translator(*(model.searched_by(wrap) for model in self.models))
+        translator = copy(self)
+        translator.models = tuple(model.searched_by(wrap) for model in self.models)
+        return translator
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too; it comes first
