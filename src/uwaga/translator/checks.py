@@ -6,7 +6,6 @@ import operator
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import groupby
 
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
@@ -84,18 +83,13 @@ def loops(tokens: Sequence[int]) -> bool:
     """Return True if the same few tokens repeat again and again."""
     if len(tokens) - len(set(tokens)) < MIN_MATCHING_TOKENS:
         return False
-    return any(
-        _has_run(tokens, period, max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period)
-        for period in range(1, min(MAX_PERIOD, len(tokens) // MIN_REPETITIONS) + 1)
-    )
-
-
-def _has_run(tokens: Sequence[int], period: int, length: int) -> bool:
-    """Return True if ``length`` consecutive tokens each equal the token ``period`` positions earlier."""
-    repeated = list(map(operator.eq, tokens, tokens[period:]))
-    if sum(repeated) < length:
-        return False
-    return any(equal and sum(run) >= length for equal, run in groupby(repeated))
+    for period in range(1, min(MAX_PERIOD, len(tokens) // MIN_REPETITIONS) + 1):
+        run = max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period
+        every = slice(run - 1, None, run)  # any run includes one of these pairs, so most periods need no more
+        has_equal_pair = any(map(operator.eq, tokens[every], tokens[period:][every]))
+        if has_equal_pair and b"\x01" * run in bytes(map(operator.eq, tokens, tokens[period:])):
+            return True
+    return False
 
 
 def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) -> list[str]:
@@ -105,15 +99,15 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
         sentences: the sentences that were searched.
         stats: statistics of the model's scores.
     """
-    warnings, best = [], [sentence.hypotheses[0] for sentence in sentences]
-    if any(loops(sentence.hypotheses[0].tokens) and not loops(sentence.ids) for sentence in sentences):
+    warnings, best = [], [(sentence, sentence.hypotheses[0]) for sentence in sentences]
+    if any(loops(hypothesis.tokens) and not loops(sentence.ids) for sentence, hypothesis in best):
         warnings.append(
             "the translation repeats itself again and again; no_repeat_ngram=3 (--no-repeat-ngram 3) would "
             "forbid it"
         )
     means = [
         mean_score(hypothesis)
-        for sentence, hypothesis in zip(sentences, best, strict=True)
+        for sentence, hypothesis in best
         if hypothesis.token_scores and sentence.terms is None and not sentence.prefix  # forced: improbable
     ]
     if stats is not None and means and min(means) < stats.low:
