@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from uwaga.markup.icu import parse_message
 from uwaga.markup.inline import written_text
 from uwaga.markup.placeholders import (
     NUMBERINGS,
+    PLACEHOLDER_HINT,
     Placeholders,
     keep_order,
     number_arguments,
@@ -263,3 +266,9 @@ def test_symbol_matches_only_a_separate_word() -> None:
     assert missing_symbols(symbols, "Hallo 20.000")
     assert missing_symbols(symbols, "Hallo 2020")
     assert missing_symbols(symbols, "Hallo 20 und 20")
+
+
+@given(st.text("{%\\`1٣.:+-()aBcD é_", max_size=8))
+def test_hint_matches_a_sign_or_a_pair_of_placeholders(text):
+    hint = r"[{%$@/\\#_`]|\d|\w[.:+]\w|::|--|\(\)|[a-z]{2}[A-Z]"
+    assert (PLACEHOLDER_HINT.search(text) is None) == (re.search(hint, text) is None)

@@ -1,6 +1,7 @@
 """Cutting of long sentences, copied texts, quality warnings and distinct n-best lists."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
 from uwaga.translator import Model, Request, Translator, checks
 from uwaga.translator.layers.search import WIDENINGS
-from uwaga.translator.split import cut_to_fit
+from uwaga.translator.split import BLANKS, cut_to_fit
 from uwaga.translator.text import Sentence
 
 JOINT = tiny.tokeniser()
@@ -295,3 +296,18 @@ def test_no_full_stop_is_added():
 )
 def test_stops_of_numbers_and_abbreviations_are_kept(text, without):
     assert checks.without_stop(text) == without
+
+
+@given(st.text(" \t\v\f.a\u00a0", max_size=8))
+def test_runs_of_blanks_become_one_space(text):
+    assert BLANKS.sub(" ", text) == re.sub(r"[ \t\v\f]+", " ", text)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Hi.", "Yes", " "]), st.sampled_from(["\n", "\r", "\r\n"]))))
+def test_line_breaks_are_kept(lines):
+    text = "".join(line + line_break for line, line_break in lines)
+    passage = make_translator().model.segmenter().cut(text, "auto", "it")
+    assert [sentence.text for sentence in passage.sentences] == [line for line, _ in lines if line != " "]
+    written = passage.before + "".join(sentence.text + sentence.after for sentence in passage.sentences)
+    expected, actual = ([line.strip() for line in re.split("\r\n|\n|\r", each)] for each in (text, written))
+    assert actual == expected

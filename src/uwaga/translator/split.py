@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
-from typing import get_args
 
 from uwaga.errors import TextTooLongError, quoted
 from uwaga.languages.codes import ALPHABETS, LANGUAGE_TAG, base_language, language_scripts
 from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
-from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
 from uwaga.tokenizers.text import JOINERS, clusters, is_capitalised, is_mark
@@ -147,9 +146,9 @@ def _packed(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     return ranges
 
 
-LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
-"""A line, and the line break after it."""
-BLANKS = re.compile(r"[ \t\v\f]+")
+LINE_BREAKS = re.compile(r"(\r\n|\n|\r)")
+BLANKS = re.compile(r"[ \t\v\f](?:[ \t\v\f]+|(?<! ))")
+"""Blanks that become one space: not a single space, so that most texts have none to replace."""
 UNSPACED = frozenset(
     "bo bod dz dzo ja jpn km khm lo lao my mya th tha yue zh zho cmn".split()  # noqa: SIM905
 )
@@ -185,12 +184,11 @@ class Segmenter:
         dropped, and a run of blanks inside it becomes one space. If the model's two languages are known,
         sentences that are the same in both are marked to be copied.
         """
-        check_choice("split", split, get_args(Split))
-        warnings = self._doubts(text)
-        lines = [
-            (list(self._line(line[1], line.start(), split, name, warnings)), line[2])
-            for line in while_active(LINE.finditer(text))
-        ]
+        warnings, lines, start = self._doubts(text), list[tuple[list[Sentence], str]](), 0
+        parts = LINE_BREAKS.split(text)
+        for line, line_break in while_active(zip(parts[::2], [*parts[1::2], ""], strict=True)):
+            lines.append((list(self._line(line, start, split, name, warnings)), line_break))
+            start += len(line) + len(line_break)
         before, sentences = _joined("", lines)
         return Passage(before, sentences, tuple(warnings), text)
 
@@ -240,18 +238,13 @@ class Segmenter:
         line_ids = self.ids(line)
         if not line_ids:
             return
-        bounds = [bound for bound in (self.limit, self.options.split_above or None) if bound is not None]
-        fits = len(line_ids) <= min(bounds, default=len(line_ids))
         if split == "never":
-            yield self._sentence(
-                check_length(
-                    line_ids, self.max_unsplit or self.limit, name, f"sentence {_shortened(line)!r}"
-                ),
-                line,
-                start,
-            )
+            limit = self.max_unsplit or self.limit
+            if limit is not None and len(line_ids) > limit:
+                check_length(line_ids, limit, name, f"sentence {_shortened(line)!r}")
+            yield self._sentence(line_ids, line, start)
             return
-        if split == "auto" and fits:
+        if split == "auto" and len(line_ids) <= self._longest_unsplit:
             yield self._sentence(line_ids, line, start)
             return
         language_prefix = self.source.language_prefix(line.strip())
@@ -315,16 +308,26 @@ class Segmenter:
             yield piece
 
     def _doubts(self, text: str) -> list[str]:
-        strange = script_warning(text, self.languages[0]) if translates(self.languages) else None
+        strange = script_warning(text, self.languages[0]) if self._translates else None
         return [] if strange is None else [strange]
 
     def _sentence(self, ids: tuple[int, ...], part: str, start: int) -> Sentence:
-        copied = translates(self.languages) and is_copied(part)
-        copy = BLANKS.sub(" ", part.strip()) if copied else None
-        return Sentence(ids, after=self._separator(), copy=copy, span=(start, start + len(part)), text=part)
+        copy = BLANKS.sub(" ", part.strip()) if self._translates and is_copied(part) else None
+        return Sentence(ids, after=self._separator, copy=copy, span=(start, start + len(part)), text=part)
 
+    @cached_property
+    def _longest_unsplit(self) -> float:
+        """The maximum number of tokens of a line that ``auto`` does not split."""
+        return min(self.limit or math.inf, self.options.split_above or math.inf)
+
+    @cached_property
+    def _translates(self) -> bool:
+        """True if the languages are known and differ."""
+        return translates(self.languages)
+
+    @cached_property
     def _separator(self) -> str:
-        """Return the separator between two sentences of the target language."""
+        """The separator between two sentences of the target language."""
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
@@ -420,35 +423,20 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
         before: the text before the first line.
         lines: the sentences of each line, and the line break after it.
     """
-    sentences: list[Sentence] = []
-    breaks = [before]
-
-    def end() -> str:
-        """Set the line breaks after the last sentence, and return those before the first."""
-        if not sentences:
-            return _breaks(breaks)
-        sentences[-1].after = _breaks(breaks)
-        return before
-
+    sentences, ends = list[Sentence](), list[tuple[Sentence, list[str]]]()
+    first = breaks = [before]
     for added, line_break in lines:
         if added:
-            before = end()
             sentences += added
-            if is_bare(added[-1].text):
-                added[-1].is_bare = True
             breaks = []
-        breaks.append(line_break)
-    return end(), sentences
-
-
-def _breaks(breaks: Iterable[str]) -> str:
-    """Join line breaks, with a space between two that would become a single one."""
-    joined: list[str] = []
-    for line_break in filter(None, breaks):
-        if joined and joined[-1].endswith("\r") and line_break.startswith("\n"):
-            joined.append(" ")
-        joined.append(line_break)
-    return "".join(joined)
+            ends.append((added[-1], breaks))
+        if line_break:
+            if breaks and breaks[-1].endswith("\r") and line_break.startswith("\n"):
+                breaks.append(" ")  # the two would become a single line break
+            breaks.append(line_break)
+    for sentence, line_breaks in ends:
+        sentence.after, sentence.is_bare = "".join(line_breaks), is_bare(sentence.text)
+    return "".join(first), sentences
 
 
 def _shortened(text: str) -> str:
