@@ -119,6 +119,8 @@ def test_best_combinations_equal_all_combinations_sorted(lists, nbest):
     sentences = [
         Sentence((), hypotheses=[Hypothesis((), score, score, ()) for score in scores]) for scores in lists
     ]
-    choices = [[Part(sentence, hypothesis) for hypothesis in sentence.hypotheses] for sentence in sentences]
+    choices = [
+        [Part(sentence, hypothesis, "") for hypothesis in sentence.hypotheses] for sentence in sentences
+    ]
     totals = [sum(part.score for part in best) for best in best_combinations(choices, nbest)]
     assert totals == pytest.approx(sorted(map(sum, itertools.product(*lists)), reverse=True)[:nbest])

@@ -340,8 +340,7 @@ class Translation(JsonRecord):
     memory: tuple[MemoryUse, ...] = ()
 
     def __post_init__(self) -> None:
-        texts = self.source, self.text
-        if self.alignment is not None and self.alignment.texts != texts:
+        if self.alignment is not None and self.alignment.texts != (texts := (self.source, self.text)):
             object.__setattr__(self, "alignment", replace(self.alignment, texts=texts))
 
     def __str__(self) -> str:

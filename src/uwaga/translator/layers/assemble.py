@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,17 +35,11 @@ def assemble(stage: Stage, passage: Passage) -> None:
     word = unknown_word(sentences, stage.options, model.score_stats)
     if word is not None:
         sentences[0].copy, sentences[0].hypotheses = word, []
-    translation = join_sentences(passage, model, stage.options.nbest, stage.options.alignment)
-    warnings = quality_warnings(
-        [sentence for sentence in sentences if sentence.is_searched], model.score_stats
-    )
-    if word is not None:
-        warnings.append(f"copied: {word!r} is a word that the model does not know")
-    if warnings:
-        translation = replace(translation, warnings=(*translation.warnings, *warnings))
-    for sentence in sentences:
-        best = sentence.hypotheses[0] if sentence.is_searched else None
-        sentence.translation = Part(sentence, best).text(model.target)
+        warnings = [f"copied: {word!r} is a word that the model does not know"]
+    else:
+        searched = [sentence for sentence in sentences if sentence.is_searched]
+        warnings = quality_warnings(searched, model.score_stats)
+    translation = join_sentences(passage, model, stage.options.nbest, stage.options.alignment, warnings)
     if stage.terms is not None and stage.terms.last:
         from uwaga.translator.layers.terms import with_term_uses
 
@@ -53,25 +48,24 @@ def assemble(stage: Stage, passage: Passage) -> None:
 
 
 class Part(NamedTuple):
-    """A sentence in a translation: one of its hypotheses, or None for a copy."""
+    """A sentence in a translation: one of its hypotheses, or None for a copy, and its text."""
 
     sentence: Sentence
     hypothesis: Hypothesis | None
+    text: str
 
     @property
     def score(self) -> float:
         """The score of the hypothesis, 0 for a copy."""
         return 0.0 if self.hypothesis is None else self.hypothesis.score
 
-    def text(self, target: Subwords) -> str:
-        """Return the text."""
-        if self.hypothesis is None:
-            return self.sentence.copy or ""
-        return sentence_text(self.hypothesis.tokens, target, self.sentence)
-
 
 def join_sentences(
-    passage: Passage, model: Model, nbest: int = 1, has_alignment: bool = False
+    passage: Passage,
+    model: Model,
+    nbest: int = 1,
+    has_alignment: bool = False,
+    warnings: Sequence[str] = (),
 ) -> Translation:
     """Join the n-best lists of sentences into one translation with up to ``nbest - 1`` alternatives.
 
@@ -81,14 +75,20 @@ def join_sentences(
     Sentences that are copied have no tokens and do not count. A text with only such sentences has score 0.
 
     Args:
-        passage: the text, split into sentences; with ``has_alignment`` it gets its ``pieces``.
+        passage: the text, split into sentences, which get their ``translation``; with ``has_alignment`` it
+            gets its ``pieces``.
         model: the model.
         nbest: maximum number of translations.
         has_alignment: whether to align the words by the ``alignment`` of the hypotheses.
+        warnings: warnings about the first translation, besides those of the passage.
     """
+    choices = [_parts(sentence, model.target) for sentence in passage.sentences]
+    for best, *_ in choices:
+        best.sentence.translation = best.text
     translations: list[Translation] = []
-    for parts in best_combinations([_parts(sentence) for sentence in passage.sentences], nbest):
-        translation = _joined(passage, parts, model.source, model.target)
+    for parts in best_combinations(choices, nbest):
+        added = () if translations else warnings
+        translation = _joined(passage, parts, model, (*passage.warnings, *added))
         if has_alignment:
             pieces = sentence_alignments(passage, parts, model.source, model.target)
             if not translations:
@@ -99,11 +99,14 @@ def join_sentences(
     return replace(first, alternatives=tuple(alternatives)) if alternatives else first
 
 
-def _parts(sentence: Sentence) -> list[Part]:
-    """Return the possible parts of a translation for a sentence."""
+def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
+    """Return the possible parts of a translation for a sentence, the best first."""
     if not sentence.is_searched:
-        return [Part(sentence, None)]
-    return [Part(sentence, hypothesis) for hypothesis in sentence.hypotheses]
+        return [Part(sentence, None, sentence.copy or "")]
+    return [
+        Part(sentence, hypothesis, sentence_text(hypothesis.tokens, target, sentence))
+        for hypothesis in sentence.hypotheses
+    ]
 
 
 def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tuple[Part, ...]]:
@@ -111,6 +114,8 @@ def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tup
 
     Exact: a combination among the best of all sentences is among the best of the sentences before its last.
     """
+    if max(map(len, choices), default=1) == 1:
+        return [tuple(chain.from_iterable(choices))]
     combinations = [_Combination(0.0)]
     for parts in choices:
         longer = [
@@ -137,30 +142,48 @@ class _Combination(NamedTuple):
         return tuple(reversed(parts))
 
 
-def _joined(passage: Passage, parts: Sequence[Part], source: Subwords, target: Subwords) -> Translation:
-    text = passage.before + "".join(part.text(target) + part.sentence.after for part in parts)
-    hypotheses = [part.hypothesis for part in parts if part.hypothesis is not None]
+def _joined(passage: Passage, parts: Sequence[Part], model: Model, warnings: tuple[str, ...]) -> Translation:
+    source, target = model.source, model.target
+    searched = [(part.sentence, part.hypothesis) for part in parts if part.hypothesis is not None]
+    hypothesis = _merged([hypothesis for _, hypothesis in searched], target.symbols.end)
+    source_ids = list(chain.from_iterable([sentence.ids for sentence, _ in searched]))
+    if source_ids and source_ids[-1] == source.symbols.end:
+        source_ids.pop()
+    return Translation(
+        text=passage.before + "".join([part.text + part.sentence.after for part in parts]),
+        score=hypothesis.score,
+        tokens=tuple(target.pieces(hypothesis.tokens)),
+        token_scores=hypothesis.token_scores,
+        log_prob=hypothesis.log_prob,
+        truncated=hypothesis.truncated,
+        source_tokens=tuple(source.pieces(source_ids)),
+        attention=hypothesis.attention,
+        attentions=hypothesis.attentions,
+        source=passage.text,
+        warnings=warnings,
+        entropies=hypothesis.entropies,
+        draft=hypothesis.draft,
+    )
+
+
+def _merged(hypotheses: Sequence[Hypothesis], end: int) -> Hypothesis:
+    """Return the hypothesis of a text from those of its sentences; ``end`` is the end symbol."""
+    if len(hypotheses) == 1:
+        return hypotheses[0]
     tokens: list[int] = []
     for number, hypothesis in enumerate(hypotheses, start=1):
         tokens += hypothesis.tokens
         if number < len(hypotheses) and not hypothesis.truncated:
-            tokens.append(target.symbols.end)
-    source_ids = [token for part in parts if part.hypothesis is not None for token in part.sentence.ids]
-    if source_ids and source_ids[-1] == source.symbols.end:
-        source_ids.pop()
-    return Translation(
-        text=text,
+            tokens.append(end)
+    return Hypothesis(
+        tokens=tuple(tokens),
         score=math.fsum(hypothesis.score for hypothesis in hypotheses) / max(len(hypotheses), 1),
-        tokens=tuple(target.pieces(tokens)),
-        token_scores=tuple(score for hypothesis in hypotheses for score in hypothesis.token_scores),
         log_prob=math.fsum(hypothesis.log_prob for hypothesis in hypotheses),
+        token_scores=tuple(chain.from_iterable(hypothesis.token_scores for hypothesis in hypotheses)),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
-        source_tokens=tuple(source.pieces(source_ids)),
         attention=_blocks([hypothesis.attention for hypothesis in hypotheses]),
         attentions=_all_blocks([hypothesis.attentions for hypothesis in hypotheses]),
-        source=passage.text,
-        warnings=passage.warnings,
-        entropies=tuple(entropy for hypothesis in hypotheses for entropy in hypothesis.entropies),
+        entropies=tuple(chain.from_iterable(hypothesis.entropies for hypothesis in hypotheses)),
         draft=DraftUse.total(hypothesis.draft for hypothesis in hypotheses),
     )
 
@@ -194,7 +217,7 @@ def sentence_alignments(
 
     alignments, offset = [], len(passage.before)
     for part in parts:
-        (sentence, hypothesis), text = part, part.text(target)
+        sentence, hypothesis, text = part
         start, end = sentence.span
         if hypothesis is None:
             sources = _shifted(word_spans(passage.text[start:end]), start)

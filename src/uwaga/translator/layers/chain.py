@@ -35,9 +35,11 @@ class Chain:
 
     def translate(self, texts: Sequence[Text]) -> None:
         for is_aligned in (False, True):
-            stages = [stage.aligned() for stage in self._stages] if is_aligned else self._stages
             steps_of: dict[Text, list[_Step]] = {text: [] for text in texts if text.is_aligned is is_aligned}
-            for stage in stages if steps_of else ():
+            if not steps_of:
+                continue
+            stages = [stage.aligned() for stage in self._stages] if is_aligned else self._stages
+            for stage in stages:
                 for_each(while_active(steps_of), _splitter(stage, stages, steps_of))
                 passages = [steps[-1].passage for steps in steps_of.values()]
                 translate_passages(stage, passages)

@@ -60,6 +60,8 @@ def replace_broken(
 
     broken: list[tuple[int, int]] = []
     for index, hypotheses in enumerate(lists if tokens else ()):
+        if all(map(is_whole, hypotheses)):
+            continue
         numbers = [number for number, hypothesis in enumerate(hypotheses) if not is_whole(hypothesis)]
         if not options.sample:  # of alternatives there are others
             lists[index] = [
