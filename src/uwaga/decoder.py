@@ -395,9 +395,11 @@ def with_datastores(decoder: Decoder) -> WithDatastores | None:
 
 def target_limit(decoder: Decoder, source: int) -> int | None:
     """Return the maximum target tokens after ``source`` tokens, end symbol included; None for no limit."""
-    shared = shared_positions(decoder)
-    remaining = None if shared is None else max(shared - source + 1, 1)
-    return min((limit for limit in (decoder.max_target, remaining) if limit is not None), default=None)
+    shared, limit = shared_positions(decoder), decoder.max_target
+    if shared is None:
+        return limit
+    remaining = max(shared - source + 1, 1)
+    return remaining if limit is None else min(limit, remaining)
 
 
 @runtime_checkable

@@ -201,3 +201,29 @@ def test_loading_enters_few_modules() -> None:
 def test_few_files_lie_between_command_line_and_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {file for file, _ in stack(on_command_line, "torch", monkeypatch)}
     assert len(files) <= 17, sorted(files)
+
+
+MAX_CALLS = 125
+"""Maximum calls of Python functions for each further plain text; fewer in later versions of Python."""
+
+
+def test_plain_text_takes_few_calls():
+    translator = uwaga.Translator.load(MODEL, engine="native", threads=1)
+    texts = [f"{tens}-{ones}" for tens in ("twenty", "thirty", "forty", "fifty") for ones in ("two", "six")]
+    translator.translate(texts)
+
+    def count_calls(count: int) -> int:
+        calls = 0
+
+        def watch(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(watch)
+        try:
+            translator.translate(texts[:count])
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    assert (count_calls(8) - count_calls(4)) / 4 <= MAX_CALLS

@@ -39,7 +39,7 @@ class SearchInput:
     datastore: Datastore | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SearchSentence:
     """A sentence that is being decoded.
 

@@ -95,9 +95,9 @@ class MarianTokeniser:
                 + (" ..." if len(languages) > 20 else "")
             )
         pieces = self._cut(remainder, self._model.pieces)
+        ids, unknown = self._ids, self._symbols.unknown
         return [
-            self._ids.get(piece, self._symbols.unknown)
-            for piece in ([language_token] if language_token else []) + pieces
+            ids.get(piece, unknown) for piece in ([language_token, *pieces] if language_token else pieces)
         ]
 
     def _cut(self, text: str, split: Callable[[str], list[Part]]) -> list[Part]:
@@ -144,10 +144,7 @@ class MarianTokeniser:
         """Return the pieces of ids."""
         if self._vocabulary is None and self._within(ids):
             return list(map(self._model.piece, ids))
-        for token in ids:
-            if token not in self._pieces:
-                raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
-        return [self._pieces[token] for token in ids]
+        return pieces_of(ids, self._pieces, self._name)
 
     def _within(self, ids: Sequence[int]) -> bool:
         """Return True if all are ids of the SentencePiece model."""
@@ -272,7 +269,12 @@ class SegmentedTextTokeniser:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of ids."""
-        for token in ids:
-            if token not in self._pieces:
-                raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
-        return [self._pieces[token] for token in ids]
+        return pieces_of(ids, self._pieces, self._name)
+
+
+def pieces_of(ids: Sequence[int], pieces: Mapping[int, str], name: str) -> list[str]:
+    """Return the pieces of ids in a vocabulary, whose ``name`` is used in error messages."""
+    try:
+        return list(map(pieces.__getitem__, ids))
+    except KeyError as error:
+        raise DataError(f"{name}: token id {error.args[0]} is outside the vocabulary") from None

@@ -227,7 +227,7 @@ def make_plan(
         stages.append(Stage(model, model_options, segmenter, request.split, terms, is_step=len(models) > 1))
     placeholders = resolve_placeholders(request.placeholders)
     memory = None if request.memory is None else open_memory(request.memory, pair)
-    if len(stages) == 1:
+    if memory is not None and len(stages) == 1:
         stages = [replace(stages[0], memory=memory)]
     return Plan(request, tuple(stages), placeholders, untranslated, memory)
 

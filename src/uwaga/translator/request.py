@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -150,7 +151,7 @@ class Request:
     @property
     def shared(self) -> tuple[object, ...]:
         """All fields except those of the text; requests with equal values are translated together."""
-        return tuple(value for name, value in vars(self).items() if name not in TEXT_FIELDS)
+        return _shared_fields(self)
 
     def check(self) -> None:
         """Check all values except search options and languages, which depend on the model.
@@ -158,8 +159,10 @@ class Request:
         Raises:
             SettingsError: names the field.
         """
+        options = option_fields(Request)
         for name in ("split", "on_error", "format", "threshold"):
-            option_fields(Request)[name].check(getattr(self, name))
+            if (value := getattr(self, name)) is not options[name].default:
+                options[name].check(value)
         if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
             raise SettingsError(f"bias must be from 0 to below 0.5, not {quoted(self.bias)}")
         check_integer("mask", self.mask, 0)
@@ -180,6 +183,9 @@ class Request:
             raise SettingsError(f"outline needs the format xml: {self.format} has no elements to divide")
 
 
+_shared_fields: Callable[[Request], tuple[object, ...]] = attrgetter(
+    *(name for name in Request.__dataclass_fields__ if name not in TEXT_FIELDS)
+)
 REQUEST_FIELDS = Request.__dataclass_fields__.keys() - {"text", "search", "name", "context"}
 """The fields that a call may give by name."""
 STRICT = ("split", "on_error")

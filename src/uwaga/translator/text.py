@@ -108,7 +108,7 @@ class Text:
     @property
     def words(self) -> str:
         """The content without its tags."""
-        return "".join(part for part in self.content if isinstance(part, str))
+        return "".join([part for part in self.content if isinstance(part, str)])
 
     @property
     def has_tags(self) -> bool:

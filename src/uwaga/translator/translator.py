@@ -667,12 +667,13 @@ class Translator:
 
 def _groups(requests: Sequence[Request]) -> list[list[int]]:
     """Return the indices of requests that are translated together, in the order of the first of each."""
-    groups: list[list[int]] = []
+    groups: list[tuple[tuple[object, ...], list[int]]] = []
     for index, request in enumerate(requests):
-        for group in groups:
-            if requests[group[0]].shared == request.shared:
+        shared = request.shared
+        for fields, group in groups:
+            if fields == shared:
                 group.append(index)
                 break
         else:
-            groups.append([index])
-    return groups
+            groups.append((shared, [index]))
+    return [group for _, group in groups]
