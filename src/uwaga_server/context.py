@@ -189,8 +189,10 @@ class KeyLocation:
             request: the request.
             key: the key in the path or the body, for dialects that allow one there.
         """
-        request_key = self._key(request) or (key if isinstance(key, str) else "")
-        return context.admit(request_key or None, address_of(request))
+        request_key = None
+        if context.keys is not None:
+            request_key = self._key(request) or (key if isinstance(key, str) else "") or None
+        return context.admit(request_key, address_of(request))
 
     def admit_early(self, context: ServerContext, request: Request) -> Client | None:
         """Return the client of a request before its body is read, like :meth:`admit`.

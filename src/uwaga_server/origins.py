@@ -28,7 +28,7 @@ class OriginCheck:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app, self._origins = app, {origin.lower() for origin in settings.cors}
-        self._names = {"", "localhost"}
+        self._names = {"", "localhost", settings.host}
         if settings.public_url is not None:
             url = urlsplit(settings.public_url.lower())
             self._origins.add(f"{url.scheme}://{url.netloc}")
@@ -50,10 +50,12 @@ class OriginCheck:
     def _serves_host(self, host: str) -> bool:
         """Return whether a host is this server's; IP addresses are, since DNS rebinding needs a name."""
         name = host.partition("]")[0].removeprefix("[") if host[:1] == "[" else host.partition(":")[0]
+        if name in self._names or name.endswith(".localhost"):
+            return True
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            return name in self._names or name.endswith(".localhost")
+            return False
         return True
 
 

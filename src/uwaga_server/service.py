@@ -362,9 +362,7 @@ class Service:
         if source is None or (source == target and self.languages.route(source, target) is None):
             return [copied(request.text) for request in requests], ""
         route = self.route(source, target)
-        model_requests = [
-            _with_model_codes(replace(request, on_error="return"), route) for request in requests
-        ]
+        model_requests = [_with_model_codes(request, route, on_error="return") for request in requests]
         async with self.pool.translator(route) as translator:
             with as_api_error():
                 translations = await translator.run(model_requests, client=client, deadline=deadline)
@@ -395,10 +393,10 @@ def _model_languages(route: ModelRoute) -> dict[str, str]:
     return {"source": route[0].source, "target": route[0].target}
 
 
-def _with_model_codes(request: Request, route: ModelRoute) -> Request:
-    """Return a request with the model's own language codes."""
+def _with_model_codes(request: Request, route: ModelRoute, **changes: Any) -> Request:
+    """Return a request with the model's own language codes, and with other changes."""
     codes = _model_languages(route)
-    return replace(request, source=codes.get("source"), target=codes.get("target"))
+    return replace(request, source=codes.get("source"), target=codes.get("target"), **changes)
 
 
 def _names_source(request: Request) -> bool:

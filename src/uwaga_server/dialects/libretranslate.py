@@ -284,7 +284,9 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
             else {}
         )
         requests = [
-            replace(request, format=text_format(request.text)) if kind == "text" else request
+            replace(request, format="message")
+            if kind == "text" and text_format(request.text) == "message"
+            else request
             for request in build_requests(texts, {**languages, **placeholders, "format": kind, **options})
         ]
         answer = await context.translate(request, client, requests, "q")
