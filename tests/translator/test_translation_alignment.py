@@ -234,6 +234,19 @@ def test_uncached_sentences_are_encoded_again(bundled, monkeypatch):
     ] == expected
 
 
+@pytest.mark.parametrize("options", [{"alignment": True}, {"coverage": "unaligned"}, {"attention": "all"}])
+def test_sources_are_encoded_once(bundled, monkeypatch, options):
+    encoded, encode = [], engine_model.RecordingModel._encoded
+
+    def counted(model, sources, core):
+        encoded.extend(map(tuple, sources))
+        return encode(model, sources, core)
+
+    monkeypatch.setattr(engine_model.RecordingModel, "_encoded", counted)
+    bundled["float32"].translate(["A dog sleeps.", "The cat is asleep."], **options)
+    assert len(encoded) == len(set(encoded)) > 0
+
+
 def test_head_errors_identify_the_head_of_the_links(bundled):
     pairs = [
         (text, translation.text)

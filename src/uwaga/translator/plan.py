@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
@@ -106,9 +107,12 @@ class Stage:
     drafter: Decoder | None = None
     memory: TranslationMemory | None = None
 
-    @property
+    @cached_property
     def search_decoder(self) -> Decoder:
-        """The decoder for the search, which records the attention that the options request."""
+        """The decoder for the search, which records the attention that the options request.
+
+        A recording decoder caches the sources that it has encoded: a search takes a stage of its own.
+        """
         records_all = self.options.attention == "all"
         if not records_all and not self.options.alignment:
             return self.model.decoder

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from uwaga.scheduling.call_context import while_active
 from uwaga.translator.checks import STOPS
 from uwaga.translator.layers.assemble import assemble
 from uwaga.translator.layers.drafts import add_drafts
-from uwaga.translator.layers.search import choose_search
+from uwaga.translator.layers.search import choose_search, set_hypotheses
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence
-
-Annotator = Callable[[Stage, Sequence[Sentence]], None]
-"""Adds information to the hypotheses of searched sentences."""
 
 
 def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
@@ -24,6 +20,7 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     """
     for passage in passages:
         prepare(stage, passage)
+    stage = replace(stage)  # for a decoder that records, and caches the sources of these passages alone
     if stage.takes_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
         stage = replace(stage, drafter=add_drafts(stage, passages))
     if any(passage.examples for passage in passages):
@@ -35,9 +32,8 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     if options.entropy:  # added below, to the hypotheses that are returned
         options = replace(options, entropy=False)
     choose_search(options)(stage, sentences, options)
-    for annotate in annotators(stage):
-        annotate(stage, sentences)
-    for passage in while_active(passages):
+    annotate(stage, sentences)
+    for passage in passages:
         assemble(stage, passage)
     if stage.options.coverage:
         from uwaga.translator.layers.coverage import add_coverage
@@ -45,26 +41,26 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
         add_coverage(stage, passages)
 
 
-def annotators(stage: Stage) -> list[Annotator]:
-    """Return the functions that annotate the hypotheses of a search, in order."""
-    options, annotators_ = stage.options, list[Annotator]()
+def annotate(stage: Stage, sentences: Sequence[Sentence]) -> None:
+    """Add what the options request to the hypotheses of searched sentences, and the terms they lack."""
+    options = stage.options
     if stage.terms is not None and not options.sample:
         from uwaga.translator.layers.terms import substitute_terms
 
-        annotators_.append(substitute_terms)
+        substitute_terms(stage, sentences)
     if options.entropy:
-        from uwaga.translator.layers.entropy import add_entropies
+        from uwaga.search.entropy import with_entropies
 
-        annotators_.append(add_entropies)
+        lists = [sentence.hypotheses for sentence in sentences]
+        set_hypotheses(sentences, with_entropies(stage.search_decoder, sentences, lists, options))
     if options.attention == "all":
-        from uwaga.translator.layers.attention import add_attentions
+        from uwaga.translator.attention import add_attentions
 
-        annotators_.append(add_attentions)
+        add_attentions(stage.search_decoder, sentences, options.start)
     if options.alignment:
-        from uwaga.translator.layers.alignment import add_alignments
+        from uwaga.translator.align import add_alignments
 
-        annotators_.append(add_alignments)
-    return annotators_
+        add_alignments(stage.search_decoder, stage.model.alignment_head, sentences, options.start)
 
 
 def prepare(stage: Stage, passage: Passage) -> None:
