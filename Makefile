@@ -25,7 +25,7 @@ CXX_FILES = $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inl')
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow processors faults fuzz soak lint format docs course serve-docs bench page page-python sdist wheel wheel-aarch64 release-check release-files clean
+.PHONY: web help demo test tests tests-as-they-run slow processors faults fuzz soak lint format docs course serve-docs bench page page-python sdist wheel wheel-aarch64 release-check release-files clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -79,9 +79,12 @@ demo: $(RUN_INSTALLED)
 	@echo '$$ uwaga translate < docs/sample.en'
 	@$(BIN)/uwaga translate < docs/sample.en
 
+# The tests' output is shown while they run.
 test: $(DEV_INSTALLED)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint docs
-	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint docs tests-as-they-run
+
+tests-as-they-run:
+	@$(MAKE) --no-print-directory --output-sync=none tests
 
 tests: $(DEV_INSTALLED)
 	$(PYTEST) -m "not slow and not release" $(PYTEST_ARGS)
