@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from functools import cache
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
@@ -17,6 +18,7 @@ LONG = 16
 """Symbols up to which an equation, or a part between two relations, stays on one line."""
 
 
+@cache  # the chapters have the same equations in all languages
 def mathml(source: str, display: str) -> str:
     """Return a LaTeX equation as MathML: one element for each part that stays on a line.
 

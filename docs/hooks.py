@@ -19,6 +19,7 @@ import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,7 @@ def _cell(label: str) -> str:
     return f'<input size=8 autocomplete="off" aria-label="{name}">'
 
 
+@cache  # the chapters show the same code in all languages
 def _source(source: str) -> str:
     """Return the code of a function or class without its docstring."""
     name = source.strip()
